@@ -1,0 +1,50 @@
+"""The error family.
+
+::
+
+    ConvgradError
+    ├── ArgumentError(ValueError)        a value or shape breaks a documented rule
+    ├── ArgumentTypeError(TypeError)     a call form or an argument's type breaks one
+    │   └── DTypeError                   an array's dtype is not allowed, or two arrays differ
+    ├── AllocationError(MemoryError)     the result would not fit in memory
+    ├── BackendMissingError(ImportError) an optional part is not installed
+    ├── CompileError(RuntimeError)       LLVM refused a kernel
+    └── InternalError(RuntimeError)      a promise of ours is broken; please report it
+
+``ValueError`` and ``TypeError`` are what NumPy users and TensorFlow's graph mode expect.
+A message names the function, the argument, the rule, and the value received. Open to all layers.
+"""
+
+from __future__ import annotations
+
+
+class ConvgradError(Exception):
+    """Base of all errors raised on purpose by this package."""
+
+
+class ArgumentError(ConvgradError, ValueError):
+    """A value or shape breaks a documented rule."""
+
+
+class ArgumentTypeError(ConvgradError, TypeError):
+    """The form of a call, or the type of an argument, breaks a documented rule."""
+
+
+class DTypeError(ArgumentTypeError):
+    """An array's dtype is not allowed for the operation, or two arrays differ in dtype."""
+
+
+class AllocationError(ConvgradError, MemoryError):
+    """Memory for a result or a workspace could not be had."""
+
+
+class BackendMissingError(ConvgradError, ImportError):
+    """An optional part is not installed; the message holds the ``pip install`` line."""
+
+
+class CompileError(ConvgradError, RuntimeError):
+    """LLVM refused a kernel."""
+
+
+class InternalError(ConvgradError, RuntimeError):
+    """A promise of ours is broken. Please report it."""
