@@ -1,3 +1,32 @@
+"""TensorFlow's 2-D convolutions and their gradients on CPUs, complete and correct, without TensorFlow."""
+
+from . import compat, dispatch, errors, nn, raw_ops, reference
+from ._api.friendly import (
+    conv2d,
+    conv2d_backprop_filter,
+    conv2d_backprop_input,
+    conv2d_transpose,
+    depthwise_conv2d,
+    depthwise_conv2d_backprop_filter,
+    depthwise_conv2d_backprop_input,
+    separable_conv2d,
+)
 from ._version import __version__
 
-__all__ = ["__version__"]
+__all__ = [
+    "__version__",
+    "compat",
+    "conv2d",
+    "conv2d_backprop_filter",
+    "conv2d_backprop_input",
+    "conv2d_transpose",
+    "depthwise_conv2d",
+    "depthwise_conv2d_backprop_filter",
+    "depthwise_conv2d_backprop_input",
+    "dispatch",
+    "errors",
+    "nn",
+    "raw_ops",
+    "reference",
+    "separable_conv2d",
+]

@@ -30,9 +30,12 @@ class Switch:
     """One sentence for the documentation, which is generated from this table."""
 
 
-SWITCHES: dict[str, Switch] = {row.name: row for row in ()}
+_ROWS: tuple[Switch, ...] = ()
 
-_scoped: ContextVar[dict[str, Any]] = ContextVar("convgrad_config", default={})
+SWITCHES = {row.name: row for row in _ROWS}
+
+_NOTHING: dict[str, Any] = {}
+_scoped: ContextVar[dict[str, Any]] = ContextVar("convgrad_config", default=_NOTHING)
 _process: dict[str, Any] = {}
 _environment: dict[str, Any] = {}
 

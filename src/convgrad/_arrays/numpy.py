@@ -1,0 +1,131 @@
+"""NumPy arrays, nested lists and whatever offers `__array__`, a buffer or DLPack, as plain arrays."""
+
+from __future__ import annotations
+
+import warnings
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from .. import _dtypes
+from .._dtypes import AnyArray, DType
+from .._errors import AllocationError, ArgumentError, ArgumentTypeError, DTypeError
+
+_ALIGNMENT = 64
+"""One cache line; also what TensorFlow demands of memory lent to it through DLPack."""
+
+
+def borrow(
+    function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
+) -> tuple[AnyArray, DType]:
+    """Return `value` as an array of an allowed dtype, and that dtype's row.
+
+    A nested list or a Python number takes the dtype of the array before it (`like`), else float32, or int32 if all its
+    numbers are ints. An array must already have the dtype `like`: mixing dtypes is refused, never converted.
+    """
+    if type(value) is np.ndarray:
+        array = value
+    elif isinstance(value, list | tuple | int | float | complex) and not isinstance(
+        value, np.generic
+    ):
+        array = _from_list(function, argument, value, like)
+    else:
+        array = _from_object(function, argument, value)
+    row = _dtypes.find(array.dtype)
+    if row is None or row not in allowed:
+        names = ", ".join(each.name for each in allowed)
+        raise DTypeError(
+            f"{function}: `{argument}` must have one of the dtypes {names}, got {array.dtype}."
+        )
+    if like is not None and row is not like:
+        raise DTypeError(
+            f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
+            f"convert one of them with `.astype()`."
+        )
+    return array, row
+
+
+def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
+    """Return `value` as an array of real numbers of any dtype."""
+    array: AnyArray = (
+        value if type(value) is np.ndarray else _from_object(function, argument, value)
+    )
+    if array.dtype.kind not in "fiub" and _dtypes.find(array.dtype) is None:
+        raise DTypeError(f"{function}: `{argument}` must hold real numbers, got {array.dtype}.")
+    return array
+
+
+def contiguous(array: AnyArray, row: DType) -> AnyArray:
+    """Return the array itself if it is C-contiguous, aligned and in native byte order, else a copy that is."""
+    result: AnyArray = np.require(array, dtype=row.numpy, requirements=("C", "A"))
+    return result
+
+
+def new_result(function: str, shape: tuple[int, ...], row: DType) -> AnyArray:
+    """Return an uninitialised C-contiguous array that starts on a cache line."""
+    size = prod(shape) * row.itemsize
+    try:
+        memory = np.empty(size + _ALIGNMENT, np.uint8)
+    except (MemoryError, ValueError):
+        raise AllocationError(
+            f"{function}: no memory for a result of shape {list(shape)} and dtype {row.name}, {size} bytes."
+        ) from None
+    offset = -memory.ctypes.data % _ALIGNMENT
+    return np.ndarray(shape, row.numpy, memory, offset)
+
+
+def _from_list(function: str, argument: str, value: Any, like: DType | None) -> AnyArray:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "error"
+            )  # old NumPy warns of ragged lists and makes objects of them
+            array: AnyArray = np.asarray(value)
+    except OverflowError:
+        array = np.asarray(value, dtype=object)
+    except Exception as error:
+        raise ArgumentError(
+            f"{function}: `{argument}` must be a rectangular array of numbers, got a list that is not ({error})."
+        ) from None
+    kind = array.dtype.kind
+    if array.size == 0 and kind == "f":
+        return array.astype(np.float32 if like is None else like.numpy)
+    if kind == "O":
+        raise _no_numbers(function, argument, array)
+    if kind in "iu" or kind == "f":
+        if like is not None:
+            return array.astype(like.numpy)
+        if kind in "iu" and (array.min() < -(2**31) or array.max() >= 2**31):
+            raise ArgumentError(
+                f"{function}: `{argument}` must hold ints that fit int32, got a list that does not; "
+                f"make it an array of a floating dtype."
+            )
+        return array.astype(np.float32 if kind == "f" else np.int32)
+    return array
+
+
+def _from_object(function: str, argument: str, value: Any) -> AnyArray:
+    if value is None:
+        raise ArgumentError(f"{function}: `{argument}` must be an array, got None.")
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(
+            f"{function}: `{argument}` must not be a masked array, because its mask would be lost; "
+            f"use `.filled(value)` or `.data`."
+        )
+    try:
+        array = np.asarray(value)
+    except Exception as error:
+        raise ArgumentTypeError(
+            f"{function}: `{argument}` must be an array, got {type(value).__name__}, "
+            f"which cannot become one ({type(error).__name__}: {error})."
+        ) from error
+    if array.dtype.kind == "O":
+        raise _no_numbers(function, argument, array)
+    return array
+
+
+def _no_numbers(function: str, argument: str, array: AnyArray) -> ArgumentError:
+    return ArgumentError(
+        f"{function}: `{argument}` must be an array of numbers, got Python objects of shape {list(array.shape)}."
+    )

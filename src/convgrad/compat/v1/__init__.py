@@ -1,0 +1,5 @@
+"""TensorFlow's `tf.compat.v1`: `nn` and `raw_ops`."""
+
+from . import nn, raw_ops
+
+__all__ = ["nn", "raw_ops"]

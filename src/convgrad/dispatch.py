@@ -1,0 +1,19 @@
+"""Teach the public functions your own array types. See `dispatch_for_types`."""
+
+from ._dispatch import (
+    NOT_SUPPORTED,
+    GlobalOpDispatcher,
+    OpDispatcher,
+    add_dispatch_list,
+    dispatch_for_api,
+    dispatch_for_types,
+)
+
+__all__ = [
+    "NOT_SUPPORTED",
+    "GlobalOpDispatcher",
+    "OpDispatcher",
+    "add_dispatch_list",
+    "dispatch_for_api",
+    "dispatch_for_types",
+]

@@ -1,0 +1,23 @@
+"""The errors this package raises; each is also a `ValueError`, `TypeError`, `MemoryError`, ..."""
+
+from ._errors import (
+    AllocationError,
+    ArgumentError,
+    ArgumentTypeError,
+    BackendMissingError,
+    CompileError,
+    ConvgradError,
+    DTypeError,
+    InternalError,
+)
+
+__all__ = [
+    "AllocationError",
+    "ArgumentError",
+    "ArgumentTypeError",
+    "BackendMissingError",
+    "CompileError",
+    "ConvgradError",
+    "DTypeError",
+    "InternalError",
+]

@@ -1,0 +1,248 @@
+"""The oracle: the six operations in float64, or in exact integers, written to be obviously right.
+
+Test your own kernels against it. Every function takes the arguments of the top-level function of the same name,
+operands of any real dtype, and returns float64. With ``exact=True`` the operands must hold whole numbers
+(of any dtype), and the result is computed without rounding: int64 where every intermediate sum is known to fit, an
+object array of Python ints otherwise.
+
+It shares the argument checks and the geometry with the rest of the package, and no kernel: one tap at a time, one
+whole-array expression per tap, added in a fixed order. Expect roughly 0.1 to 1 GFLOP/s.
+
+>>> import numpy as np
+>>> from convgrad import reference
+>>> x = np.array([1, 2, 3], np.float16).reshape(1, 3, 1, 1)
+>>> reference.depthwise_conv2d_backprop_filter(x, [2, 1, 1, 1], x, 1, "SAME", exact=True).ravel()
+array([14,  8])
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import _oracle, _problem
+from ._arguments import FRIENDLY, settings, sizes
+from ._arrays import borrow_any
+from ._dtypes import DOUBLE, AnyArray
+from ._errors import ArgumentError
+from ._problem import Call, Kind, Problem, Shape
+
+__all__ = [
+    "conv2d",
+    "conv2d_backprop_filter",
+    "conv2d_backprop_input",
+    "depthwise_conv2d",
+    "depthwise_conv2d_backprop_filter",
+    "depthwise_conv2d_backprop_input",
+]
+
+
+def conv2d(
+    input: Any,
+    filters: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    *,
+    exact: bool = False,
+) -> AnyArray:
+    """``y[n,p,q,k] = sum over r,s,c of x[n, p*sh + r*dh - top, q*sw + s*dw - left, c] * f[r,s,c,k]``.
+
+    >>> conv2d([[[[2.0]]]], [[[[3.0]]]], 1, "SAME").item()
+    6.0
+    """
+    how = (strides, padding, data_format, dilations)
+    return _forward(_problem.CONV2D, input, filters, how, exact)
+
+
+def conv2d_backprop_input(
+    input_sizes: Any,
+    filter: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    *,
+    exact: bool = False,
+) -> AnyArray:
+    """``dx[n,h,w,c] = sum of g[n,p,q,k] * f[r,s,c,k]`` where tap (r, s) of output (p, q) reads cell (h, w).
+
+    >>> conv2d_backprop_input([1, 1, 1, 1], [[[[3.0]]]], [[[[2.0]]]], 1, "SAME").item()
+    6.0
+    """
+    how = (strides, padding, data_format, dilations)
+    return _input_gradient(
+        _problem.CONV2D_INPUT, input_sizes, (4, 2), filter, out_backprop, how, exact
+    )
+
+
+def conv2d_backprop_filter(
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    *,
+    exact: bool = False,
+) -> AnyArray:
+    """``df[r,s,c,k] = sum over n,p,q of x[n, p*sh + r*dh - top, q*sw + s*dw - left, c] * g[n,p,q,k]``.
+
+    >>> conv2d_backprop_filter([[[[2.0]]]], [1, 1, 1, 1], [[[[3.0]]]], 1, "SAME").item()
+    6.0
+    """
+    how = (strides, padding, data_format, dilations)
+    return _filter_gradient(_problem.CONV2D_FILTER, input, filter_sizes, out_backprop, how, exact)
+
+
+def depthwise_conv2d(
+    input: Any,
+    filter: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    *,
+    exact: bool = False,
+) -> AnyArray:
+    """``y[n,p,q,c*M+m] = sum over r,s of x[n, p*sh + r*dh - top, q*sw + s*dw - left, c] * f[r,s,c,m]``.
+
+    >>> depthwise_conv2d([[[[2.0, 1.0]]]], [[[[3.0], [5.0]]]], 1, "SAME").ravel()
+    array([6., 5.])
+    """
+    how = (strides, padding, data_format, dilations)
+    return _forward(_problem.DEPTHWISE, input, filter, how, exact)
+
+
+def depthwise_conv2d_backprop_input(
+    input_sizes: Any,
+    filter: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    *,
+    exact: bool = False,
+) -> AnyArray:
+    """``dx[n,h,w,c] = sum of g[n,p,q,c*M+m] * f[r,s,c,m]`` where tap (r, s) of output (p, q) reads cell (h, w).
+
+    >>> depthwise_conv2d_backprop_input([1, 1, 1, 1], [[[[3.0, 1.0]]]], [[[[2.0, 4.0]]]], 1, "SAME").item()
+    10.0
+    """
+    how = (strides, padding, data_format, dilations)
+    return _input_gradient(
+        _problem.DEPTHWISE_INPUT, input_sizes, (4,), filter, out_backprop, how, exact
+    )
+
+
+def depthwise_conv2d_backprop_filter(
+    input: Any,
+    filter_sizes: Any,
+    out_backprop: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = "NHWC",
+    dilations: Any = 1,
+    *,
+    exact: bool = False,
+) -> AnyArray:
+    """``df[r,s,c,m] = sum over n,p,q of x[n, p*sh + r*dh - top, q*sw + s*dw - left, c] * g[n,p,q,c*M+m]``.
+
+    >>> depthwise_conv2d_backprop_filter([[[[2.0]]]], [1, 1, 1, 1], [[[[3.0]]]], 1, "SAME").item()
+    6.0
+    """
+    how = (strides, padding, data_format, dilations)
+    return _filter_gradient(
+        _problem.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how, exact
+    )
+
+
+def _forward(row: Call, input: Any, filter: Any, how: tuple[Any, ...], exact: bool) -> AnyArray:
+    call = _mine(row)
+    x = borrow_any(call.function, call.input, input)
+    f = borrow_any(call.function, call.filter, filter)
+    return _run(call, how, x.shape, f.shape, None, (x, f), exact)
+
+
+def _input_gradient(
+    row: Call,
+    input_sizes: Any,
+    lengths: tuple[int, ...],
+    filter: Any,
+    grad: Any,
+    how: tuple[Any, ...],
+    exact: bool,
+) -> AnyArray:
+    call = _mine(row)
+    shape = sizes(call.function, call.input, input_sizes, lengths)
+    f = borrow_any(call.function, call.filter, filter)
+    g = borrow_any(call.function, call.grad, grad)
+    return _run(call, how, shape, f.shape, g.shape, (f, g), exact)
+
+
+def _filter_gradient(
+    row: Call, input: Any, filter_sizes: Any, grad: Any, how: tuple[Any, ...], exact: bool
+) -> AnyArray:
+    call = _mine(row)
+    shape = sizes(call.function, call.filter, filter_sizes, (4,))
+    x = borrow_any(call.function, call.input, input)
+    g = borrow_any(call.function, call.grad, grad)
+    return _run(call, how, x.shape, shape, g.shape, (x, g), exact)
+
+
+def _mine(row: Call) -> Call:
+    return replace(row, function=f"reference.{row.function}")
+
+
+def _run(
+    call: Call,
+    how: tuple[Any, ...],
+    input_shape: Shape,
+    filter_shape: Shape,
+    grad_shape: Shape | None,
+    operands: tuple[AnyArray, AnyArray],
+    exact: bool,
+) -> AnyArray:
+    chosen = settings(call.function, FRIENDLY, *how)
+    problem = _problem.build(call, chosen, DOUBLE, input_shape, filter_shape, grad_shape)
+    if exact:
+        first, second = _whole_numbers(call, problem, operands)
+    else:
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            first, second = (each.astype(np.float64) for each in operands)
+    return np.ascontiguousarray(_oracle.compute(problem, first, second))
+
+
+def _whole_numbers(
+    call: Call, problem: Problem, operands: tuple[AnyArray, AnyArray]
+) -> tuple[AnyArray, AnyArray]:
+    """Return the operands as integers wide enough for every partial sum."""
+    largest = _terms(problem)
+    for each in operands:
+        if each.dtype.kind not in "iub":
+            wide = each.astype(np.float64)
+            if not (np.isfinite(wide).all() and (wide == np.rint(wide)).all()):
+                raise ArgumentError(
+                    f"{call.function}: with exact=True both operands must hold whole numbers only."
+                )
+        largest *= max(abs(int(each.min())), abs(int(each.max()))) if each.size else 0
+    if largest < 2**63:
+        return operands[0].astype(np.int64), operands[1].astype(np.int64)
+    as_int = np.frompyfunc(int, 1, 1)
+    return np.asarray(as_int(operands[0])), np.asarray(as_int(operands[1]))
+
+
+def _terms(problem: Problem) -> int:
+    """How many products at most are added into one number of the result."""
+    taps = problem.rows.window * problem.cols.window
+    if problem.kind is Kind.FORWARD:
+        return taps * problem.group_in
+    if problem.kind is Kind.INPUT_GRADIENT:
+        return taps * problem.group_out
+    return problem.batch * problem.rows.out * problem.cols.out
