@@ -1,7 +1,7 @@
 """The top-level functions: the operations under TensorFlow's names and order, with kinder argument forms.
 
 Strides and dilations may be an int, a (rows, columns) pair, or 4 ints in `data_format` order. Padding may be a word in
-any case, a pair of pairs ((top, bottom), (left, right)), or 4 pairs in `data_format` order. Arrays and results are as everywhere.
+any case, a pair of pairs ((top, bottom), (left, right)), or 4 pairs in `data_format` order.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ def new_result(function: str, shape: tuple[int, ...], row: DType) -> AnyArray:
             f"{function}: no memory for a result of shape {list(shape)} and dtype {row.name}, {size} bytes."
         ) from None
     offset = -memory.ctypes.data % _ALIGNMENT
-    return np.ndarray(shape, row.numpy, memory, offset)
+    result: AnyArray = np.ndarray(shape, row.numpy, memory, offset)
+    return result
 
 
 def _from_list(function: str, argument: str, value: Any, like: DType | None) -> AnyArray:
