@@ -1,0 +1,30 @@
+"""Shared by all tests: counting the generated problems, so that a run says how many it has checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def checked(record_property: Callable[[str, object], None]) -> Any:
+    """Return a counter whose totals appear at the end of the run, also across worker processes."""
+    counts: Counter[str] = Counter()
+    yield counts
+    for name, number in counts.items():
+        record_property("checked " + name, number)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    totals: Counter[str] = Counter()
+    for report in (each for reports in terminalreporter.stats.values() for each in reports):
+        if getattr(report, "when", None) != "teardown":
+            continue  # the properties are attached to every later phase too; the teardown has them all
+        for name, number in report.user_properties:
+            if name.startswith("checked "):
+                totals[name.removeprefix("checked ")] += number
+    for name, number in sorted(totals.items()):
+        terminalreporter.write_line(f"checked {number} {name}")

@@ -1,0 +1,164 @@
+"""Plant known bugs in a copy of the package, one at a time, and show that the tests notice each of them.
+
+Usage: python tools/plant_bugs.py [NAME ...]
+
+A bug is one replacement in one file. Exit status 1 means that a bug went unnoticed, or that a row no longer fits.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One mistake people really make in convolution kernels."""
+
+    name: str
+    file: str
+    right: str
+    wrong: str
+
+
+BUGS = (
+    Bug(
+        "stride and dilation swapped",
+        "_problem.py",
+        "stride, dilation = settings.strides[axis], settings.dilations[axis]",
+        "dilation, stride = settings.strides[axis], settings.dilations[axis]",
+    ),
+    Bug(
+        "remainder of the division dropped",
+        "_geometry.py",
+        "(axis.size - 1 - shift) // axis.stride + 1)",
+        "(axis.size - 1 - shift) // axis.stride)",
+    ),
+    Bug(
+        "SAME pads on the wrong side",
+        "_geometry.py",
+        "dilation, total // 2, total - total // 2, out)",
+        "dilation, total - total // 2, total // 2, out)",
+    ),
+    Bug("SAME ignores the stride", "_geometry.py", "out = -(-size // stride)", "out = size"),
+    Bug(
+        "output size rounds down below zero",
+        "_geometry.py",
+        "out = room // stride if room >= 0 else -(-room // stride)",
+        "out = room // stride",
+    ),
+    Bug(
+        "groups reversed",
+        "_oracle.py",
+        "return np.ascontiguousarray(array).reshape(shape)",
+        "return np.ascontiguousarray(array).reshape(shape)[:, :, :, ::-1]",
+    ),
+    Bug(
+        "multiplier before channel",
+        "_oracle.py",
+        "image = image.reshape(*image.shape[:3], image.shape[3] * image.shape[4])",
+        "image = image.swapaxes(3, 4).reshape(*image.shape[:3], image.shape[3] * image.shape[4])",
+    ),
+    Bug(
+        "filter flipped",
+        "_oracle.py",
+        'np.einsum("npqgc,cgk->npqgk", x[cells], f[r, s])',
+        'np.einsum("npqgc,cgk->npqgk", x[cells], f[-1 - r, -1 - s])',
+    ),
+    Bug(
+        "filter flipped in the input gradient",
+        "_oracle.py",
+        'np.einsum("npqgk,cgk->npqgc", grad[outputs], f[r, s])',
+        'np.einsum("npqgk,cgk->npqgc", grad[outputs], f[-1 - r, -1 - s])',
+    ),
+    Bug(
+        "dilation ignored",
+        "_geometry.py",
+        "shift = tap * axis.dilation - axis.before",
+        "shift = tap - axis.before",
+    ),
+    Bug(
+        "narrow accumulation",
+        "_algorithms/reference.py",
+        "wide = np.int64 if dtype.is_integer else np.float64",
+        "wide = np.int64 if dtype.is_integer else dtype.numpy",
+    ),
+    Bug(
+        "rounded twice to bfloat16",
+        "_dtypes.py",
+        "values = _round_to_odd_float32(values)",
+        "values = values.astype(np.float32)",
+    ),
+    Bug(
+        "NCHW result left in NHWC order",
+        "_oracle.py",
+        'return image if problem.data_format == "NHWC" else image.transpose(0, 3, 1, 2)',
+        "return image.reshape(problem.result_shape)",
+    ),
+    Bug(
+        "row and column strides swapped in NCHW",
+        "_arguments.py",
+        "return four[0], four[1], four[2], four[3]",
+        "return four[0], four[1], four[3], four[2]",
+    ),
+    Bug(
+        "filter gradient of the first image only",
+        "_oracle.py",
+        'np.einsum("npqgc,npqgk->cgk", x[cells], grad[outputs])',
+        'np.einsum("npqgc,npqgk->cgk", x[cells][:1], grad[outputs][:1])',
+    ),
+    Bug(
+        "result of an empty problem left as it was",
+        "_engine.py",
+        "result[...] = 0",
+        "pass",
+    ),
+)
+
+
+def noticed(bug: Bug) -> bool:
+    """Run the numeric tests against a copy of the package that has the bug."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "convgrad"
+        shutil.copytree(ROOT / "src" / "convgrad", copy)
+        target = copy / bug.file
+        text = target.read_text(encoding="utf-8")
+        if text.count(bug.right) != 1:
+            sys.exit(f"{bug.name}: {bug.file} must hold exactly once: {bug.right}")
+        target.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "tests/numeric"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": folder},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if run.returncode not in (0, 1):
+            sys.exit(
+                f"{bug.name}: the tests did not run:\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
+            )
+        return run.returncode == 1
+
+
+def main() -> int:
+    """Try the bugs named on the command line, or all of them."""
+    chosen = [bug for bug in BUGS if not sys.argv[1:] or bug.name in sys.argv[1:]]
+    missed = 0
+    for bug in chosen:
+        found = noticed(bug)
+        missed += not found
+        print(f"{'noticed' if found else 'MISSED ':8} {bug.name}", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} planted bugs noticed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
