@@ -1,15 +1,16 @@
 """Every switch and environment variable of the package, typed, in one table.
 
-A switch is a row of `SWITCHES`. Its value is, in this order: what an enclosing `scope()` set, what `set_default()`
-set for the process, what the environment said when first asked, the row's default. A value in the environment
-that cannot be read is reported once as a warning and otherwise ignored: a typo must not stop a program.
+A switch is a row of `SWITCHES`. Its value is, in this order: what an enclosing `scope()` set,
+what `set_default()` set for the process, what the environment said when first asked, the row's
+default. A value in the environment that cannot be read is reported once as a warning and
+otherwise ignored: a typo must not stop a program.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,19 +31,93 @@ class Switch:
     """One sentence for the documentation, which is generated from this table."""
 
 
-_ROWS: tuple[Switch, ...] = ()
+def _one_of(*values: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdigit() or int(text) not in values:
+            raise ValueError(f"it must be one of {', '.join(map(str, values))}")
+        return int(text)
 
-SWITCHES = {row.name: row for row in _ROWS}
+    return parse
 
-_NOTHING: dict[str, Any] = {}
-_scoped: ContextVar[dict[str, Any]] = ContextVar("convgrad_config", default=_NOTHING)
+
+def _flag(text: str) -> bool:
+    """Read a yes or a no.
+
+    >>> _flag("0"), _flag("on")
+    (False, True)
+    """
+    word = text.lower()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError("it must be 0 or 1")
+
+
+def _bytes(text: str) -> int:
+    """Read a number of bytes, with an optional K, M or G.
+
+    >>> _bytes("64M")
+    67108864
+    """
+    number, scale = text.upper(), 1
+    if number[-1] in "KMG":
+        scale = 1 << 10 * ("KMG".index(number[-1]) + 1)
+        number = number[:-1]
+    if not number.isdigit():
+        raise ValueError("it must be a number of bytes, or one with K, M or G behind it")
+    return int(number) * scale
+
+
+_ROWS: tuple[Switch, ...] = (
+    Switch(
+        name="target",
+        variable="CONVGRAD_TARGET",
+        parse=str,
+        default=None,
+        meaning="CPU row to compile for, such as sse2; it must be one this machine can run.",
+    ),
+    Switch(
+        name="vector_bits",
+        variable="CONVGRAD_VECTOR_BITS",
+        parse=_one_of(128, 256, 512),
+        default=None,
+        meaning="Vector width kernels are written for, whatever the CPU has.",
+    ),
+    Switch(
+        name="disk_cache",
+        variable="CONVGRAD_DISK_CACHE",
+        parse=_flag,
+        default=True,
+        meaning="Whether compiled kernels are kept on disk between processes.",
+    ),
+    Switch(
+        name="cache_dir",
+        variable="CONVGRAD_CACHE_DIR",
+        parse=str,
+        default=None,
+        meaning="Folder for compiled kernels; else the platform's cache folder.",
+    ),
+    Switch(
+        name="cache_bytes",
+        variable="CONVGRAD_CACHE_BYTES",
+        parse=_bytes,
+        default=256 << 20,
+        meaning="Size of that folder above which the kernels used longest ago are dropped.",
+    ),
+)
+
+SWITCHES: dict[str, Switch] = {row.name: row for row in _ROWS}
+
+_scoped: ContextVar[Mapping[str, Any]] = ContextVar("convgrad_config")
+_NOTHING: Mapping[str, Any] = {}
 _process: dict[str, Any] = {}
 _environment: dict[str, Any] = {}
 
 
 def get(name: str) -> Any:
     """Return the value of a switch as seen by the calling context."""
-    scoped = _scoped.get()
+    scoped = _scoped.get(_NOTHING)
     if name in scoped:
         return scoped[name]
     if name in _process:
@@ -62,7 +137,7 @@ def scope(**values: Any) -> Iterator[None]:
     """Set switches for the calling context until the block ends."""
     unknown = values.keys() - SWITCHES.keys()
     assert not unknown, f"no such switch: {sorted(unknown)}"
-    token = _scoped.set({**_scoped.get(), **values})
+    token = _scoped.set({**_scoped.get(_NOTHING), **values})
     try:
         yield
     finally:

@@ -1,0 +1,128 @@
+"""IR text to machine code: the sole importer of llvmlite, and a lazy one.
+
+Importing llvmlite costs 60-200 ms and 40 MB, so it happens when something must be compiled and
+not before. What comes out is a relocatable object; `elf` loads it without LLVM, and `load` here
+does so where `elf` cannot.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+from convgrad._errors import CompileError
+from convgrad._targets import Target
+
+lock = threading.RLock()
+"""Held while LLVM works. llvmlite has a lock of its own; this one is ours to hold across a fork."""
+
+OPT_LEVEL = 2
+
+_binding: Any = None
+_foreign = False
+_machines: dict[tuple[str, str, str, int], Any] = {}
+_linker: Any = None
+_loaded = 0
+
+
+def binding() -> Any:
+    """Return llvmlite.binding, imported and ready."""
+    global _binding
+    if _binding is None:
+        try:
+            import llvmlite.binding as module
+        except (ImportError, OSError) as error:
+            raise CompileError(f"llvmlite cannot be imported: {error}") from error
+        if module.llvm_version_info[0] < 20:  # newer ones initialise themselves and forbid the call
+            module.initialize()
+        module.initialize_native_target()
+        module.initialize_native_asmprinter()
+        _binding = module
+    return _binding
+
+
+def compile_object(ir: str, target: Target, *, triple: str | None = None) -> bytes:
+    """Return the object file of `ir`; `triple` names another operating system or architecture."""
+    with lock:
+        module, machine = _prepare(ir, target, triple)
+        return bytes(machine.emit_object(module))
+
+
+def assembly(ir: str, target: Target, *, triple: str | None = None) -> str:
+    """Return the assembly text of `ir`, for people and tests."""
+    with lock:
+        module, machine = _prepare(ir, target, triple)
+        return str(machine.emit_assembly(module))
+
+
+def _prepare(ir: str, target: Target, triple: str | None) -> tuple[Any, Any]:
+    llvm = binding()
+    machine = _machine(target, triple or host_triple(target))
+    try:
+        module = llvm.parse_assembly(ir)
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"LLVM refused a kernel: {error}") from error
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module, machine
+
+
+def host_triple(target: Target) -> str:
+    """Return this system's triple, or Linux's for an architecture that is not this machine's."""
+    native = str(binding().get_process_triple())
+    if _architecture(native) == target.architecture:
+        return native
+    return f"{target.architecture}-unknown-linux-gnu"
+
+
+def _architecture(triple: str) -> str:
+    name = triple.partition("-")[0]
+    return {"arm64": "aarch64", "amd64": "x86_64"}.get(name, name)
+
+
+def _machine(target: Target, triple: str) -> Any:
+    global _foreign
+    key = (triple, target.cpu, target.features, OPT_LEVEL)
+    if key not in _machines:
+        llvm = binding()
+        if not _foreign and _architecture(triple) != _architecture(llvm.get_process_triple()):
+            llvm.initialize_all_targets()
+            llvm.initialize_all_asmprinters()
+            _foreign = True
+        _machines[key] = llvm.Target.from_triple(triple).create_target_machine(
+            cpu=target.cpu,
+            features=target.features,
+            opt=OPT_LEVEL,
+            reloc="pic",
+            codemodel="small",
+            jit=True,
+        )
+    return _machines[key]
+
+
+def load(code: bytes, symbol: str, target: Target) -> tuple[int, Any]:
+    """Load an object through LLVM; returns the address and what keeps the code alive."""
+    global _linker, _loaded
+    with lock:
+        llvm = binding()
+        if _linker is None:
+            # Sections must be able to reach each other with 32-bit distances on Windows too.
+            _linker = llvm.create_lljit_compiler(
+                _machine(target, host_triple(target)), use_jit_link=sys.platform != "win32"
+            )
+        _loaded += 1
+        library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
+        try:
+            tracker = library.link(_linker, f"convgrad{_loaded}")
+        except RuntimeError as error:
+            raise CompileError(f"LLVM could not load {symbol}: {error}") from error
+        return int(tracker[symbol]), tracker
+
+
+def host_features() -> frozenset[str]:
+    """Return the features LLVM sees in this machine."""
+    with lock:
+        found = binding().get_host_cpu_features()
+        return frozenset(name for name, present in found.items() if present)

@@ -1,0 +1,49 @@
+"""The two parcels of the compiling end: `KernelSource` goes into `_jit`, `Kernel` comes out.
+
+They stand apart so that the code that writes kernels, the code that compiles them and the code
+that calls them share nothing but these. Nothing here knows LLVM, files or threads.
+
+Every kernel has one and the same signature::
+
+    void kernel(void *args, int64 begin, int64 end, void *scratch)
+
+`args` is a block of 64-bit words: pointers and run-time geometry, in an order the algorithm
+chooses. `[begin, end)` are the work items of this call. `scratch` is the calling thread's own
+64-byte aligned workspace of `scratch_bytes`. A kernel keeps nothing between calls and knows no
+threads: whoever calls it splits the items.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Origin = Literal["memory", "disk", "llvm"]
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """A kernel as text."""
+
+    symbol: str
+    """The function's name; `_codegen.names` spells it."""
+    ir: str
+    """LLVM IR with exactly one definition, `symbol`, and no external calls."""
+    scratch_bytes: int = 0
+    """Workspace one thread needs."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as machine code in this process."""
+
+    symbol: str
+    address: int
+    """Where the function starts; valid until the process ends, whoever holds this object."""
+    scratch_bytes: int
+    compile_ms: float
+    """What LLVM took, 0 when it was not asked."""
+    origin: Origin
+    """Where the code came from the first time this process asked for it."""
+    code: Any = field(default=None, repr=False, compare=False)
+    """Keeps the machine code alive where the loader would free it."""

@@ -1,0 +1,54 @@
+"""The shape of a row. Apart from the tables so that they can import it without a cycle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of CPU."""
+
+    name: str
+    """Short, as it stands in kernel symbols."""
+    architecture: str
+    """First part of an LLVM triple: x86_64 or aarch64."""
+    needs: frozenset[str]
+    """Features the host must report, in the words of Linux and LLVM, which agree on these."""
+    cpu: str
+    """LLVM's CPU name: the baseline of the architecture, so that only `features` add to it."""
+    features: str
+    """LLVM's feature string."""
+    vector_bits: int
+    vector_registers: int
+    has_fma: bool
+    """Fused multiply-add in hardware; without it a product is rounded before the sum."""
+    has_half: bool
+    """float16 to float32 and back in hardware; without it integer code does the same."""
+    l1_bytes: int = 32 << 10
+    """Level-one data cache of one core. These three are usual sizes until the host says better."""
+    l2_bytes: int = 512 << 10
+    l3_bytes: int = 8 << 20
+
+    def with_vector_bits(self, bits: int) -> Target:
+        """Return this CPU seen through vectors of another width."""
+        assert bits in (128, 256, 512), bits
+        return replace(self, vector_bits=bits)
+
+    def with_caches(self, l1: int | None, l2: int | None, l3: int | None) -> Target:
+        """Return this CPU with measured cache sizes; None keeps the row's."""
+        return replace(
+            self,
+            l1_bytes=l1 or self.l1_bytes,
+            l2_bytes=l2 or self.l2_bytes,
+            l3_bytes=l3 or self.l3_bytes,
+        )
+
+    def lanes(self, itemsize: int) -> int:
+        """Return how many elements of `itemsize` bytes one vector holds."""
+        return self.vector_bits // 8 // itemsize
+
+    @property
+    def label(self) -> str:
+        """The name for symbols: the width shows where it is not the row's own."""
+        return f"{self.name}v{self.vector_bits}"
