@@ -15,10 +15,10 @@ threads: whoever calls it splits the items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-Origin = Literal["memory", "disk", "llvm"]
+Origin = Literal["disk", "llvm"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,4 @@ class Kernel:
     compile_ms: float
     """What LLVM took, 0 when it was not asked."""
     origin: Origin
-    """Where the code came from the first time this process asked for it."""
-    code: Any = field(default=None, repr=False, compare=False)
-    """Keeps the machine code alive where the loader would free it."""
+    """Where the code came from when this process first asked; every later time it was in memory."""

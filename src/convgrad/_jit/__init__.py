@@ -1,0 +1,152 @@
+"""How IR becomes code: memory, then disk, then LLVM. It knows no convolution.
+
+`load` is the only way in. A kernel is compiled once per process however many threads ask, and
+once per machine as long as the disk keeps it; a process that finds its kernels on disk never
+imports llvmlite.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from convgrad._errors import CompileError
+from convgrad._kernel import Kernel, KernelSource
+from convgrad._targets import Target
+
+from . import cache, elf, key, llvm
+from .host import target as host_target
+
+__all__ = ["Stats", "clear", "host_target", "load", "stats"]
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What the cache holds and has done for this process."""
+
+    kernels: int
+    """Kernels loaded in this process."""
+    from_disk: int
+    compiled: int
+    compile_ms: float
+    """Spent in LLVM in all."""
+    disk_entries: int
+    disk_bytes: int
+    folder: str | None
+
+
+_kernels: dict[tuple[Any, Target], Kernel] = {}
+_locks: dict[tuple[Any, Target], threading.Lock] = {}
+_locks_guard = threading.Lock()
+
+
+def load(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Kernel:
+    """Return the kernel called `identity` for `target`; `emit` writes it if nobody has it.
+
+    `identity` is hashable, and its repr is the same in every process and says all that shapes the
+    code besides the target. Raises CompileError if LLVM or the system refuses.
+    """
+    name = (identity, target)
+    kernel = _kernels.get(name)
+    if kernel is not None:
+        return kernel
+    with _locks_guard:
+        lock = _locks.setdefault(name, threading.Lock())
+    with lock:
+        kernel = _kernels.get(name)
+        if kernel is None:
+            kernel = _kernels[name] = _from_disk_or_llvm(identity, emit, target)
+            with _locks_guard:
+                _locks.pop(name, None)
+    return kernel
+
+
+def stats() -> Stats:
+    """Return what the cache holds and has done."""
+    kernels = list(_kernels.values())
+    entries, size = cache.usage()
+    place = cache.folder()
+    return Stats(
+        kernels=len(kernels),
+        from_disk=sum(kernel.origin == "disk" for kernel in kernels),
+        compiled=sum(kernel.origin == "llvm" for kernel in kernels),
+        compile_ms=sum(kernel.compile_ms for kernel in kernels),
+        disk_entries=entries,
+        disk_bytes=size,
+        folder=None if place is None else str(place),
+    )
+
+
+def clear() -> int:
+    """Forget all kernels, here and on disk; returns how many entries the disk had.
+
+    Their code stays mapped: somebody may be running it.
+    """
+    _kernels.clear()
+    return cache.clear()
+
+
+def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Kernel:
+    name = key.text(identity, target)
+    digest = key.digest(name)
+    entry = cache.read(digest, name)
+    if entry is not None:
+        try:
+            address = _place(entry.code, entry.symbol, target)
+            return Kernel(entry.symbol, address, entry.scratch_bytes, 0.0, "disk")
+        except CompileError:
+            if elf.supported():
+                raise  # the system refuses, and will refuse a new one too
+    source = emit()
+    start = time.perf_counter()
+    code = llvm.compile_object(source.ir, target)
+    compile_ms = (time.perf_counter() - start) * 1e3
+    address = _place(code, source.symbol, target)
+    cache.write(digest, name, cache.Entry(source.symbol, source.scratch_bytes, code))
+    return Kernel(source.symbol, address, source.scratch_bytes, compile_ms, "llvm")
+
+
+def _place(code: bytes, symbol: str, target: Target) -> int:
+    """Put an object into executable memory."""
+    if elf.supported():
+        try:
+            return elf.load(code, symbol)
+        except elf.Unsupported:
+            pass
+    return llvm.load(code, symbol, target)
+
+
+def _before_fork() -> None:
+    # A child forked while another thread is inside LLVM would find LLVM's locks taken for ever.
+    # The wait is bounded: whoever holds the lock might be waiting for the forking thread.
+    _forking.held = llvm.lock.acquire(timeout=10.0)
+
+
+def _after_fork_in_parent() -> None:
+    if _forking.held:
+        llvm.lock.release()
+
+
+def _after_fork_in_child() -> None:
+    global _locks_guard
+    llvm.lock = threading.RLock()
+    _locks_guard = threading.Lock()
+    _locks.clear()
+
+
+class _Forking(threading.local):
+    held = False
+
+
+_forking = _Forking()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=_after_fork_in_parent,
+        after_in_child=_after_fork_in_child,
+    )

@@ -1,0 +1,231 @@
+"""Compiled kernels on disk: one file each, trusted only when it is beyond doubt.
+
+The folder is ours alone (mode 0700). An entry is read if it is a regular file, ours, writable by
+nobody else, whole by its checksum, and holds the very key that is asked for; otherwise it does
+not exist, and is removed where that is ours to do. Entries appear by renaming, so a reader sees
+all or nothing however many processes write. Nothing that goes wrong here is an error: a broken,
+full or read-only disk costs a recompile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import struct
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from convgrad import _config
+
+_MAGIC = b"convgrad kernel 1\n"
+_HEADER = struct.Struct("<32sIIQQ")
+"""Checksum of all that follows it; lengths of key, symbol and code; scratch bytes."""
+_SUFFIX = ".kernel"
+_PARTIAL = ".partial"
+_FOLDER = "kernels-1"
+_TOUCH_AFTER = 3600.0
+"""Seconds before a hit renews an entry's time: eviction needs hours, not a write per load."""
+_ABANDONED_AFTER = 3600.0
+"""Seconds after which an unfinished file belongs to a process that died."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one file holds."""
+
+    symbol: str
+    scratch_bytes: int
+    code: bytes
+    """The relocatable object."""
+
+
+def folder() -> Path | None:
+    """Return the folder entries live in, or None if the disk is not to be used."""
+    if not _config.get("disk_cache"):
+        return None
+    chosen = _config.get("cache_dir")
+    try:
+        base = Path(chosen).expanduser() if chosen else platform_folder()
+    except RuntimeError:  # no home directory
+        return None
+    return base / _FOLDER
+
+
+def platform_folder() -> Path:
+    """Return where this platform keeps what can be made again."""
+    home = Path.home()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "convgrad"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "convgrad"
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    # The standard says that a relative path there is to be ignored.
+    return (Path(chosen) if chosen.startswith("/") else home / ".cache") / "convgrad"
+
+
+def read(digest: str, key: str) -> Entry | None:
+    """Return the entry for `key`, or None."""
+    place = folder()
+    if place is None:
+        return None
+    path = place / (digest + _SUFFIX)
+    try:
+        if not _is_private(os.lstat(place), stat.S_ISDIR):
+            return None
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | _BINARY)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        _drop(path)
+        return None
+    try:
+        status = os.fstat(handle)
+        entry = None
+        if _is_private(status, stat.S_ISREG):
+            with contextlib.suppress(OSError):
+                entry = _decode(_read_all(handle, status.st_size), key)
+    finally:
+        os.close(handle)
+    if entry is None:
+        _drop(path)
+    elif time.time() - status.st_mtime > _TOUCH_AFTER:
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return entry
+
+
+def write(digest: str, key: str, entry: Entry) -> bool:
+    """Keep an entry; tells whether it could be kept."""
+    place = folder()
+    if place is None:
+        return False
+    partial = place / f"{digest}.{os.getpid()}.{time.monotonic_ns()}{_PARTIAL}"
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(os.lstat(place), stat.S_ISDIR):
+            return False
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | _BINARY
+        handle = os.open(partial, flags, 0o600)
+    except OSError:
+        return False
+    try:
+        try:
+            _write_all(handle, _encode(key, entry))
+        finally:
+            os.close(handle)
+        partial.replace(place / (digest + _SUFFIX))
+    except OSError:
+        _drop(partial)
+        return False
+    _evict(place, _config.get("cache_bytes"))
+    return True
+
+
+def clear() -> int:
+    """Remove all entries; returns how many."""
+    place = folder()
+    removed = 0
+    for path, _, _ in _files(place) if place is not None else ():
+        removed += _drop(path)
+    return removed
+
+
+def usage() -> tuple[int, int]:
+    """Return how many entries there are and their bytes."""
+    place = folder()
+    files = _files(place) if place is not None else []
+    return len(files), sum(size for _, size, _ in files)
+
+
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+def _is_private(status: os.stat_result, is_kind: object) -> bool:
+    """Tell whether something is of its kind and nobody else can have written it."""
+    assert callable(is_kind)
+    if not is_kind(status.st_mode):
+        return False
+    if not hasattr(os, "geteuid"):  # Windows: the profile folder is private by its own rules
+        return True
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _encode(key: str, entry: Entry) -> bytes:
+    name, symbol = key.encode(), entry.symbol.encode()
+    lengths = _HEADER.pack(b"", len(name), len(symbol), len(entry.code), entry.scratch_bytes)[32:]
+    rest = lengths + name + symbol + entry.code
+    return _MAGIC + hashlib.blake2b(rest, digest_size=32).digest() + rest
+
+
+def _decode(content: bytes, key: str) -> Entry | None:
+    start = len(_MAGIC)
+    if content[:start] != _MAGIC or len(content) < start + _HEADER.size:
+        return None
+    checksum, name, symbol, code, scratch = _HEADER.unpack_from(content, start)
+    if hashlib.blake2b(content[start + 32 :], digest_size=32).digest() != checksum:
+        return None
+    at = start + _HEADER.size
+    if len(content) != at + name + symbol + code or content[at : at + name] != key.encode():
+        return None
+    at += name
+    return Entry(content[at : at + symbol].decode(), scratch, content[at + symbol :])
+
+
+def _read_all(handle: int, size: int) -> bytes:
+    parts = []
+    while size > 0 and (part := os.read(handle, size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _write_all(handle: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def _drop(path: Path) -> bool:
+    """Remove a file or a link, never what it points to; tells whether it is gone by our doing."""
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+def _files(place: Path) -> list[tuple[Path, int, float]]:
+    """Return path, size and time of all entries; unfinished files of dead processes are removed."""
+    found = []
+    try:
+        with os.scandir(place) as listing:
+            for item in listing:
+                with contextlib.suppress(OSError):
+                    status = item.stat(follow_symlinks=False)
+                    path = Path(item.path)
+                    if item.name.endswith(_SUFFIX):
+                        found.append((path, status.st_size, status.st_mtime))
+                    elif item.name.endswith(_PARTIAL) and _is_abandoned(status):
+                        _drop(path)
+    except OSError:
+        return found
+    return found
+
+
+def _is_abandoned(status: os.stat_result) -> bool:
+    return time.time() - status.st_mtime > _ABANDONED_AFTER
+
+
+def _evict(place: Path, limit: int) -> None:
+    """Drop the entries used longest ago until the rest fits."""
+    files = _files(place)
+    total = sum(size for _, size, _ in files)
+    for path, size, _ in sorted(files, key=lambda file: file[2]):
+        if total <= limit:
+            break
+        _drop(path)
+        total -= size
