@@ -69,6 +69,16 @@ def _bytes(text: str) -> int:
     return int(number) * scale
 
 
+MAX_THREADS = 256
+"""Threads of one call; the word that hands out work has 8 bits for them."""
+
+
+def _thread_count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_THREADS:
+        raise ValueError(f"it must be a whole number from 1 to {MAX_THREADS}")
+    return int(text)
+
+
 _ROWS: tuple[Switch, ...] = (
     Switch(
         name="target",
@@ -104,6 +114,20 @@ _ROWS: tuple[Switch, ...] = (
         parse=_bytes,
         default=256 << 20,
         meaning="Size of that folder above which the kernels used longest ago are dropped.",
+    ),
+    Switch(
+        name="num_threads",
+        variable="CONVGRAD_NUM_THREADS",
+        parse=_thread_count,
+        default=None,
+        meaning="Threads of one call; unset: the processors this process may use.",
+    ),
+    Switch(
+        name="pool_bytes",
+        variable="CONVGRAD_POOL_BYTES",
+        parse=_bytes,
+        default=256 << 20,
+        meaning="Most bytes of released results kept for new ones; 0 leaves all results to NumPy.",
     ),
 )
 

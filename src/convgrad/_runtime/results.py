@@ -1,0 +1,90 @@
+"""The array a result is written to: uninitialised, C-contiguous, on a cache-line boundary.
+
+NumPy aligns to 16 bytes; kernels store whole cache lines. Results from `POOLED` bytes up come from
+a pool of huge-page blocks (see `blocks`), smaller ones from NumPy's allocator with up to 63 bytes
+skipped.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from convgrad import _config
+from convgrad._errors import AllocationError
+
+from .blocks import CAN_MAP, BlockPool, PoolStats
+from .pointers import data_pointer
+
+AnyArray = npt.NDArray[Any]
+
+ALIGNMENT = 64
+POOLED = 1 << 20
+"""Fewer bytes are left to malloc, which keeps and reuses blocks of that size itself."""
+
+_pool = BlockPool()
+_wrap: Callable[..., AnyArray] = np.ndarray
+"""``(shape, dtype, buffer, offset)``: half the time of slicing, viewing and reshaping."""
+
+
+def new_result(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
+    """Return an uninitialised array whose first element is 64-byte aligned."""
+    nbytes = math.prod(shape) * dtype.itemsize
+    try:
+        if nbytes < POOLED:
+            return _aligned(shape, dtype, nbytes)
+        return _large(shape, dtype, nbytes)
+    except MemoryError:
+        raise AllocationError(
+            f"no memory for a result of {nbytes:,} bytes (shape {shape}, {dtype})"
+        ) from None
+
+
+def pool_stats() -> PoolStats:
+    """Say how many blocks and bytes are idle and how many are inside live results."""
+    return _pool.stats()
+
+
+def trim() -> int:
+    """Give all idle blocks back to the system and return their bytes."""
+    return _pool.trim()
+
+
+def _aligned(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    nbytes: int,
+    # Bound here, as in `pointers`: this path is about 1 us long and every lookup shows.
+    empty: Callable[[int, np.dtype[Any]], AnyArray] = np.empty,
+    byte: np.dtype[Any] = np.dtype(np.uint8),  # noqa: B008
+) -> AnyArray:
+    memory = empty(nbytes + ALIGNMENT, byte)
+    return _wrap(shape, dtype, memory, ALIGNMENT - data_pointer(memory) % ALIGNMENT)
+
+
+def _large(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> AnyArray:
+    if nbytes > sys.maxsize - ALIGNMENT:
+        raise MemoryError
+    bound = _config.get("pool_bytes")
+    if bound == 0 or not CAN_MAP:
+        return _aligned(shape, dtype, nbytes)
+    _pool.bound = bound
+    lease = _lend(nbytes)
+    if lease is None and _pool.trim():
+        # The memory may have been there, only idle in other sizes.
+        lease = _lend(nbytes)
+    if lease is None:
+        raise MemoryError
+    return _wrap(shape, dtype, lease)
+
+
+def _lend(nbytes: int) -> Any:
+    try:
+        return _pool.lend(nbytes)
+    except (OSError, OverflowError, ValueError):
+        return None
