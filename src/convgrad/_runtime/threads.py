@@ -1,0 +1,207 @@
+"""The threads a kernel's items are shared by.
+
+Workers are daemon threads of Python that sit in compiled code (see `parfor`) without holding the
+interpreter lock. They are started by the first call that can use them and kept; a call says how
+many of them it wants. They only ever help: a call is complete and correct with none of them.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import operator
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import SupportsIndex
+
+from convgrad import _config
+from convgrad._errors import ArgumentError, ArgumentTypeError
+
+from . import parfor, parking
+from .cpus import available_cpus
+
+Loader = Callable[[parfor.ParforSource], Mapping[str, int]]
+"""Compiles the loop and returns the addresses of its symbols; the code must never be unloaded."""
+
+MAX_THREADS = _config.MAX_THREADS
+
+# Microseconds a worker looks for the next job before it sleeps. Back to back calls from Python
+# are 2 to 15 us apart; waking a sleeper costs the caller 3 us and the job about 10 (2-core VM).
+SHORT_SPIN = 20
+LONG_SPIN = 50
+
+_loader: Loader | None = None
+_code: Mapping[str, int] | None = None
+"""Kept for forked children, in which the compiler may be locked for ever."""
+_pool: Pool | None = None
+_starting = threading.Lock()
+_closed = False
+_default: int | None = None
+
+
+def set_num_threads(n: SupportsIndex) -> None:
+    """Set how many threads a call may use, the calling one included, for the whole process."""
+    _config.set_default("num_threads", _checked("set_num_threads", n))
+    if _pool is not None:
+        _pool.refused = False
+
+
+def get_num_threads() -> int:
+    """Return how many threads a call from here may use.
+
+    Unless set, that is the number of processors this process may keep busy.
+    """
+    chosen = _config.get("num_threads")
+    if chosen is not None:
+        return int(chosen)
+    return _default or _find_default()
+
+
+@contextlib.contextmanager
+def threads(n: SupportsIndex) -> Iterator[None]:
+    """Set how many threads calls inside the ``with`` block may use; other contexts do not see."""
+    with _config.scope(num_threads=_checked("threads", n)):
+        yield
+
+
+def set_loader(loader: Loader) -> None:
+    """Say how the loop is compiled. Until then, every call runs on its own thread."""
+    global _loader
+    _loader = loader
+
+
+def pool_for(count: int) -> Pool | None:
+    """Return the pool with `count` threads if they can be had, or None to run without."""
+    pool = _pool
+    if pool is None:
+        pool = _start_pool()
+        if pool is None:
+            return None
+    if pool.workers < count - 1 and not pool.refused:
+        pool.grow(count - 1)
+    return pool
+
+
+class Pool:
+    """A control block, the compiled loop, and the workers in it."""
+
+    def __init__(self, addresses: Mapping[str, int], way: parking.Parking) -> None:
+        block = (ctypes.c_int64 * (parking.CONTROL_WORDS + 16))()
+        # Workers may outlive this module at exit, and those of a forked-off parent this object.
+        _keep_forever(block)
+        start = ctypes.addressof(block)
+        self.control = start + -start % 128
+        self.words = (ctypes.c_int64 * parking.CONTROL_WORDS).from_address(self.control)
+        self.run = ctypes.CFUNCTYPE(None, ctypes.c_char_p)(addresses[parfor.RUN])
+        self.workers = 0
+        self.refused = False
+        """No more workers could be started; asked again after `set_num_threads`."""
+        self._enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses[parfor.WORKER])
+        self._stop = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses[parfor.STOP])
+        self._members: list[threading.Thread] = []
+        self._growing = threading.Lock()
+        parking.fill(self.words, way)
+        self.cpus = available_cpus()
+        pauses_per_us = _pause_speed(addresses[parfor.PAUSE])
+        self.words[parking.CONTROL["SHORT_SPIN"]] = int(SHORT_SPIN * pauses_per_us)
+        self.words[parking.CONTROL["LONG_SPIN"]] = int(LONG_SPIN * pauses_per_us)
+
+    def grow(self, workers: int) -> None:
+        """Start workers until there are as many as asked, or the system refuses."""
+        if not self._growing.acquire(blocking=False):
+            return  # somebody else is at it; do not wait
+        try:
+            while self.workers < workers:
+                number = self.workers + 1
+                member = threading.Thread(
+                    target=self._enter, args=(self.control,), name=f"convgrad-{number}", daemon=True
+                )
+                member.start()
+                self._members.append(member)
+                self.workers = number
+        except RuntimeError:  # "can't start new thread", or the interpreter is on its way out
+            self.refused = True
+        finally:
+            self._growing.release()
+
+    def stop(self, timeout: float) -> None:
+        """Tell the workers to leave, and wait for them, but not long."""
+        self._stop(self.control)
+        deadline = time.monotonic() + timeout
+        for member in self._members:
+            member.join(max(0.0, deadline - time.monotonic()))
+
+
+def _checked(function: str, n: SupportsIndex) -> int:
+    if isinstance(n, bool):
+        raise ArgumentTypeError(f"{function}: `n` must be an integer, got {n!r}.")
+    try:
+        count = operator.index(n)
+    except TypeError:
+        raise ArgumentTypeError(f"{function}: `n` must be an integer, got {n!r}.") from None
+    if not 1 <= count <= MAX_THREADS:
+        raise ArgumentError(f"{function}: `n` must be from 1 to {MAX_THREADS}, got {count}.")
+    return count
+
+
+def _find_default() -> int:
+    global _default
+    _default = min(available_cpus(), MAX_THREADS)
+    return _default
+
+
+def _start_pool() -> Pool | None:
+    global _pool, _code
+    if _closed or _loader is None or not _starting.acquire(blocking=False):
+        return None
+    try:
+        if _pool is None:
+            way = parking.choose()
+            if _code is None:
+                _code = _loader(parfor.source(platform.machine(), way))
+            _pool = Pool(_code, way)
+        return _pool
+    finally:
+        _starting.release()
+
+
+def _pause_speed(address: int) -> float:
+    """Return pauses per microsecond: from 20 to 400, depending on the processor's generation."""
+    pause = ctypes.CFUNCTYPE(None, ctypes.c_int64)(address)
+    count, best = 500, float("inf")
+    for _ in range(5):
+        begin = time.perf_counter()
+        pause(count)
+        best = min(best, time.perf_counter() - begin)
+    return count / (best * 1e6)
+
+
+def _keep_forever(thing: object) -> None:
+    if hasattr(ctypes, "pythonapi"):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _close() -> None:
+    """Empty the pool before the interpreter, and with it the compiled code, goes away."""
+    global _closed, _pool
+    _closed = True
+    pool, _pool = _pool, None
+    if pool is not None:
+        pool.stop(timeout=0.5)
+
+
+def _forget() -> None:
+    """Start anew in a forked child: threads do not survive a fork, and locks may stay held."""
+    global _pool, _default, _starting
+    _pool = None
+    _default = None
+    _starting = threading.Lock()
+
+
+atexit.register(_close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,96 @@
+"""A loader for the parallel loop, and kernels that check how they are called."""
+
+from __future__ import annotations
+
+import itertools
+
+import llvmlite.binding as llvm
+
+_keep: list[object] = []
+_compiler = None
+_serial = itertools.count()
+
+
+def compile_text(text: str, symbols: tuple[str, ...], name: str) -> dict[str, int]:
+    """Compile IR text for this machine; the code stays for good."""
+    global _compiler
+    if _compiler is None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=llvm.get_host_cpu_name(), opt=2, jit=True, reloc="pic", codemodel="small"
+        )
+        _compiler = llvm.create_lljit_compiler(machine)
+    builder = llvm.JITLibraryBuilder().add_ir(
+        f'target triple = "{llvm.get_default_triple()}"\n{text}'
+    )
+    for symbol in symbols:
+        builder.export_symbol(symbol)
+    library = builder.link(_compiler, f"{name}_{next(_serial)}")
+    _keep.append(library)
+    return {symbol: library[symbol] for symbol in symbols}
+
+
+def loader(source) -> dict[str, int]:
+    return compile_text(source.text, source.symbols, source.name)
+
+
+def count_kernel() -> int:
+    """Return the address of `COUNT`, compiled once."""
+    if not _count:
+        _count.append(compile_text(COUNT, ("count",), "count")["count"])
+    return _count[0]
+
+
+_count: list[int] = []
+
+# Words: counters (one i64 per item), pauses per item, faults, longest run seen, calls.
+# Adds 1 to the item's counter; a fault is a workspace that changed under the kernel's hands.
+COUNT = """
+define void @count(ptr %args, i64 %begin, i64 %end, ptr %scratch) nounwind {
+entry:
+  %counters = load ptr, ptr %args, align 8
+  %pauses_at = getelementptr i64, ptr %args, i64 1
+  %pauses = load i64, ptr %pauses_at, align 8
+  %faults_at = getelementptr i64, ptr %args, i64 2
+  %faults = load ptr, ptr %faults_at, align 8
+  %longest_at = getelementptr i64, ptr %args, i64 3
+  %longest = load ptr, ptr %longest_at, align 8
+  %calls_at = getelementptr i64, ptr %args, i64 4
+  %calls = load ptr, ptr %calls_at, align 8
+  %length = sub i64 %end, %begin
+  %was = atomicrmw max ptr %longest, i64 %length seq_cst, align 8
+  %call = atomicrmw add ptr %calls, i64 1 seq_cst, align 8
+  %has_scratch = icmp ne ptr %scratch, null
+  br label %item
+item:
+  %i = phi i64 [ %begin, %entry ], [ %next, %after ]
+  %counter = getelementptr i64, ptr %counters, i64 %i
+  %old = atomicrmw add ptr %counter, i64 1 seq_cst, align 8
+  br i1 %has_scratch, label %mark, label %busy
+mark:
+  store volatile i64 %i, ptr %scratch, align 8
+  br label %busy
+busy:
+  %n = phi i64 [ 0, %item ], [ 0, %mark ], [ %n1, %busy ]
+  %n1 = add i64 %n, 1
+  call void asm sideeffect "", "r"(i64 %n1)
+  %more = icmp slt i64 %n1, %pauses
+  br i1 %more, label %busy, label %check
+check:
+  br i1 %has_scratch, label %look, label %after
+look:
+  %mine = load volatile i64, ptr %scratch, align 8
+  %spoilt = icmp ne i64 %mine, %i
+  br i1 %spoilt, label %fault, label %after
+fault:
+  %f = atomicrmw add ptr %faults, i64 1 seq_cst, align 8
+  br label %after
+after:
+  %next = add i64 %i, 1
+  %go = icmp slt i64 %next, %end
+  br i1 %go, label %item, label %done
+done:
+  ret void
+}
+"""
