@@ -67,7 +67,8 @@ _global_handlers: list[GlobalOpDispatcher] = []
 
 def add_dispatch_list(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function dispatchable by giving it an empty list of handlers."""
-    assert not hasattr(function, _FALLBACK), f"{function!r} already has a dispatch list"
+    if hasattr(function, _FALLBACK):
+        raise AssertionError(f"{function!r} already has a dispatch list")
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -124,8 +125,8 @@ def dispatch_for_api(
     handlers = _handlers(function, _TYPED)
     expected = inspect.signature(function)
     for signature in signatures:
-        unknown = sorted(signature.keys() - expected.parameters.keys())
-        assert not unknown, f"{function.__name__} has no parameter {unknown}"
+        if unknown := sorted(signature.keys() - expected.parameters.keys()):
+            raise AssertionError(f"{function.__name__} has no parameter {unknown}")
 
     def decorate(handler: F) -> F:
         handlers.append(_TypedHandler(expected, handler, signatures))
@@ -165,9 +166,14 @@ class _TypeDispatcher(OpDispatcher):
         """Drop the optional arguments the handler does not take; they must have their defaults."""
         given = self._signature.bind(*args, **kwargs).arguments
         for name, default in self._absent.items():
-            if name in given:
-                assert given[name] == default, f"the handler does not take `{name}`={given[name]!r}"
+            if name in given and not _is_default(given[name], default):
+                raise AssertionError(f"the handler does not take `{name}`={given[name]!r}")
         return (), {name: value for name, value in given.items() if name not in self._absent}
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Compare without trusting `==`, which arrays and user types answer with something else."""
+    return value is default or (type(value) is type(default) and bool(value == default))
 
 
 class _TypedHandler:
@@ -212,7 +218,8 @@ def _ask(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def _handlers(function: Callable[..., Any], attribute: str) -> list[Any]:
     handlers = getattr(function, attribute, None)
-    assert handlers is not None, f"{function!r} is not dispatchable"
+    if handlers is None:
+        raise AssertionError(f"{function!r} is not dispatchable")
     result: list[Any] = handlers
     return result
 
@@ -222,9 +229,11 @@ def _check_signature(expected: inspect.Signature, actual: inspect.Signature) -> 
     wanted, found = list(expected.parameters.values()), list(actual.parameters.values())
     required = [each.name for each in wanted if each.default is inspect.Parameter.empty]
     theirs = [each.name for each in found if each.default is inspect.Parameter.empty]
-    assert theirs == required, f"the handler must require {required} in this order, got {theirs}"
+    if theirs != required:
+        raise AssertionError(f"the handler must require {required} in this order, got {theirs}")
     names = [each.name for each in wanted]
     positions = [names.index(each.name) if each.name in names else -1 for each in found]
-    assert -1 not in positions and positions == sorted(positions), (
-        f"the handler's parameters must be among {names}, in this order, got {[each.name for each in found]}"
-    )
+    if -1 in positions or positions != sorted(positions):
+        raise AssertionError(
+            f"the handler's parameters must be among {names}, in this order, got {[each.name for each in found]}"
+        )
