@@ -32,7 +32,9 @@ def borrow(
         array = _from_list(function, argument, value, like)
     else:
         array = _from_object(function, argument, value)
-    row = _dtypes.find(array.dtype)
+    if array.dtype.kind == "O":
+        raise _no_numbers(function, argument, array)
+    row = _row(array.dtype)
     if row is None or row not in allowed:
         names = ", ".join(each.name for each in allowed)
         raise DTypeError(
@@ -48,10 +50,16 @@ def borrow(
 
 def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
     """Return `value` as an array of real numbers of any dtype."""
-    array: AnyArray = (
-        value if type(value) is np.ndarray else _from_object(function, argument, value)
-    )
-    if array.dtype.kind not in "fiub" and _dtypes.find(array.dtype) is None:
+    array: AnyArray
+    if type(value) is np.ndarray:
+        array = value
+    elif isinstance(value, list | tuple):
+        array = _rectangular(function, argument, value)
+    else:
+        array = _from_object(function, argument, value)
+    if array.dtype.kind == "O":
+        raise _no_numbers(function, argument, array)
+    if array.dtype.kind not in "fiub" and _row(array.dtype) is None:
         raise DTypeError(f"{function}: `{argument}` must hold real numbers, got {array.dtype}.")
     return array
 
@@ -76,7 +84,14 @@ def new_result(function: str, shape: tuple[int, ...], row: DType) -> AnyArray:
     return result
 
 
-def _from_list(function: str, argument: str, value: Any, like: DType | None) -> AnyArray:
+def _row(dtype: np.dtype[Any]) -> DType | None:
+    try:
+        return _dtypes.find(dtype)
+    except TypeError:  # NumPy's variable-width strings have no byte order to ask for
+        return None
+
+
+def _rectangular(function: str, argument: str, value: Any) -> AnyArray:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter(
@@ -89,21 +104,28 @@ def _from_list(function: str, argument: str, value: Any, like: DType | None) -> 
         raise ArgumentError(
             f"{function}: `{argument}` must be a rectangular array of numbers, got a list that is not ({error})."
         ) from None
-    kind = array.dtype.kind
-    if array.size == 0 and kind == "f":
-        return array.astype(np.float32 if like is None else like.numpy)
-    if kind == "O":
-        raise _no_numbers(function, argument, array)
-    if kind in "iu" or kind == "f":
-        if like is not None:
-            return array.astype(like.numpy)
-        if kind in "iu" and (array.min() < -(2**31) or array.max() >= 2**31):
-            raise ArgumentError(
-                f"{function}: `{argument}` must hold ints that fit int32, got a list that does not; "
-                f"make it an array of a floating dtype."
-            )
-        return array.astype(np.float32 if kind == "f" else np.int32)
     return array
+
+
+def _from_list(function: str, argument: str, value: Any, like: DType | None) -> AnyArray:
+    array = _rectangular(function, argument, value)
+    kind = array.dtype.kind
+    if kind not in "iuf":
+        return array
+    target = like or (_dtypes.FLOAT if kind == "f" else _dtypes.INT32)
+    if target.is_integer and array.size:
+        if kind == "f":
+            raise DTypeError(
+                f"{function}: `{argument}` must hold ints, as the array before it is {target.name}, "
+                f"got a list with floats."
+            )
+        if array.min() < -(2**31) or array.max() >= 2**31:
+            raise ArgumentError(
+                f"{function}: `{argument}` must hold ints that fit int32, got a list from {array.min()} "
+                f"to {array.max()}."
+            )
+    with np.errstate(all="ignore"):  # too large for the dtype is infinity, too small is 0
+        return array.astype(target.numpy)
 
 
 def _from_object(function: str, argument: str, value: Any) -> AnyArray:
@@ -115,14 +137,13 @@ def _from_object(function: str, argument: str, value: Any) -> AnyArray:
             f"use `.filled(value)` or `.data`."
         )
     try:
-        array = np.asarray(value)
+        lends = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
+        array: AnyArray = np.from_dlpack(value) if lends else np.asarray(value)
     except Exception as error:
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be an array, got {type(value).__name__}, "
             f"which cannot become one ({type(error).__name__}: {error})."
         ) from error
-    if array.dtype.kind == "O":
-        raise _no_numbers(function, argument, array)
     return array
 
 
