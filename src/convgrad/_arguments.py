@@ -85,10 +85,10 @@ def sizes(function: str, argument: str, value: Any, lengths: tuple[int, ...]) ->
     return result
 
 
-def either(old_name: str, old: Any, new_name: str, new: Any) -> Any:
+def either(function: str, old_name: str, old: Any, new_name: str, new: Any) -> Any:
     """Return whichever of an old and a new spelling of one argument was given."""
     if old is not None and new is not None:
-        raise ArgumentError(f"Cannot specify both '{old_name}' and '{new_name}'.")
+        raise ArgumentError(f"{function}: Cannot specify both '{old_name}' and '{new_name}'.")
     return new if new is not None else old
 
 
@@ -259,8 +259,10 @@ def _by_layout(four: Sequence[Any], layout: str) -> tuple[Any, Any, Any, Any]:
 
 
 def _is_number(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0
     return not isinstance(value, str | bytes) and (
-        np.isscalar(value) or (isinstance(value, np.ndarray) and value.ndim == 0)
+        np.isscalar(value) or (hasattr(value, "__index__") and not hasattr(value, "__array__"))
     )
 
 
@@ -270,11 +272,16 @@ def _is_nested(item: Any) -> bool:
 
 def _items(value: Any) -> tuple[Any, ...] | None:
     """Return the elements of a sequence or 1-D array, or None if it is neither."""
-    if isinstance(value, np.ndarray):
-        return tuple(value.tolist()) if value.ndim == 1 else None
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return tuple(value)
-    return None
+    if not isinstance(value, np.ndarray):
+        if not hasattr(value, "__array__"):
+            return None
+        try:
+            value = np.asarray(value)
+        except Exception:
+            return None
+    return tuple(value.tolist()) if value.ndim == 1 else None
 
 
 def _integer(function: str, argument: str, item: Any, value: Any) -> int:

@@ -53,7 +53,7 @@ def conv2d(
     >>> nn.conv2d(x, f, [1, 1, 1, 1], "VALID").item()
     4.0
     """
-    filter = either("filter", filter, "filters", filters)
+    filter = either("conv2d", "filter", filter, "filters", filters)
     how = settings("conv2d", FLEXIBLE, strides, padding, data_format, dilations)
     return calls.forward_batched(_CONV2D, input, filter, how)
 
@@ -95,7 +95,7 @@ def conv2d_backprop_input(
     >>> nn.conv2d_backprop_input([1, 4, 1, 1], f, g, [1, 1, 1, 1], "SAME").ravel()
     array([2., 3., 3., 2.], dtype=float32)
     """
-    filter = either("filter", filter, "filters", filters)
+    filter = either("conv2d_backprop_input", "filter", filter, "filters", filters)
     how = settings("conv2d_backprop_input", STRICT, strides, padding, data_format, dilations)
     return calls.input_gradient(calls.CONV2D_INPUT, input_sizes, filter, out_backprop, how)
 
@@ -176,8 +176,8 @@ def conv2d_transpose(
     >>> nn.conv2d_transpose(x, np.ones((2, 1, 1, 1), np.float32), [1, 4, 1, 1], [1, 2, 1, 1]).ravel()
     array([1., 1., 2., 2.], dtype=float32)
     """
-    value = either("value", value, "input", input)
-    filter = either("filter", filter, "filters", filters)
+    value = either("conv2d_transpose", "value", value, "input", input)
+    filter = either("conv2d_transpose", "filter", filter, "filters", filters)
     how = settings("conv2d_transpose", FLEXIBLE, strides, padding, data_format, dilations)
     return calls.transpose(_TRANSPOSE, value, filter, output_shape, how)
 
@@ -216,7 +216,7 @@ def depthwise_conv2d(
     >>> nn.depthwise_conv2d(x, np.ones((2, 1, 1, 1), np.float32), [1, 1, 1, 1], "VALID", [3, 1]).ravel()
     array([3., 5.], dtype=float32)
     """
-    rate = either("rate", rate, "dilations", dilations)
+    rate = either("depthwise_conv2d", "rate", rate, "dilations", dilations)
     how = settings("depthwise_conv2d", DEPTHWISE, strides, padding, data_format, rate)
     return calls.forward(calls.DEPTHWISE, input, filter, how)
 
@@ -292,7 +292,7 @@ def separable_conv2d(
     >>> nn.separable_conv2d(x, d, np.ones((1, 1, 2, 1), np.float32), [1, 1, 1, 1], "VALID").item()
     8.0
     """
-    rate = either("rate", rate, "dilations", dilations)
+    rate = either("separable_conv2d", "rate", rate, "dilations", dilations)
     how = settings("separable_conv2d", DEPTHWISE, strides, padding, data_format, rate)
     return calls.separable(input, depthwise_filter, pointwise_filter, how)
 
