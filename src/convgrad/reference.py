@@ -27,7 +27,7 @@ from ._arguments import FRIENDLY, settings, sizes
 from ._arrays import borrow_any
 from ._dtypes import DOUBLE, AnyArray
 from ._errors import ArgumentError
-from ._problem import Call, Kind, Problem, Shape
+from ._problem import Call, Kind, Problem, Settings, Shape
 
 __all__ = [
     "conv2d",
@@ -165,9 +165,10 @@ def depthwise_conv2d_backprop_filter(
 
 def _forward(row: Call, input: Any, filter: Any, how: tuple[Any, ...], exact: bool) -> AnyArray:
     call = _mine(row)
+    chosen = settings(call.function, FRIENDLY, *how)
     x = borrow_any(call.function, call.input, input)
     f = borrow_any(call.function, call.filter, filter)
-    return _run(call, how, x.shape, f.shape, None, (x, f), exact)
+    return _run(call, chosen, x.shape, f.shape, None, (x, f), exact)
 
 
 def _input_gradient(
@@ -180,20 +181,22 @@ def _input_gradient(
     exact: bool,
 ) -> AnyArray:
     call = _mine(row)
+    chosen = settings(call.function, FRIENDLY, *how)
     shape = sizes(call.function, call.input, input_sizes, lengths)
     f = borrow_any(call.function, call.filter, filter)
     g = borrow_any(call.function, call.grad, grad)
-    return _run(call, how, shape, f.shape, g.shape, (f, g), exact)
+    return _run(call, chosen, shape, f.shape, g.shape, (f, g), exact)
 
 
 def _filter_gradient(
     row: Call, input: Any, filter_sizes: Any, grad: Any, how: tuple[Any, ...], exact: bool
 ) -> AnyArray:
     call = _mine(row)
+    chosen = settings(call.function, FRIENDLY, *how)
     shape = sizes(call.function, call.filter, filter_sizes, (4,))
     x = borrow_any(call.function, call.input, input)
     g = borrow_any(call.function, call.grad, grad)
-    return _run(call, how, x.shape, shape, g.shape, (x, g), exact)
+    return _run(call, chosen, x.shape, shape, g.shape, (x, g), exact)
 
 
 def _mine(row: Call) -> Call:
@@ -202,14 +205,13 @@ def _mine(row: Call) -> Call:
 
 def _run(
     call: Call,
-    how: tuple[Any, ...],
+    chosen: Settings,
     input_shape: Shape,
     filter_shape: Shape,
     grad_shape: Shape | None,
     operands: tuple[AnyArray, AnyArray],
     exact: bool,
 ) -> AnyArray:
-    chosen = settings(call.function, FRIENDLY, *how)
     problem = _problem.build(call, chosen, DOUBLE, input_shape, filter_shape, grad_shape)
     if exact:
         first, second = _whole_numbers(call, problem, operands)
@@ -223,16 +225,17 @@ def _whole_numbers(
     call: Call, problem: Problem, operands: tuple[AnyArray, AnyArray]
 ) -> tuple[AnyArray, AnyArray]:
     """Return the operands as integers wide enough for every partial sum."""
-    largest = _terms(problem)
+    largest, total = 0, _terms(problem)
     for each in operands:
         if each.dtype.kind not in "iub":
-            wide = each.astype(np.float64)
+            wide = each if each.dtype.itemsize > 8 else each.astype(np.float64)
             if not (np.isfinite(wide).all() and (wide == np.rint(wide)).all()):
                 raise ArgumentError(
                     f"{call.function}: with exact=True both operands must hold whole numbers only."
                 )
-        largest *= max(abs(int(each.min())), abs(int(each.max()))) if each.size else 0
-    if largest < 2**63:
+        here = max(abs(int(each.min())), abs(int(each.max()))) if each.size else 0
+        largest, total = max(largest, here), total * here
+    if max(largest, total) < 2**63:
         return operands[0].astype(np.int64), operands[1].astype(np.int64)
     as_int = np.frompyfunc(int, 1, 1)
     return np.asarray(as_int(operands[0])), np.asarray(as_int(operands[1]))
