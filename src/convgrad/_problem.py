@@ -165,10 +165,10 @@ def build(
     """
     function = call.function
     if len(input_shape) != 2 or call.kind is not Kind.INPUT_GRADIENT:
-        _check_rank(function, call.input, input_shape)
-    _check_rank(function, call.filter, filter_shape)
+        check_rank(function, call.input, input_shape)
+    check_rank(function, call.filter, filter_shape)
     if grad_shape is not None:
-        _check_rank(function, call.grad, grad_shape)
+        check_rank(function, call.grad, grad_shape)
     _check_sizes(function, call.input, input_shape)
     _check_sizes(function, call.filter, filter_shape)
 
@@ -202,14 +202,16 @@ def build(
         (call.filter, problem.filter_shape),
         ("result" if call.kind is Kind.FORWARD else call.grad, problem.output_shape),
     ):
-        if prod(shape) * dtype.itemsize > _LARGEST_BYTES:
+        # NumPy cannot describe an empty array either whose other dimensions overflow.
+        if prod(max(size, 1) for size in shape) * dtype.itemsize > _LARGEST_BYTES:
             raise ArgumentError(
                 f"{function}: `{what}` must hold fewer than 2**63 bytes, got shape {_text(shape)} of {dtype.name}."
             )
     return problem
 
 
-def _check_rank(function: str, argument: str, shape: Shape) -> None:
+def check_rank(function: str, argument: str, shape: Shape) -> None:
+    """Refuse a shape that is not 4 long."""
     if len(shape) != 4:
         raise ArgumentError(
             f"{function}: `{argument}` must be 4-dimensional, got shape {_text(shape)} "
@@ -242,7 +244,8 @@ def _split(data_format: str, shape: Shape) -> tuple[int, int, int, int]:
 
 def _dense_channels(call: Call, in_c: int, filter_shape: Shape) -> tuple[int, int, int]:
     depth, out_c = filter_shape[2:]
-    _check_window(call, filter_shape)
+    if call.kind is Kind.FORWARD:  # TensorFlow's gradients of an empty window are zeros
+        _check_window(call, filter_shape)
     if depth < 1:
         raise ArgumentError(
             f"{call.function}: `{call.filter}` depth must be strictly positive, got shape {_text(filter_shape)}."

@@ -69,7 +69,10 @@ def input_gradient_like(
 ) -> AnyArray:
     """Run the gradient of the input from an array of the input's shape, whose values are not read."""
     x, dtype = _arrays.borrow(call.function, call.input, input, _allowed(call), None)
-    return _input_gradient(call, x.shape, filter, grad, settings, dtype)
+    f, _ = _arrays.borrow(call.function, call.filter, filter, _allowed(call), dtype)
+    g, _ = _arrays.borrow(call.function, call.grad, grad, _allowed(call), dtype)
+    _problem.check_rank(call.function, call.input, x.shape)  # 2 sizes are legal, a matrix is not
+    return _input_gradient(call, x.shape, f, g, settings, dtype)
 
 
 def filter_gradient_like(
