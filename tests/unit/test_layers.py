@@ -1,0 +1,174 @@
+"""Who may import whom: the house of docs/how-it-works.md, as an allow-list checked against the sources.
+
+A row names a module or package of `src/convgrad` and the other ones it may import; inside a package everything is
+allowed. A row may stand here before its package does. A module without a row fails, so the table stays complete.
+"""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import convgrad
+
+ROOT = Path(convgrad.__file__).parent
+
+OPEN = {"_errors"}  # an error may be raised anywhere
+ALLOWED = {
+    # The doors. `__init__` is the package itself.
+    "__init__": {"_api", "_version", "compat", "dispatch", "errors", "nn", "raw_ops", "reference"},
+    "nn": {"_api"},
+    "raw_ops": {"_api"},
+    "compat": {"_api", "nn", "raw_ops"},
+    "dispatch": {"_dispatch"},
+    "errors": set(),
+    "reference": {"_arguments", "_arrays", "_dtypes", "_oracle", "_problem"},
+    "_api": {"_arguments", "_arrays", "_dispatch", "_dtypes", "_engine", "_problem"},
+    # The corridor.
+    "_engine": {
+        "_algorithms",
+        "_arrays",
+        "_config",
+        "_dtypes",
+        "_jit",
+        "_kernel",
+        "_plan",
+        "_planner",
+        "_problem",
+        "_runtime",
+        "_targets",
+    },
+    "_arguments": {"_geometry", "_problem"},
+    "_problem": {"_dtypes", "_geometry"},
+    "_planner": {"_algorithms", "_config", "_plan", "_problem", "_targets"},
+    "_plan": {"_problem"},
+    "_algorithms": {
+        "_codegen",
+        "_dtypes",
+        "_geometry",
+        "_kernel",
+        "_oracle",
+        "_plan",
+        "_problem",
+        "_targets",
+    },
+    "_oracle": {"_dtypes", "_geometry", "_problem"},
+    "_arrays": {"_dtypes", "_runtime"},
+    # How a kernel is written, compiled and run. None of these knows convolution.
+    "_codegen": {"_dtypes", "_kernel", "_targets"},
+    "_jit": {"_config", "_kernel", "_targets"},
+    "_runtime": {"_config", "_kernel"},
+    "_targets": {"_dtypes"},
+    "_kernel": set(),
+    # Leaves.
+    "_config": set(),
+    "_dispatch": set(),
+    "_dtypes": set(),
+    "_errors": set(),
+    "_geometry": set(),
+    "_version": set(),
+}
+
+LLVM = {"_jit/llvm.py", "_codegen/builder.py"}
+"""The only files that may import llvmlite, which has no types and may one day be absent."""
+FRAMEWORKS = {"tensorflow", "torch", "jax", "jaxlib", "keras", "dask", "xarray", "cupy", "scipy"}
+"""Never imported: an array of theirs shows that its framework is loaded already."""
+
+FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
+
+
+def component(file: str) -> str:
+    """Return the row a file belongs to."""
+    return file.removesuffix(".py").split("/")[0]
+
+
+def imports(file: str, source: str) -> set[str]:
+    """Return the dotted names of everything a file imports, at any depth, relative ones resolved.
+
+    `from a import b` counts as `a.b`, since `b` may be a module.
+    """
+    package = ["convgrad", *file.split("/")[:-1]]
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            parts = [*base, *(node.module.split(".") if node.module else [])]
+            found |= {".".join([*parts, alias.name]) for alias in node.names}
+    return found
+
+
+def neighbours(file: str, source: str) -> set[str]:
+    """Return the rows a file imports, its own excepted."""
+    inside = {name.split(".")[1] for name in imports(file, source) if name.startswith("convgrad.")}
+    own = {"convgrad"} & imports(file, source)  # `import convgrad` reaches every door at once
+    rows = {name if name in ALLOWED else "__init__" for name in inside} | {"__init__" for _ in own}
+    return rows - {component(file)}
+
+
+def outsiders(file: str, source: str) -> set[str]:
+    return {name.split(".")[0] for name in imports(file, source)} - {"convgrad"}
+
+
+def read(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_imports_are_allowed(file: str) -> None:
+    row = component(file)
+    assert row in ALLOWED, f"{file}: `{row}` has no row in ALLOWED; add one, as narrow as it can be"
+    wrong = neighbours(file, read(file)) - ALLOWED[row] - OPEN
+    assert not wrong, f"{file}: `{row}` may not import {sorted(wrong)}"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_only_the_walls_touch_llvm_and_nothing_touches_a_framework(file: str) -> None:
+    others = outsiders(file, read(file))
+    assert "llvmlite" not in others or file in LLVM, f"{file} may not import llvmlite"
+    assert not others & FRAMEWORKS, f"{file} may not import {sorted(others & FRAMEWORKS)}"
+
+
+def test_rows_are_acyclic_and_name_only_rows() -> None:
+    for row, allowed in ALLOWED.items():
+        assert allowed <= ALLOWED.keys(), f"{row}: no such row: {sorted(allowed - ALLOWED.keys())}"
+    tuple(TopologicalSorter(ALLOWED).static_order())  # raises CycleError
+
+
+def test_a_row_stands_for_something() -> None:
+    """Rows of today's tree exist; only the compiler's rows may be ahead of it."""
+    ahead = {"_codegen", "_jit", "_kernel", "_runtime", "_targets"}
+    missing = ALLOWED.keys() - {component(file) for file in FILES} - ahead
+    assert not missing, f"no such module: {sorted(missing)}"
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "rows"),
+    [
+        ("_engine.py", "from . import _planner", {"_planner"}),
+        ("_engine.py", "from ._planner import choose", {"_planner"}),
+        ("_engine.py", "import convgrad._planner", {"_planner"}),
+        ("_engine.py", "from convgrad import _planner", {"_planner"}),
+        ("_engine.py", "def f():\n    from ._planner import choose", {"_planner"}),
+        ("_algorithms/reference.py", "from .. import _oracle", {"_oracle"}),
+        ("_algorithms/reference.py", "from . import direct", set()),
+        ("_algorithms/reference.py", "from ._direct import x", set()),
+        ("_algorithms/reference.py", "from convgrad._algorithms import direct", set()),
+        ("compat/v1/nn.py", "from ..._api.v1 import conv2d", {"_api"}),
+        ("compat/v1/nn.py", "from .. import v2", set()),
+        ("_engine.py", "from convgrad import conv2d", {"__init__"}),
+        ("_engine.py", "import convgrad", {"__init__"}),
+        ("_engine.py", "import numpy as np", set()),
+    ],
+)
+def test_the_reader_itself(file: str, source: str, rows: set[str]) -> None:
+    assert neighbours(file, source) == rows
+
+
+def test_a_framework_is_seen_inside_a_function() -> None:
+    source = "def f():\n    import torch.nn\n    from llvmlite import binding"
+    assert outsiders("_arrays/numpy.py", source) == {"torch", "llvmlite"}
