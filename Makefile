@@ -1,0 +1,57 @@
+# Two commands do everything on a machine with Python 3.10 or newer, make and git:
+#   make demo    the main job, checked and reported
+#   make test    every check and test
+# Both create .venv first; pip is the only thing that uses the network.
+
+PYTHON ?= python3
+# Test workers; `make test JOBS=8` on a larger machine.
+JOBS ?= 2
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+CHECKED := src tests examples tools
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format clean
+.DEFAULT_GOAL := help
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(STAMP) ## compute a MobileNet layer's filter gradient, check it, print a report
+	@$(PY) examples/demo.py
+
+test: lint ## run every check and test
+	@echo "== pytest"
+	@$(PY) -m pytest --quiet -n $(JOBS) tests src tools
+
+lint: $(STAMP) ## check format, lint and types
+	@echo "== ruff format"
+	@$(PY) -m ruff format --check --quiet $(CHECKED) || { echo "run: make format"; exit 1; }
+	@echo "== ruff check"
+	@$(PY) -m ruff check --quiet $(CHECKED)
+	@echo "== mypy --strict"
+	@$(PY) -m mypy
+
+format: $(STAMP) ## format the code and fix what ruff can fix
+	@$(PY) -m ruff format $(CHECKED)
+	@$(PY) -m ruff check --fix $(CHECKED)
+
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is newer than pyproject.toml only after an install that succeeded.
+$(STAMP): pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "convgrad needs Python 3.10 or newer; there is no '$(PYTHON)' here"; \
+	  echo "name another one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "convgrad needs Python 3.10 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)"; \
+	  echo "name another one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "== creating $(VENV) (once, and when pyproject.toml changes)"
+	@$(PYTHON) -m venv $(VENV) || { \
+	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
