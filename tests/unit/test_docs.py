@@ -1,0 +1,147 @@
+"""The pages say what is true: every Python block runs, every link leads somewhere, every command exists."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import convgrad
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md"))
+)
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+MACHINE_PATH = re.compile(r"(?<![\w.])(/(home|work|root|tmp|opt|mnt|Users|private)/|[A-Z]:\\)")
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(page: str, language: str) -> list[tuple[int, str]]:
+    """Return (line number, text) of each fenced block of one language."""
+    text = read(page)
+    return [
+        (text.count("\n", 0, match.start(2)) + 1, match.group(2))
+        for match in FENCE.finditer(text)
+        if match.group(1) == language
+    ]
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors a page's headings make on GitHub."""
+    bare = FENCE.sub("", text)
+    headings = re.findall(r"^#+ +(.+)$", bare, re.MULTILINE)
+    return {
+        re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+PYTHON = [
+    pytest.param(page, line, source, id=f"{page}:{line}")
+    for page in PAGES
+    for line, source in blocks(page, "python")
+]
+
+
+@pytest.mark.parametrize(("page", "line", "source"), PYTHON)
+def test_python_block_runs_on_its_own(page: str, line: int, source: str) -> None:
+    """A reader copies one block, so no block leans on another."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    if ">>>" not in source:
+        exec(compile("\n" * (line - 1) + source, page, "exec"), names)
+        return
+    test = doctest.DocTestParser().get_doctest(source, names, page, page, line - 1)
+    report: list[str] = []
+    flags = doctest.NORMALIZE_WHITESPACE
+    doctest.DocTestRunner(optionflags=flags).run(test, out=report.append)
+    assert not report, "".join(report)
+
+
+def test_there_are_examples() -> None:
+    """Guards the reader of fences: a page that lost its examples would pass every test above."""
+    found = {page for page in PAGES if blocks(page, "python")}
+    assert {"README.md", "docs/differences-from-tensorflow.md", "docs/oracle.md"} <= found
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page: str) -> None:
+    for target in LINK.findall(FENCE.sub("", read(page))):
+        if re.match(r"[a-z]+:", target):
+            continue  # the web is not asked
+        name, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / name if name else ROOT / page
+        assert path.exists(), f"{page}: no such file: {target}"
+        if anchor:
+            assert anchor in anchors(path.read_text(encoding="utf-8")), (
+                f"{page}: no such heading: {target}"
+            )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_machine_paths(page: str) -> None:
+    found = MACHINE_PATH.search(read(page))
+    assert found is None, f"{page}: {found and found.group()}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_make_commands_exist(page: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", read("Makefile"), re.MULTILINE))
+    shell = "\n".join(source for _, source in blocks(page, "sh"))
+    inline = " ".join(re.findall(r"`(make [^`]*)`", read(page)))
+    used = set(re.findall(r"(?:^|[ ;&])make ([a-z]+)", shell + "\n" + inline, re.MULTILINE))
+    assert used <= targets, f"{page}: no such target: {sorted(used - targets)}"
+
+
+def test_every_page_is_listed() -> None:
+    index = read("docs/index.md")
+    for page in PAGES:
+        if page.startswith("docs/") and page != "docs/index.md":
+            assert f"({page.removeprefix('docs/')})" in index, f"docs/index.md does not name {page}"
+
+
+def test_every_folder_of_the_house_is_described() -> None:
+    page = read("docs/how-it-works.md")
+    source = Path(convgrad.__file__).parent
+    for path in source.iterdir():
+        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists()):
+            name = path.name + ("/" if path.is_dir() else "")
+            assert f"`{name}`" in page, f"docs/how-it-works.md does not describe `{name}`"
+
+
+def test_changelog_knows_the_version() -> None:
+    assert re.search(
+        rf"^## {re.escape(convgrad.__version__)}\b", read("CHANGELOG.md"), re.MULTILINE
+    )
+
+
+def test_licence_is_whole() -> None:
+    text = read("LICENSE")
+    assert "Version 2.0, January 2004" in text and text.count("\n") == 202
+
+
+def test_continuous_integration_runs_what_the_readme_says() -> None:
+    script = ROOT / ".ci/run"
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text(encoding="utf-8")
+
+
+def test_demo_succeeds() -> None:
+    demo = subprocess.run(
+        [sys.executable, str(ROOT / "examples/demo.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    assert demo.stdout.count("verdict") == demo.stdout.count(" ok") == 2
