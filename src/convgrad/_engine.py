@@ -1,25 +1,103 @@
-"""The corridor: a problem and its operands in, a filled result out."""
+"""The corridor: a problem and its operands in, a filled result out.
+
+A plan becomes an `Executable` once: its kernels are loaded and its words packed. From then on a call is a look-up, a result
+array, the pointers, and the launch.
+"""
 
 from __future__ import annotations
 
-from . import _arrays, _planner
-from ._algorithms import ALGORITHMS
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+
+from . import _algorithms, _arrays, _jit, _planner, _runtime
+from ._algorithms import reference
 from ._dtypes import AnyArray
+from ._errors import CompileError
+from ._plan import Plan
 from ._problem import Problem
+from ._targets import Target
+
+Executable = Callable[[AnyArray, AnyArray, AnyArray], None]
+"""Fills the third array from the first two; all are C-contiguous, aligned, native and of the planned shapes."""
+
+_BYTE = np.dtype(np.uint8)
+_executables: dict[tuple[Problem, Target], Executable] = {}
+_LARGEST = 4096
+"""Executables remembered; a program with more problems than that starts over."""
 
 
 def run(function: str, problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
     """Compute a problem; `function` is whom an error should name."""
-    result = _arrays.new_result(function, problem.result_shape, problem.dtype)
+    dtype = problem.dtype
     if problem.is_empty:
+        result = _arrays.new_result(function, problem.result_shape, dtype)
         result[...] = 0
         return result
-    plan = _planner.choose(problem)
-    algorithm = ALGORITHMS[plan.algorithm]
-    algorithm.run(
-        plan,
-        _arrays.contiguous(first, problem.dtype),
-        _arrays.contiguous(second, problem.dtype),
-        result,
-    )
+    execute = executable(problem)
+    first, second = _arrays.contiguous(first, dtype), _arrays.contiguous(second, dtype)
+    result = _arrays.new_result(function, problem.result_shape, dtype)
+    execute(first, second, result)
     return result
+
+
+def executable(problem: Problem) -> Executable:
+    """Return what computes the problem on this machine; the reference where nothing can be compiled."""
+    try:
+        target = _jit.host_target()
+        found = _executables.get((problem, target))
+        if found is None:
+            if len(_executables) >= _LARGEST:
+                _executables.clear()
+            found = _executables[problem, target] = prepare(_planner.choose(problem, target), target)
+        return found
+    except CompileError as error:
+        _warn_once(str(error))
+        return _reference(problem)
+
+
+def prepare(plan: Plan, target: Target) -> Executable:
+    """Load a plan's kernels and pack its words."""
+    if not plan.steps:
+        return _reference(plan.problem)
+    launches = []
+    for step in plan.steps:
+        kernel = _jit.load(step.kernel, lambda step=step: _algorithms.emit(step.kernel, target), target)  # type: ignore[misc]
+        words = _runtime.pack_words(*step.words)
+        scratch = step.scratch_bytes + kernel.scratch_bytes
+        launches.append((kernel.address, step.operands, words, step.items, step.grain, scratch))
+    partial_bytes, threads = plan.partial_bytes, 1 if plan.serial else None
+    pointer, pack, launch = _runtime.data_pointer, _runtime.pack_words, _runtime.launch
+
+    def execute(first: AnyArray, second: AnyArray, result: AnyArray) -> None:
+        places = {"first": pointer(first), "second": pointer(second), "result": pointer(result)}
+        if partial_bytes:
+            partial = _runtime.new_result((partial_bytes,), _BYTE)
+            places["partial"] = pointer(partial)
+        for address, operands, words, items, grain, scratch in launches:
+            pointers = pack(*[places[operand] for operand in operands])
+            launch(address, pointers + words, items, grain, scratch, threads)
+
+    return execute
+
+
+def _reference(problem: Problem) -> Executable:
+    def execute(first: AnyArray, second: AnyArray, result: AnyArray) -> None:
+        reference.run(problem, first, second, result)
+
+    return execute
+
+
+_warned = False
+
+
+def _warn_once(reason: str) -> None:
+    global _warned
+    if not _warned:
+        _warned = True
+        warnings.warn(
+            f"convgrad: kernels cannot be compiled here, so the slow reference is used: {reason}",
+            RuntimeWarning,
+            stacklevel=2,
+        )

@@ -1,16 +1,51 @@
-"""`Plan`: how a problem will be computed, as data."""
+"""`Plan`: how a problem will be computed, as data: which kernels, over how many items, with which words.
+
+A plan is a pure function of the problem and the target. It holds no code and no pointers, so it can be remembered,
+compared and explained.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Literal
 
 from ._problem import Problem
+
+Operand = Literal["first", "second", "result", "partial"]
+"""Whose pointer a kernel gets: the two operands in the order the operation names them, the result, or partial sums."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One launch of one kernel."""
+
+    kernel: Hashable
+    """Identity of the kernel: a frozen dataclass whose repr says all that shapes the code besides the target."""
+    operands: tuple[Operand, ...]
+    """The first words of the kernel's arguments: pointers."""
+    words: tuple[int, ...]
+    """The words behind them: run-time geometry."""
+    items: int
+    """Independent pieces of work, claimed by threads in any order."""
+    grain: int = 1
+    """How many items are claimed at a time."""
+    scratch_bytes: int = 0
+    """Workspace of one thread."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The choice of one algorithm for one problem; hashable, holds no data and no code."""
+    """The choice of one algorithm for one problem."""
 
     problem: Problem
     algorithm: str
-    """Name of a module of `_algorithms`."""
+    """Name of a row of `_algorithms.ALGORITHMS`."""
+    steps: tuple[Step, ...] = ()
+    """Launches in order; each sees all that the one before wrote. None for the reference."""
+    partial_bytes: int = 0
+    """Memory for partial sums, shared by the steps."""
+    serial: bool = False
+    """Whether the work is too little to share with other threads."""
+    story: tuple[tuple[str, str], ...] = ()
+    """What was chosen and why, in pairs of a name and a value, for people."""

@@ -1,25 +1,49 @@
-"""The algorithms, best first. A new one is a module with the functions of `Algorithm` and a row in `ALGORITHMS`."""
+"""The algorithms, best first. A new one is a module with the functions of `Algorithm` and a row in `ALGORITHMS`.
+
+`plan` is the schedule, a pure function that returns data; `emit` is the mechanism, which writes a kernel the plan named.
+Kernels that several algorithms use (`reduce`) are found by the type of their identity.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
 
-from .._dtypes import AnyArray
+from .._errors import InternalError
+from .._kernel import KernelSource
 from .._plan import Plan
 from .._problem import Problem
-from . import reference
+from .._targets import Target
+from . import depthwise_direct, reduce, reference
 
 
 class Algorithm(Protocol):
     """What a module of this folder offers."""
 
-    def why_not(self, problem: Problem) -> str | None:
+    def why_not(self, problem: Problem, target: Target) -> str | None:
         """Return why this algorithm cannot compute the problem, or None if it can."""
         ...
 
-    def run(self, plan: Plan, first: AnyArray, second: AnyArray, result: AnyArray) -> None:
-        """Fill `result`. Operands are C-contiguous, native and aligned; shapes have been checked."""
+    def plan(self, problem: Problem, target: Target) -> Plan:
+        """Return how it would compute a problem it does not refuse."""
         ...
 
 
-ALGORITHMS: dict[str, Algorithm] = {"reference": reference}
+ALGORITHMS: dict[str, Algorithm] = {
+    "depthwise_direct": depthwise_direct,
+    "reference": reference,
+}
+
+_EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
+    depthwise_direct.DirectKernel: depthwise_direct.emit,
+    reduce.ReduceKernel: reduce.emit,
+}
+
+
+def emit(kernel: Hashable, target: Target) -> KernelSource:
+    """Write the kernel with this identity."""
+    try:
+        writer = _EMITTERS[type(kernel)]
+    except KeyError:
+        raise InternalError(f"no algorithm writes {kernel!r}; please report this") from None
+    return writer(kernel, target)

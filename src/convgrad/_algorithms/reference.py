@@ -1,6 +1,6 @@
 """The algorithm of last resort: the oracle's sums in float64 (or integers), rounded once to the result's dtype.
 
-It takes every problem, is right before it is quick, and keeps no state.
+It takes every problem, is right before it is quick, and has no kernels.
 """
 
 from __future__ import annotations
@@ -11,21 +11,29 @@ from .. import _dtypes, _oracle
 from .._dtypes import AnyArray
 from .._plan import Plan
 from .._problem import Problem
+from .._targets import Target
+
+NAME = "reference"
 
 
-def why_not(problem: Problem) -> str | None:
+def why_not(problem: Problem, target: Target | None) -> str | None:
     """Refuse nothing."""
     return None
 
 
-def run(plan: Plan, first: AnyArray, second: AnyArray, result: AnyArray) -> None:
+def plan(problem: Problem, target: Target | None) -> Plan:
+    """Plan nothing: the sums are computed one tap at a time, whatever the problem."""
+    return Plan(problem, NAME, serial=True, story=(("sums", "float64, one tap at a time"),))
+
+
+def run(problem: Problem, first: AnyArray, second: AnyArray, result: AnyArray) -> None:
     """Fill `result` with the exact sums, each rounded once.
 
     int32 adds in int64: products of two int32 fit, and what wraps modulo 2**64 wraps to the same int32.
     """
-    dtype = plan.problem.dtype
+    dtype = problem.dtype
     wide = np.int64 if dtype.is_integer else np.float64
     with np.errstate(invalid="ignore"):  # signalling NaNs
         operands = first.astype(wide, copy=False), second.astype(wide, copy=False)
-    total = _oracle.compute(plan.problem, *operands)
+    total = _oracle.compute(problem, *operands)
     result[...] = total.astype(np.int32) if dtype.is_integer else _dtypes.round_once(total, dtype)

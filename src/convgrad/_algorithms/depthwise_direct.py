@@ -1,0 +1,191 @@
+"""Depthwise convolution and its gradients on channels-last images, straight from and to the caller's memory.
+
+This module holds the schedule: which problems the kernel takes and which tile it gets. The mechanism is in
+`depthwise_direct_kernel`. The rule was fitted on Zen 3 (2 cores, AVX2, 32 MB of L3) and is stated in bytes and registers.
+"""
+
+from __future__ import annotations
+
+from .._codegen import compute, element
+from .._kernel import KernelSource
+from .._plan import Plan, Step
+from .._problem import Kind, Problem
+from .._targets import Target
+from . import depthwise_direct_kernel, reduce
+from .depthwise_direct_kernel import DirectKernel, Tile
+from .gather import Footprint, Gather, gather
+
+NAME = "depthwise_direct"
+
+_LARGEST_WINDOW = 5
+"""Kernel rows are unrolled; larger windows take `depthwise_packed`, which loops over them."""
+_LARGE_IMAGE = 1 << 20
+"""Bytes of one image and its result above which whole rows are streamed with prefetch (half of Zen 3's L2 per core)."""
+_SERIAL_FLOPS = 400_000
+"""Below about 10 us of work, waking another thread costs more than it saves."""
+_SHARES = 16
+"""Shares of a filter gradient's units, chunks of channels included: enough for 8 threads to finish together."""
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    if problem.group_in != 1 or problem.group_out != 1:
+        return "only depthwise problems of multiplier 1"
+    if problem.data_format != "NHWC":
+        return "only NHWC"
+    if problem.dtype.is_integer:
+        return "no integers"
+    if max(problem.rows.window, problem.cols.window) > _LARGEST_WINDOW:
+        return f"windows above {_LARGEST_WINDOW} are not unrolled"
+    lanes = target.lanes(_number_size(problem))
+    if problem.in_c < lanes:
+        return f"fewer channels than lanes ({problem.in_c} < {lanes})"
+    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    if max(len(rows.footprint.phases), len(cols.footprint.phases)) > 2:
+        return "input gradients of strides above 2 have too many phases for one tile"
+    if not _widths(problem.kind, cols, _registers(target)):
+        return "the windows at the left and right border overlap"
+    return None
+
+
+def plan(problem: Problem, target: Target) -> Plan:
+    """Choose the tile, the chunk of channels and the split of the work."""
+    number = _number_size(problem)
+    lanes = target.lanes(number)
+    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    channels = problem.in_c
+    tile, chunk, row_block = _tile(problem, target, rows, cols)
+    chunk = min(chunk, -(-channels // lanes) * lanes)
+    chunks = -(-channels // chunk)
+    row_blocks = -(-rows.groups // row_block)
+    kernel = DirectKernel(
+        problem.kind,
+        problem.dtype.short,
+        rows.footprint,
+        cols.footprint,
+        (problem.rows.window, problem.cols.window),
+        tile,
+        single=tile.cols == cols.groups,
+    )
+    taps = problem.rows.window * problem.cols.window
+    units = problem.batch * row_blocks
+    shares = min(max(1, -(-_SHARES // chunks)), units)
+    words = (
+        *(rows.source, cols.source, rows.target, cols.target, rows.groups, cols.groups),
+        *(channels, chunk, chunks, row_block, row_blocks, units, shares),
+    )
+    scratch = chunk * taps * number
+    story = (
+        ("tile", f"{tile.rows} x {tile.cols} pixels x {tile.vectors * lanes} channels"),
+        ("channels per chunk", str(chunk)),
+        ("rows per block", str(row_block)),
+        ("prefetch", f"{tile.prefetch} elements" if tile.prefetch else "none"),
+    )
+    serial = problem.flops < _SERIAL_FLOPS
+    if problem.kind is not Kind.FILTER_GRADIENT:
+        operands = ("first", "second") if problem.kind is Kind.FORWARD else ("second", "first")
+        step = Step(kernel, (*operands, "result"), words, units * chunks, 1, scratch)
+        return Plan(problem, NAME, (step,), serial=serial, story=story)
+    step = Step(kernel, ("first", "second", "partial"), words, shares * chunks, 1, 2 * scratch)
+    elements = taps * channels
+    return Plan(
+        problem,
+        NAME,
+        (step, reduce.step(problem.dtype.short, elements, shares)),
+        partial_bytes=shares * elements * number,
+        serial=serial,
+        story=(*story, ("shares", str(shares))),
+    )
+
+
+def emit(kernel: DirectKernel, target: Target) -> KernelSource:
+    """Write the kernel."""
+    return depthwise_direct_kernel.emit(kernel, target)
+
+
+def _tile(
+    problem: Problem, target: Target, rows: Gather, cols: Gather
+) -> tuple[Tile, int, int]:
+    """Return the tile, the channels of a chunk and the groups of rows of a block."""
+    registers = _registers(target)
+    lanes = target.lanes(_number_size(problem))
+    widths = _widths(problem.kind, cols, registers)
+    size = problem.dtype.itemsize
+    image = (rows.source * cols.source + rows.target * cols.target) * problem.in_c * size
+    window = max(problem.rows.window, problem.cols.window)
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    everything = 1 << 30
+
+    def pick(rows_: int, cols_: int, vectors: int, ahead: int, column_first: bool = False) -> Tile:
+        """Come as near as the problem allows to the tile asked for."""
+        if problem.in_c % (lanes * vectors):
+            vectors = 1
+        return Tile(
+            _height(rows_, rows.groups, to_filter),
+            max((width for width in widths if width <= cols_), default=min(widths)),
+            vectors,
+            ahead,
+            column_first,
+        )
+
+    streams = image > _LARGE_IMAGE and window <= 3
+    stride = max(problem.rows.stride, problem.cols.stride)
+    if streams and stride == 2:
+        if to_filter:
+            return pick(2, 1, 1, 512), everything, 14
+        if problem.kind is Kind.FORWARD:
+            return pick(2, 1, 2, 512), everything, 28
+        return pick(2, 1, 2, 256), everything, 28
+    if streams and stride == 1:
+        large = image > 3 * _LARGE_IMAGE // 2 and problem.in_c >= 64
+        if to_filter:
+            ahead = 512 if large else 0
+            return pick(4, 2, 1, ahead, column_first=True), everything, 16
+        if large:
+            return pick(2, 2, 1, 512), everything, 28
+        return pick(1, 4, 2, 512), everything, 28
+    width = min(widths, key=lambda width: (_waste(cols.groups, width), -width))
+    tile = Tile(1, width, 1)
+    return tile, 8 * lanes, rows.groups if not to_filter else min(rows.groups, 14)
+
+
+def _waste(groups: int, width: int) -> float:
+    """Rate a width: columns computed over columns wanted, with a small toll on narrow tiles."""
+    return -(-groups // width) * width / groups + (0.06 if width < 7 else 0.0)
+
+
+def _height(wanted: int, groups: int, exact: bool) -> int:
+    """Return the largest tile height up to `wanted`; a filter gradient's must divide the rows."""
+    fits = (size for size in range(1, min(wanted, groups) + 1) if not exact or groups % size == 0)
+    return max(fits)
+
+
+def _widths(kind: Kind, cols: Gather, registers: int) -> list[int]:
+    """Return the tile widths (in groups of columns) at which a tile meets one border only, or all columns fit one tile."""
+    shape: Footprint = cols.footprint
+    phases = len(shape.phases)
+    taps = max(len(taps) for taps in shape.phases)
+    most = max(1, min(8, registers - taps - 2) // phases)
+    fits = []
+    for width in range(1, most + 1):
+        if cols.groups == width:
+            fits.append(width)
+            continue
+        if width < max(shape.before, shape.after):
+            continue
+        if kind is Kind.FILTER_GRADIENT:
+            borders = (width if shape.before else 0) + (width if shape.after else 0)
+            if cols.groups >= max(borders, width):
+                fits.append(width)
+        elif cols.groups >= width + shape.before + shape.after:
+            fits.append(width)
+    return fits
+
+
+def _registers(target: Target) -> int:
+    """Vector registers to fill: no rule here gains from more than 16."""
+    return min(target.vector_registers, 16)
+
+
+def _number_size(problem: Problem) -> int:
+    return compute(element(problem.dtype.short)).size

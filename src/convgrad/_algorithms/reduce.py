@@ -1,0 +1,51 @@
+"""The kernel that adds partial sums: filter gradients end with it.
+
+``result[i] = partial[0][i] + partial[1][i] + ...``, in this order, rounded once. Which partial sums there are depends
+on the problem alone, so the bits do not depend on who computed them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._codegen import KernelBuilder, compute, element, symbol
+from .._kernel import KernelSource
+from .._plan import Step
+from .._targets import Target
+
+_BLOCK = 1024
+"""Elements of one item."""
+
+
+@dataclass(frozen=True)
+class ReduceKernel:
+    """Adds rows of partial sums into a result of one dtype."""
+
+    dtype: str
+
+
+def step(dtype: str, elements: int, parts: int) -> Step:
+    """Return the launch that adds `parts` rows of `elements` partial sums."""
+    items = -(-elements // _BLOCK)
+    return Step(ReduceKernel(dtype), ("partial", "result"), (elements, parts), items, grain=4)
+
+
+def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
+    """Write the kernel: words are partial, result, elements, parts."""
+    k = KernelBuilder(symbol("reduce", kernel.dtype, str(_BLOCK), target, kernel), target)
+    storage = element(kernel.dtype)
+    number = compute(storage)
+    lanes = k.lanes(number)
+    partial, result = k.arg_pointer(0, number), k.arg_pointer(1, storage)
+    elements, parts = k.arg_i64(2), k.arg_i64(3)
+    with k.loop(k.begin, k.end) as item:
+        start = item * _BLOCK
+        stop = k.min(start + _BLOCK, elements)
+        with k.loop(start, stop, lanes) as i:
+            mask = k.first_lanes(lanes, stop - i)
+            total = k.variable(partial.offset(i).load(lanes, mask=mask))
+            with k.loop(1, parts, carry=[total]) as part:
+                row = partial.offset(part * elements + i)
+                total.value = total.value + row.load(lanes, mask=mask)
+            result.offset(i).store(total.value, mask=mask)
+    return k.finish()
