@@ -3,48 +3,12 @@
 from __future__ import annotations
 
 import gc
-import sys
-from pathlib import Path
 
-import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `jit`, which subprocesses import, too
-
-import jit
-
+from convgrad import _config
 from convgrad._runtime import threads as threads_module
-from convgrad._runtime.launch import launch
-from convgrad._runtime.pointers import pack_words
-
-
-class Counting:
-    """The counting kernel with its counters; `run` fails unless every item was run exactly once."""
-
-    def __init__(self, most: int = 4096) -> None:
-        self.address = jit.count_kernel()
-        self.counters = np.zeros(most, np.int64)
-        self.marks = np.zeros(3, np.int64)
-        mark = self.marks.ctypes.data
-        self.pointers = (mark, mark + 8, mark + 16)
-
-    def run(self, items, grain=1, scratch_bytes=64, threads=None, pauses=0) -> None:
-        assert items <= len(self.counters)
-        self.counters[:] = 0
-        self.marks[:] = 0
-        args = pack_words(self.counters.ctypes.data, pauses, *self.pointers)
-        launch(self.address, args, items, grain, scratch_bytes, threads)
-        assert (self.counters[:items] == 1).all(), self.counters[:items]
-        assert not self.counters[items:].any()
-        assert self.marks[0] == 0, "two threads shared a workspace"
-
-    @property
-    def longest(self) -> int:
-        return int(self.marks[1])
-
-    @property
-    def calls(self) -> int:
-        return int(self.marks[2])
+from runtime.kernels import Counting, loader
 
 
 @pytest.fixture
@@ -60,9 +24,7 @@ def make_counting():
 @pytest.fixture(autouse=True)
 def loaded(monkeypatch):
     """Every test starts with a loader and without a process-wide number of threads."""
-    from convgrad import _config
-
-    threads_module.set_loader(jit.loader)
+    threads_module.set_loader(loader)
     monkeypatch.setattr(_config, "_process", {})
     yield
     gc.collect()

@@ -1,7 +1,7 @@
 """Latency of a call: alone, shared, back to back and with gaps, on a quiet and on a busy machine.
 
-Not a test. Run ``python tests/runtime/perf_handoff.py``; figures are microseconds, the median and
-best of 40 rounds of 15 calls.
+Not a test. Run ``PYTHONPATH=tests python -m runtime.perf_handoff``; figures are microseconds, the
+median and best of 40 rounds of 15 calls.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import sys
 import time
 
 import numpy as np
-from jit import count_kernel, loader
 
 from convgrad._runtime import threads
 from convgrad._runtime.launch import launch
 from convgrad._runtime.pointers import pack_words
+from runtime.kernels import count_kernel, loader
 
 ROUNDS, CALLS = 40, 15
 

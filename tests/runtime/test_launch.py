@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
+import sys
 import threading
 import time
 
@@ -42,8 +44,6 @@ def test_sixty_four_threads_on_few_processors(make_counting, fresh_pool):
 def test_work_is_shared(counting):
     """Of a long job, somebody else's workspace was used: more than one thread took part."""
     workspace = scratch.workspace(4 * 128)
-    import ctypes
-
     words = (ctypes.c_int64 * 64).from_address(workspace.address)
     for _ in range(200):
         words[0] = words[16] = -1
@@ -135,8 +135,6 @@ def test_a_finalizer_may_launch_in_the_middle_of_a_launch(make_counting, monkeyp
 
 @pytest.mark.parametrize("way", [Parking.FUTEX, Parking.PTHREAD])
 def test_both_ways_to_park(make_counting, fresh_pool, monkeypatch, way):
-    import sys
-
     if way is Parking.FUTEX and sys.platform != "linux":
         pytest.skip("Linux only")
     monkeypatch.setattr(parking_module, "choose", lambda: way)
@@ -148,6 +146,35 @@ def test_both_ways_to_park(make_counting, fresh_pool, monkeypatch, way):
     pool.stop(5)
     assert not any(member.is_alive() for member in pool._members)
     counting.run(48, 1, threads=4)  # nobody is left to help
+
+
+@pytest.mark.parametrize("way", [Parking.FUTEX, Parking.PTHREAD])
+def test_a_caller_that_waits_long_sleeps_and_is_woken(make_counting, fresh_pool, monkeypatch, way):
+    if way is Parking.FUTEX and sys.platform != "linux":
+        pytest.skip("Linux only")
+    monkeypatch.setattr(parking_module, "choose", lambda: way)
+    monkeypatch.setattr(threads, "_code", None)
+    for name in ("PATIENCE", "ROUND", "ROUNDS"):  # in the shipped loop it takes 0.1 ms of waiting
+        monkeypatch.setattr(parfor, name, 0)
+    counting = make_counting(most=48)
+    sleeps = parking_module.CONTROL["CALLER_SLEEPS"]
+    slept, done = [], threading.Event()
+
+    def call() -> None:
+        while not slept:
+            counting.run(2, threads=2, pauses=1_000_000)
+        stress(counting, 4, 3_000, most_threads=3)
+        done.set()
+
+    caller = threading.Thread(target=call, daemon=True)  # a lost wake-up must not hang the exit
+    caller.start()
+    deadline = time.monotonic() + 10
+    while not slept and time.monotonic() < deadline:
+        if threads._pool is not None and threads._pool.words[sleeps]:
+            slept.append(True)
+        time.sleep(0.0001)
+    assert slept
+    assert done.wait(10), "the caller was not woken"
 
 
 def test_idle_workers_sleep(counting):

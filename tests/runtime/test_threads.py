@@ -19,25 +19,24 @@ from convgrad._errors import ArgumentError, ArgumentTypeError
 from convgrad._runtime import cpus, threads
 from convgrad._runtime.threads import get_num_threads, set_num_threads
 
-HERE = Path(__file__).parent
-SOURCES = HERE.parents[1] / "src"
+TESTS = Path(__file__).parents[1]
+SOURCES = TESTS.parent / "src"
 can_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 forks = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 PREAMBLE = """
 import os, signal, sys, threading, time
-sys.path[:0] = [{here!r}, {sources!r}]
-import jit
-from conftest import Counting
+sys.path[:0] = [{tests!r}, {sources!r}]
+from runtime.kernels import Counting, loader
 from convgrad._runtime import threads
-threads.set_loader(jit.loader)
+threads.set_loader(loader)
 counting = Counting()
 """
 
 
 def in_subprocess(body: str, environment=None, seconds: float = 20) -> str:
     """Run a program that launches kernels; it must end by itself, quietly, with code 0."""
-    program = PREAMBLE.format(here=str(HERE), sources=str(SOURCES)) + textwrap.dedent(body)
+    program = PREAMBLE.format(tests=str(TESTS), sources=str(SOURCES)) + textwrap.dedent(body)
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env={**os.environ, **(environment or {})},
@@ -261,7 +260,7 @@ def wait_for(child: int, seconds: float = 20) -> int:
 
 
 def test_spawned_processes_work(tmp_path):
-    program = PREAMBLE.format(here=str(HERE), sources=str(SOURCES)) + textwrap.dedent(
+    program = PREAMBLE.format(tests=str(TESTS), sources=str(SOURCES)) + textwrap.dedent(
         """
         import multiprocessing
 

@@ -114,11 +114,10 @@ class BlockPool:
         # A block up to a quarter too large is taken before the system is asked for a new one.
         limit = capacity + capacity // 4
         while capacity <= limit:
-            stack = self._idle.get(capacity)
-            if stack:
-                with contextlib.suppress(IndexError):  # another thread was faster
-                    return stack.pop()
-            capacity = capacity_for(capacity + 1)
+            try:
+                return self._idle[capacity].pop()
+            except (KeyError, IndexError):
+                capacity = capacity_for(capacity + 1)
         return None
 
     def _give_back(self, block: Block) -> None:

@@ -42,6 +42,10 @@ SEAT_SHIFT = 2 * CHUNK_BITS
 MAX_SEATS = 255
 GENERATION_SHIFT = 48
 
+# A caller with nothing left to claim pauses this often before it yields, then so often between
+# yields, and sleeps after so many of those: about 25, 3 and 100 us where a pause takes 25 ns.
+PATIENCE, ROUND, ROUNDS = 1000, 100, 32
+
 # The job: a block of words the caller owns; the kernel's own words follow it. SPIN is 1, or 0 to
 # have workers sleep at once: with more threads than processors, a spinning one holds back others.
 JOB = ("CONTROL", "KERNEL", "ITEMS", "GRAIN", "SCRATCH", "SCRATCH_STRIDE", "THREADS", "SPIN")
@@ -69,7 +73,9 @@ def source(machine: str, parking: Parking) -> ParforSource:
         "ONE_SEAT": 1 << SEAT_SHIFT,
         "GENERATION_SHIFT": GENERATION_SHIFT,
         "JOB_BYTES": 8 * len(JOB),
-        "PATIENCE": 1000,
+        "PATIENCE": PATIENCE,
+        "ROUND": ROUND,
+        "ROUNDS": ROUNDS,
         **CONTROL,
         **{f"JOB_{name}": index for index, name in enumerate(JOB)},
     }
@@ -195,7 +201,7 @@ serial:
 
 publish:
   %done = getelementptr i64, ptr %control, i64 $DONE
-  store atomic i64 0, ptr %done monotonic, align 8
+  store atomic i32 0, ptr %done monotonic, align 8
   %current_job = getelementptr i64, ptr %control, i64 $CURRENT_JOB
   store ptr %job, ptr %current_job, align 8
   %current_grain = getelementptr i64, ptr %control, i64 $CURRENT_GRAIN
@@ -225,7 +231,7 @@ count:
   %needed = icmp sgt i64 %wanted, 0
   br i1 %needed, label %wake, label %work
 wake:
-  call void @wake(ptr %control, i64 %wanted)
+  call void @wake(ptr %control, ptr %epoch, i64 %wanted)
   br label %work
 
 work:
@@ -237,25 +243,44 @@ own:
   br label %join
 join:
   %ran = phi i64 [ 0, %work ], [ %own_chunks, %own ]
-  %theirs = sub i64 %chunks, %ran
+  %theirs_wide = sub i64 %chunks, %ran
+  %theirs = trunc i64 %theirs_wide to i32
   br label %poll
 poll:
-  %waited = phi i64 [ 0, %join ], [ %waited_more, %rest ], [ 0, %give_way ]
-  %reported = load atomic i64, ptr %done acquire, align 8
-  %complete = icmp eq i64 %reported, %theirs
+  %waited = phi i64 [ 0, %join ], [ %waited_more, %rest ], [ 0, %give_way ], [ 0, %sleep ]
+  %limit = phi i64 [ $PATIENCE, %join ], [ %limit, %rest ], [ $ROUND, %give_way ], [ 0, %sleep ]
+  %rounds = phi i64 [ 0, %join ], [ %rounds, %rest ], [ %rounds_more, %give_way ], [ 0, %sleep ]
+  %reported = load atomic i32, ptr %done acquire, align 8
+  %complete = icmp eq i32 %reported, %theirs
   br i1 %complete, label %finish, label %rest
 rest:
   $PAUSE
   %waited_more = add i64 %waited, 1
-  %impatient = icmp ugt i64 %waited_more, $PATIENCE
-  br i1 %impatient, label %give_way, label %poll
+  %impatient = icmp ugt i64 %waited_more, %limit
+  br i1 %impatient, label %round, label %poll
+round:
+  %rounds_more = add i64 %rounds, 1
+  %tired = icmp ugt i64 %rounds_more, $ROUNDS
+  br i1 %tired, label %lie_down, label %give_way
 give_way:
   ; The thread that holds the last chunk may be waiting for this very processor.
   %yield_at = getelementptr i64, ptr %control, i64 $YIELD
   %yield = load ptr, ptr %yield_at, align 8
   %yielded = call i32 %yield()
   br label %poll
+lie_down:
+  ; Or for another one, beside a stranger; the system moves it to a processor that is idle.
+  %caller_at = getelementptr i64, ptr %control, i64 $CALLER_SLEEPS
+  store atomic i64 1, ptr %caller_at seq_cst, align 8
+  %last_look = load atomic i32, ptr %done seq_cst, align 8
+  %just_now = icmp eq i32 %last_look, %theirs
+  br i1 %just_now, label %finish, label %sleep
+sleep:
+  call void @wait(ptr %control, ptr %done, i32 %last_look)
+  br label %poll
 finish:
+  %sleeps_at = getelementptr i64, ptr %control, i64 $CALLER_SLEEPS
+  store atomic i64 0, ptr %sleeps_at monotonic, align 8
   store atomic i64 0, ptr %busy release, align 8
   ret void
 }
@@ -269,12 +294,13 @@ entry:
   %stopped_at = getelementptr i64, ptr %control, i64 $STOPPED
   %short_at = getelementptr i64, ptr %control, i64 $SHORT_SPIN
   %long_at = getelementptr i64, ptr %control, i64 $LONG_SPIN
+  %caller_at = getelementptr i64, ptr %control, i64 $CALLER_SLEEPS
   %started = getelementptr i64, ptr %control, i64 $STARTED
   %earlier = atomicrmw add ptr %started, i64 1 seq_cst, align 8
   br label %look
 look:
-  %spins = phi i64 [ 0, %entry ], [ %spun, %spin ], [ 0, %report ], [ %limit, %awake ]
-  %limit = phi i64 [ 0, %entry ], [ %limit, %spin ], [ %new_limit, %report ], [ 0, %awake ]
+  %spins = phi i64 [ 0, %entry ], [ %spun, %spin ], [ 0, %settle ], [ %limit, %awake ]
+  %limit = phi i64 [ 0, %entry ], [ %limit, %spin ], [ %new_limit, %settle ], [ 0, %awake ]
   ; Read before the word: if a job comes in between, the sleep below does not begin.
   %epoch = load atomic i32, ptr %epoch_at seq_cst, align 8
   %stopped = load atomic i64, ptr %stopped_at monotonic, align 8
@@ -300,9 +326,18 @@ work:
   %spin_at = getelementptr i64, ptr %job, i64 $JOB_SPIN
   %may_spin = load i64, ptr %spin_at, align 8
   %chunks = call i64 @drain(ptr %control, i64 %word, i64 %slot)
+  %chunks_narrow = trunc i64 %chunks to i32
   br label %report
 report:
-  %reported = atomicrmw add ptr %done, i64 %chunks release, align 8
+  ; From here on the job is over for this thread and may be gone; the control block never is.
+  %reported = atomicrmw add ptr %done, i32 %chunks_narrow seq_cst, align 8
+  %caller_sleeps = load atomic i64, ptr %caller_at seq_cst, align 8
+  %asleep = icmp ne i64 %caller_sleeps, 0
+  br i1 %asleep, label %rouse, label %settle
+rouse:
+  call void @wake(ptr %control, ptr %done, i64 1)
+  br label %settle
+settle:
   ; A job met while spinning says that the next one will come soon, too.
   %was_spinning = icmp ne i64 %limit, 0
   %short = load i64, ptr %short_at, align 8
@@ -324,7 +359,7 @@ park:
   %new_job = and i1 %chunk_left, %seat_left
   br i1 %new_job, label %awake, label %sleep
 sleep:
-  call void @wait(ptr %control, i32 %epoch)
+  call void @wait(ptr %control, ptr %epoch_at, i32 %epoch)
   br label %awake
 awake:
   %fewer = atomicrmw sub ptr %parked, i64 1 seq_cst, align 8
@@ -340,7 +375,7 @@ define void @cg_parfor_stop(ptr %control) nounwind {
   store atomic i64 1, ptr %stopped seq_cst, align 8
   %epoch = getelementptr i64, ptr %control, i64 $EPOCH
   %before = atomicrmw add ptr %epoch, i32 1 seq_cst, align 8
-  call void @wake(ptr %control, i64 1000)
+  call void @wake(ptr %control, ptr %epoch, i64 1000)
   ret void
 }
 
@@ -358,5 +393,5 @@ done:
   ret void
 }
 
-; @wait sleeps while the epoch is %seen and may return early; @wake ends %number such sleeps.
+; @wait sleeps while *%word is %seen and may return early; @wake ends %number such sleeps.
 """

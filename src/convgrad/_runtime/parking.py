@@ -1,4 +1,4 @@
-"""How an idle worker sleeps until there is work: three ways, as LLVM IR text.
+"""How a thread sleeps until another one has news: three ways, as LLVM IR text.
 
 Each way calls functions of the system by addresses kept in the control block, so that the compiled
 code has no symbol to resolve. None of them enters Python: a sleeper never waits for the interpreter
@@ -20,6 +20,7 @@ _FUTEX_NUMBERS = {"x86_64": 202, "amd64": 202, "aarch64": 98, "arm64": 98}
 CONTROL = {
     "WORD": 0,
     "DONE": 16,
+    "CALLER_SLEEPS": 17,
     "EPOCH": 32,
     "PARKED": 48,
     "BUSY": 64,
@@ -42,7 +43,7 @@ CONTROL_WORDS = 128
 
 
 class Parking(Enum):
-    """How an idle worker sleeps until the epoch changes."""
+    """How a thread sleeps until a 32-bit word of the control block changes."""
 
     FUTEX = "futex"
     """`WAIT` and `WAKE` are libc's `syscall`."""
@@ -93,33 +94,30 @@ def fill(words: Any, parking: Parking) -> None:
 
 # 128 and 129: FUTEX_WAIT and FUTEX_WAKE, private to the process.
 _FUTEX = """
-define internal void @wait(ptr %control, i32 %seen) nounwind {
+define internal void @wait(ptr %control, ptr %word, i32 %seen) nounwind {
   %number_at = getelementptr i64, ptr %control, i64 $FUTEX
   %number = load i64, ptr %number_at, align 8
   %syscall_at = getelementptr i64, ptr %control, i64 $WAIT
   %syscall = load ptr, ptr %syscall_at, align 8
-  %epoch = getelementptr i64, ptr %control, i64 $EPOCH
-  %r = call i64 (i64, ...) %syscall(i64 %number, ptr %epoch, i32 128, i32 %seen, ptr null)
+  %r = call i64 (i64, ...) %syscall(i64 %number, ptr %word, i32 128, i32 %seen, ptr null)
   ret void
 }
-define internal void @wake(ptr %control, i64 %sleepers) nounwind {
+define internal void @wake(ptr %control, ptr %word, i64 %sleepers) nounwind {
   %number_at = getelementptr i64, ptr %control, i64 $FUTEX
   %number = load i64, ptr %number_at, align 8
   %syscall_at = getelementptr i64, ptr %control, i64 $WAKE
   %syscall = load ptr, ptr %syscall_at, align 8
-  %epoch = getelementptr i64, ptr %control, i64 $EPOCH
   %n = trunc i64 %sleepers to i32
-  %r = call i64 (i64, ...) %syscall(i64 %number, ptr %epoch, i32 129, i32 %n)
+  %r = call i64 (i64, ...) %syscall(i64 %number, ptr %word, i32 129, i32 %n)
   ret void
 }
 """
 
 _PTHREAD = """
-define internal void @wait(ptr %control, i32 %seen) nounwind {
+define internal void @wait(ptr %control, ptr %word, i32 %seen) nounwind {
 entry:
   %mutex = getelementptr i64, ptr %control, i64 $MUTEX
   %condition = getelementptr i64, ptr %control, i64 $CONDITION
-  %epoch = getelementptr i64, ptr %control, i64 $EPOCH
   %lock_at = getelementptr i64, ptr %control, i64 $LOCK
   %lock = load ptr, ptr %lock_at, align 8
   %unlock_at = getelementptr i64, ptr %control, i64 $UNLOCK
@@ -129,7 +127,7 @@ entry:
   %locked = call i32 %lock(ptr %mutex)
   br label %check
 check:
-  %now = load atomic i32, ptr %epoch seq_cst, align 8
+  %now = load atomic i32, ptr %word seq_cst, align 8
   %same = icmp eq i32 %now, %seen
   br i1 %same, label %sleep, label %done
 sleep:
@@ -139,7 +137,7 @@ done:
   %unlocked = call i32 %unlock(ptr %mutex)
   ret void
 }
-define internal void @wake(ptr %control, i64 %number) nounwind {
+define internal void @wake(ptr %control, ptr %word, i64 %number) nounwind {
   %mutex = getelementptr i64, ptr %control, i64 $MUTEX
   %condition = getelementptr i64, ptr %control, i64 $CONDITION
   %lock_at = getelementptr i64, ptr %control, i64 $LOCK
@@ -148,7 +146,7 @@ define internal void @wake(ptr %control, i64 %number) nounwind {
   %unlock = load ptr, ptr %unlock_at, align 8
   %wake_at = getelementptr i64, ptr %control, i64 $WAKE
   %broadcast = load ptr, ptr %wake_at, align 8
-  ; Between its look at the epoch and its sleep, a worker holds the mutex.
+  ; Between its look at the word and its sleep, a thread holds the mutex.
   %locked = call i32 %lock(ptr %mutex)
   %unlocked = call i32 %unlock(ptr %mutex)
   %woken = call i32 %broadcast(ptr %condition)
@@ -157,20 +155,18 @@ define internal void @wake(ptr %control, i64 %number) nounwind {
 """
 
 _ADDRESS = """
-define internal void @wait(ptr %control, i32 %seen) nounwind {
+define internal void @wait(ptr %control, ptr %word, i32 %seen) nounwind {
   %wait_at = getelementptr i64, ptr %control, i64 $WAIT
   %wait = load ptr, ptr %wait_at, align 8
-  %epoch = getelementptr i64, ptr %control, i64 $EPOCH
   %expected = alloca i32, align 4
   store i32 %seen, ptr %expected, align 4
-  %r = call i32 %wait(ptr %epoch, ptr %expected, i64 4, i32 -1)
+  %r = call i32 %wait(ptr %word, ptr %expected, i64 4, i32 -1)
   ret void
 }
-define internal void @wake(ptr %control, i64 %number) nounwind {
+define internal void @wake(ptr %control, ptr %word, i64 %number) nounwind {
   %wake_at = getelementptr i64, ptr %control, i64 $WAKE
   %wake_all = load ptr, ptr %wake_at, align 8
-  %epoch = getelementptr i64, ptr %control, i64 $EPOCH
-  call void %wake_all(ptr %epoch)
+  call void %wake_all(ptr %word)
   ret void
 }
 """

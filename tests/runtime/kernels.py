@@ -5,6 +5,10 @@ from __future__ import annotations
 import itertools
 
 import llvmlite.binding as llvm
+import numpy as np
+
+from convgrad._runtime.launch import launch
+from convgrad._runtime.pointers import pack_words
 
 _keep: list[object] = []
 _compiler = None
@@ -94,3 +98,32 @@ done:
   ret void
 }
 """
+
+
+class Counting:
+    """The counting kernel with its counters; `run` fails unless every item was run exactly once."""
+
+    def __init__(self, most: int = 4096) -> None:
+        self.address = count_kernel()
+        self.counters = np.zeros(most, np.int64)
+        self.marks = np.zeros(3, np.int64)
+        mark = self.marks.ctypes.data
+        self.pointers = (mark, mark + 8, mark + 16)
+
+    def run(self, items, grain=1, scratch_bytes=64, threads=None, pauses=0) -> None:
+        assert items <= len(self.counters)
+        self.counters[:] = 0
+        self.marks[:] = 0
+        args = pack_words(self.counters.ctypes.data, pauses, *self.pointers)
+        launch(self.address, args, items, grain, scratch_bytes, threads)
+        assert (self.counters[:items] == 1).all(), self.counters[:items]
+        assert not self.counters[items:].any()
+        assert self.marks[0] == 0, "two threads shared a workspace"
+
+    @property
+    def longest(self) -> int:
+        return int(self.marks[1])
+
+    @property
+    def calls(self) -> int:
+        return int(self.marks[2])
