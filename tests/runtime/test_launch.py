@@ -80,6 +80,14 @@ def test_more_items_than_the_word_can_count(make_counting):
     assert counting.longest == 4
 
 
+def test_more_threads_than_the_word_can_count(counting, fresh_pool, monkeypatch):
+    monkeypatch.setattr(threads.Pool, "grow", lambda self, workers: None)
+    counting.run(2000, 1, threads=1000)
+    word = threads._pool.words[parking_module.CONTROL["WORD"]]
+    assert word >> parfor.GENERATION_SHIFT == 1  # seats did not spill into the generation
+    assert word >> parfor.SEAT_SHIFT & parfor.MAX_SEATS == 255
+
+
 def test_without_a_loader_the_caller_does_it_all(counting, monkeypatch):
     monkeypatch.setattr(threads, "_pool", None)
     monkeypatch.setattr(threads, "_loader", None)

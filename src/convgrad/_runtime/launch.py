@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from .parfor import JOB
 from .scratch import workspace
-from .threads import get_num_threads, pool_for
+from .threads import MAX_THREADS, get_num_threads, pool_for
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 _pack_job = struct.Struct(f"={len(JOB)}q").pack
@@ -41,7 +41,7 @@ def launch(
     if items > grain and threads != 1:
         if threads is None:
             threads = get_num_threads()
-        threads = min(threads, -(-items // grain))
+        threads = min(threads, -(-items // grain), MAX_THREADS)
         pool = pool_for(threads) if threads > 1 else None
         if pool is not None:
             stride = -(-scratch_bytes // _LINE_PAIR) * _LINE_PAIR
