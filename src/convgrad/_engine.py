@@ -1,20 +1,23 @@
 """The corridor: a problem and its operands in, a filled result out.
 
-A plan becomes an `Executable` once: its kernels are loaded and its words packed. From then on a call is a look-up, a result
-array, the pointers, and the launch.
+A plan becomes an `Executable` once: its kernels are loaded and its words packed. From then on a call is a look-up, a
+result array, the pointers, and the launch.
 """
 
 from __future__ import annotations
 
+import ctypes
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from . import _algorithms, _arrays, _jit, _planner, _runtime
 from ._algorithms import reference
 from ._dtypes import AnyArray
-from ._errors import CompileError
+from ._errors import AllocationError, CompileError
+from ._kernel import KernelSource
 from ._plan import Plan
 from ._problem import Problem
 from ._targets import Target
@@ -32,14 +35,21 @@ def run(function: str, problem: Problem, first: AnyArray, second: AnyArray) -> A
     """Compute a problem; `function` is whom an error should name."""
     dtype = problem.dtype
     if problem.is_empty:
-        result = _arrays.new_result(function, problem.result_shape, dtype)
+        result = _new_result(function, problem)
         result[...] = 0
         return result
     execute = executable(problem)
     first, second = _arrays.contiguous(first, dtype), _arrays.contiguous(second, dtype)
-    result = _arrays.new_result(function, problem.result_shape, dtype)
+    result = _new_result(function, problem)
     execute(first, second, result)
     return result
+
+
+def _new_result(function: str, problem: Problem) -> AnyArray:
+    try:
+        return _runtime.new_result(problem.result_shape, problem.dtype.numpy)
+    except AllocationError as error:
+        raise AllocationError(f"{function}: {error}.") from None
 
 
 def executable(problem: Problem) -> Executable:
@@ -50,7 +60,9 @@ def executable(problem: Problem) -> Executable:
         if found is None:
             if len(_executables) >= _LARGEST:
                 _executables.clear()
-            found = _executables[problem, target] = prepare(_planner.choose(problem, target), target)
+            found = _executables[problem, target] = prepare(
+                _planner.choose(problem, target), target
+            )
         return found
     except CompileError as error:
         _warn_once(str(error))
@@ -63,7 +75,7 @@ def prepare(plan: Plan, target: Target) -> Executable:
         return _reference(plan.problem)
     launches = []
     for step in plan.steps:
-        kernel = _jit.load(step.kernel, lambda step=step: _algorithms.emit(step.kernel, target), target)  # type: ignore[misc]
+        kernel = _jit.load(step.kernel, partial(_algorithms.emit, step.kernel, target), target)
         words = _runtime.pack_words(*step.words)
         scratch = step.scratch_bytes + kernel.scratch_bytes
         launches.append((kernel.address, step.operands, words, step.items, step.grain, scratch))
@@ -73,13 +85,35 @@ def prepare(plan: Plan, target: Target) -> Executable:
     def execute(first: AnyArray, second: AnyArray, result: AnyArray) -> None:
         places = {"first": pointer(first), "second": pointer(second), "result": pointer(result)}
         if partial_bytes:
-            partial = _runtime.new_result((partial_bytes,), _BYTE)
-            places["partial"] = pointer(partial)
+            sums = _runtime.new_result((partial_bytes,), _BYTE)
+            places["partial"] = pointer(sums)
         for address, operands, words, items, grain, scratch in launches:
             pointers = pack(*[places[operand] for operand in operands])
             launch(address, pointers + words, items, grain, scratch, threads)
 
     return execute
+
+
+def _load_parfor(source: _runtime.ParforSource) -> dict[str, int]:
+    """Compile the parallel loop like any kernel: one that writes the addresses of the loop's functions to its words.
+
+    They are local to the object (`dso_local`), so that it needs no table of imports to be loaded.
+    """
+    symbol = f"{source.name}_table"
+    stores = "".join(
+        f"  %at{i} = getelementptr i64, ptr %args, i64 {i}\n  store ptr @{name}, ptr %at{i}, align 8\n"
+        for i, name in enumerate(source.symbols)
+    )
+    table = f"define void @{symbol}(ptr %args, i64 %begin, i64 %end, ptr %scratch) {{\n{stores}  ret void\n}}\n"
+    text = source.text.replace("define void @", "define dso_local void @") + table
+    kernel = _jit.load(source, lambda: KernelSource(symbol, text), _jit.host_target())
+    addresses = (ctypes.c_int64 * len(source.symbols))()
+    write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+    write(kernel.address)(ctypes.addressof(addresses), 0, 1, None)
+    return dict(zip(source.symbols, addresses, strict=True))
+
+
+_runtime.set_loader(_load_parfor)
 
 
 def _reference(problem: Problem) -> Executable:

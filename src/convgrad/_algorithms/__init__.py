@@ -1,6 +1,6 @@
 """The algorithms, best first. A new one is a module with the functions of `Algorithm` and a row in `ALGORITHMS`.
 
-`plan` is the schedule, a pure function that returns data; `emit` is the mechanism, which writes a kernel the plan named.
+`plan` is the schedule, a pure function that returns data; `emit` is the mechanism, which writes a kernel a plan named.
 Kernels that several algorithms use (`reduce`) are found by the type of their identity.
 """
 
@@ -14,7 +14,7 @@ from .._kernel import KernelSource
 from .._plan import Plan
 from .._problem import Problem
 from .._targets import Target
-from . import depthwise_direct, reduce, reference
+from . import depthwise_direct, depthwise_direct_kernel, reduce, reference
 
 
 class Algorithm(Protocol):
@@ -35,7 +35,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
-    depthwise_direct.DirectKernel: depthwise_direct.emit,
+    depthwise_direct_kernel.DirectKernel: depthwise_direct_kernel.emit,
     reduce.ReduceKernel: reduce.emit,
 }
 

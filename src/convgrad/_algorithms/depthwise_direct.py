@@ -1,17 +1,16 @@
 """Depthwise convolution and its gradients on channels-last images, straight from and to the caller's memory.
 
 This module holds the schedule: which problems the kernel takes and which tile it gets. The mechanism is in
-`depthwise_direct_kernel`. The rule was fitted on Zen 3 (2 cores, AVX2, 32 MB of L3) and is stated in bytes and registers.
+`depthwise_direct_kernel`. The rule was fitted on Zen 3 (2 cores, AVX2, 32 MB of L3), in bytes and registers.
 """
 
 from __future__ import annotations
 
 from .._codegen import compute, element
-from .._kernel import KernelSource
-from .._plan import Plan, Step
+from .._plan import Operand, Plan, Step
 from .._problem import Kind, Problem
 from .._targets import Target
-from . import depthwise_direct_kernel, reduce
+from . import reduce
 from .depthwise_direct_kernel import DirectKernel, Tile
 from .gather import Footprint, Gather, gather
 
@@ -83,8 +82,10 @@ def plan(problem: Problem, target: Target) -> Plan:
     )
     serial = problem.flops < _SERIAL_FLOPS
     if problem.kind is not Kind.FILTER_GRADIENT:
-        operands = ("first", "second") if problem.kind is Kind.FORWARD else ("second", "first")
-        step = Step(kernel, (*operands, "result"), words, units * chunks, 1, scratch)
+        operands: tuple[Operand, ...] = ("first", "second", "result")
+        if problem.kind is Kind.INPUT_GRADIENT:
+            operands = ("second", "first", "result")
+        step = Step(kernel, operands, words, units * chunks, 1, scratch)
         return Plan(problem, NAME, (step,), serial=serial, story=story)
     step = Step(kernel, ("first", "second", "partial"), words, shares * chunks, 1, 2 * scratch)
     elements = taps * channels
@@ -98,14 +99,7 @@ def plan(problem: Problem, target: Target) -> Plan:
     )
 
 
-def emit(kernel: DirectKernel, target: Target) -> KernelSource:
-    """Write the kernel."""
-    return depthwise_direct_kernel.emit(kernel, target)
-
-
-def _tile(
-    problem: Problem, target: Target, rows: Gather, cols: Gather
-) -> tuple[Tile, int, int]:
+def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple[Tile, int, int]:
     """Return the tile, the channels of a chunk and the groups of rows of a block."""
     registers = _registers(target)
     lanes = target.lanes(_number_size(problem))
@@ -161,7 +155,7 @@ def _height(wanted: int, groups: int, exact: bool) -> int:
 
 
 def _widths(kind: Kind, cols: Gather, registers: int) -> list[int]:
-    """Return the tile widths (in groups of columns) at which a tile meets one border only, or all columns fit one tile."""
+    """Return the widths (in groups of columns) at which a tile meets one border only, or spans all columns."""
     shape: Footprint = cols.footprint
     phases = len(shape.phases)
     taps = max(len(taps) for taps in shape.phases)

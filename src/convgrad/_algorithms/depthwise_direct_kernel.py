@@ -264,7 +264,9 @@ class _Writer:
         k = self.k
         source = strip.source.offset(q * self.kernel.cols.step * self.channels)
         target = strip.target.offset(q * len(self.kernel.cols.phases) * self.channels)
-        reads = self._reads(self.kernel.rows, self.tile.rows, _Columns(False, False, self.tile.rows))
+        reads = self._reads(
+            self.kernel.rows, self.tile.rows, _Columns(False, False, self.tile.rows)
+        )
         rows = {offset: source.offset(self.source_pitch * offset) for offset in sorted(reads)}
         targets = [
             target.offset(self.target_pitch * row)
@@ -366,7 +368,9 @@ class _Writer:
                         for cell, tap_w in uses:
                             tap = tap_h * self.kernel.window[1] + tap_w
                             if (tap, z) not in weights:
-                                weights[tap, z] = self._bank(body, tap, z).load(self.lanes, aligned=True)
+                                weights[tap, z] = self._bank(body, tap, z).load(
+                                    self.lanes, aligned=True
+                                )
                             total = sums[row, cell, z]
                             total.value = k.fma(x, weights[tap, z], total.value)
 

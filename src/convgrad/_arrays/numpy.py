@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from .. import _dtypes
 from .._dtypes import AnyArray, DType
-from .._errors import AllocationError, ArgumentError, ArgumentTypeError, DTypeError
-
-_ALIGNMENT = 64
-"""One cache line; also what TensorFlow demands of memory lent to it through DLPack."""
+from .._errors import ArgumentError, ArgumentTypeError, DTypeError
 
 
 def borrow(
@@ -67,20 +63,6 @@ def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
 def contiguous(array: AnyArray, row: DType) -> AnyArray:
     """Return the array itself if it is C-contiguous, aligned and in native byte order, else a copy that is."""
     result: AnyArray = np.require(array, dtype=row.numpy, requirements=("C", "A"))
-    return result
-
-
-def new_result(function: str, shape: tuple[int, ...], row: DType) -> AnyArray:
-    """Return an uninitialised C-contiguous array that starts on a cache line."""
-    size = prod(shape) * row.itemsize
-    try:
-        memory = np.empty(size + _ALIGNMENT, np.uint8)
-    except (MemoryError, ValueError):
-        raise AllocationError(
-            f"{function}: no memory for a result of shape {list(shape)} and dtype {row.name}, {size} bytes."
-        ) from None
-    offset = -memory.ctypes.data % _ALIGNMENT
-    result: AnyArray = np.ndarray(shape, row.numpy, memory, offset)
     return result
 
 
