@@ -29,7 +29,7 @@ code generator gets.
 ...     return k.finish()
 >>> source = saxpy(find("avx2"))
 >>> source.ir.splitlines()[0].split("(")[0]
-'define void @cg_saxpy_f32_1024_avx2v256_HASH'
+'define void @cg_saxpy_f32_1024_avx2v256_6b500cbb'
 
 `_jit.load` turns the source into an address; `tests/codegen/test_example.py` runs this very kernel.
 

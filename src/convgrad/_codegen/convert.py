@@ -1,8 +1,8 @@
 """float16 and bfloat16 to float32 and back, on vectors of any width.
 
 Rounding is to nearest, ties to even, overflow to infinity, subnormals kept; a NaN stays a NaN,
-quiet, with its sign. None of the integer code meets a subnormal float32, so a process that runs
-with denormals-are-zero set gets the same bits. LLVM's own `fptrunc` to bfloat, and both float16
+quiet, with its sign. No result depends on how the CPU treats subnormal float32, so a process that
+runs with denormals-are-zero set gets the same bits. LLVM's own `fptrunc` to bfloat, and both float16
 conversions on CPUs without them, are calls to functions of the compiler's run-time library, which
 no kernel may make.
 """

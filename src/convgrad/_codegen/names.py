@@ -17,7 +17,7 @@ def symbol(op: str, dtype: str, tile: str, target: Target, identity: object = ()
 
     >>> from convgrad._targets import find
     >>> symbol("depthwise_bwd_filter", "f32", "r2t4", find("avx2"), (3, 3))
-    'cg_depthwise_bwd_filter_f32_r2t4_avx2v256_3c9b0f2a'
+    'cg_depthwise_bwd_filter_f32_r2t4_avx2v256_a6599b95'
     """
     digest = hashlib.blake2b(repr(identity).encode(), digest_size=4).hexdigest()
     name = f"cg_{op}_{dtype}_{tile}_{target.label}_{digest}"

@@ -22,6 +22,9 @@ def transpose(rows: Sequence[Vector]) -> list[Vector]:
     while width < part:
         work = _interleave(work, width, part)
         width *= 2
+    # Pairs were written back in place, which leaves each block in bit-reversed order.
+    bits = part.bit_length() - 1
+    work = [work[i - i % part + _reversed_bits(i % part, bits)] for i in range(lanes)]
     while width < lanes:
         work = _exchange(work, width)
         width *= 2
@@ -37,9 +40,6 @@ def _interleave(rows: list[Vector], width: int, part: int) -> list[Vector]:
             for source in (0, lanes):
                 lower += [base + source + group + i for i in range(width)]
                 upper += [base + source + part // 2 + group + i for i in range(width)]
-    # Interleaving puts column bit 0 last; each round must leave row i of a block of `part`
-    # holding the columns that share its low bits, which pairing (i, i + width) and writing back
-    # in place does.
     result = list(rows)
     for i in range(lanes):
         if not i & width:
@@ -47,6 +47,10 @@ def _interleave(rows: list[Vector], width: int, part: int) -> list[Vector]:
             result[i] = shuffle(*pair, lower)
             result[i + width] = shuffle(*pair, upper)
     return result
+
+
+def _reversed_bits(number: int, bits: int) -> int:
+    return sum((number >> bit & 1) << (bits - 1 - bit) for bit in range(bits))
 
 
 def _exchange(rows: list[Vector], width: int) -> list[Vector]:

@@ -26,6 +26,12 @@ class Mask:
     def constant(emitter: Emitter, lanes: Sequence[bool]) -> Mask:
         return Mask(emitter, mask_text(tuple(map(bool, lanes))), len(lanes))
 
+    def __and__(self, other: Mask) -> Mask:
+        assert self.lanes == other.lanes > 1
+        kind = f"<{self.lanes} x i1>"
+        text = self.emitter.value(f"and {kind} {self.text}, {other.text}")
+        return Mask(self.emitter, text, self.lanes)
+
 
 class Vector:
     """Some lanes of one compute type."""
@@ -167,6 +173,13 @@ VectorLike = Vector | float
 
 def shuffle(first: Vector, second: Vector | None, lanes: Sequence[int]) -> Vector:
     """Pick lanes by number; those of `second` count on from the end of `first`."""
+    if first.lanes == 1:  # LLVM shuffles no scalars
+        result = Vector(first.emitter, "poison", first.element, len(lanes))
+        for place, lane in enumerate(lanes):
+            source = first if lane == 0 else second
+            assert source is not None
+            result = result.with_lane(place, source)
+        return result
     other = "poison" if second is None else second.text
     text = first.emitter.value(
         f"shufflevector {first.type_text} {first.text}, {first.type_text} {other}, "

@@ -35,30 +35,47 @@ def binding() -> Any:
     """Return llvmlite.binding, imported and ready."""
     global _binding
     if _binding is None:
-        try:
-            import llvmlite.binding as module
-        except (ImportError, OSError) as error:
-            raise CompileError(f"llvmlite cannot be imported: {error}") from error
-        if module.llvm_version_info[0] < 20:  # newer ones initialise themselves and forbid the call
-            module.initialize()
-        module.initialize_native_target()
-        module.initialize_native_asmprinter()
-        _binding = module
+        with lock:
+            _binding = _imported()
     return _binding
+
+
+def _imported() -> Any:
+    try:
+        import llvmlite.binding as module
+    except (ImportError, OSError) as error:
+        raise CompileError(f"llvmlite cannot be imported: {error}") from error
+    if module.llvm_version_info[0] < 20:  # newer ones initialise themselves and forbid the call
+        module.initialize()
+    module.initialize_native_target()
+    module.initialize_native_asmprinter()
+    return module
 
 
 def compile_object(ir: str, target: Target, *, triple: str | None = None) -> bytes:
     """Return the object file of `ir`; `triple` names another operating system or architecture."""
     with lock:
-        module, machine = _prepare(ir, target, triple)
-        return bytes(machine.emit_object(module))
+        return _emit_object(ir, target, triple)
 
 
 def assembly(ir: str, target: Target, *, triple: str | None = None) -> str:
     """Return the assembly text of `ir`, for people and tests."""
     with lock:
-        module, machine = _prepare(ir, target, triple)
-        return str(machine.emit_assembly(module))
+        return _emit_assembly(ir, target, triple)
+
+
+# Functions of their own so that the module is disposed of, which takes llvmlite's lock, before ours
+# is given back: a fork in between would leave the child with a lock nobody releases.
+
+
+def _emit_object(ir: str, target: Target, triple: str | None) -> bytes:
+    module, machine = _prepare(ir, target, triple)
+    return bytes(machine.emit_object(module))
+
+
+def _emit_assembly(ir: str, target: Target, triple: str | None) -> str:
+    module, machine = _prepare(ir, target, triple)
+    return str(machine.emit_assembly(module))
 
 
 def _prepare(ir: str, target: Target, triple: str | None) -> tuple[Any, Any]:

@@ -1,0 +1,80 @@
+"""float16 and bfloat16 conversions: every bit pattern in, every kind of rounding out."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from calling import HALF_TARGETS, label, run
+from convgrad._codegen import BF16, F16, F32
+
+KINDS = {"f16": (F16, np.float16), "bf16": (BF16, ml_dtypes.bfloat16)}
+pytestmark = [
+    pytest.mark.parametrize("target", HALF_TARGETS, ids=label),
+    pytest.mark.parametrize("kind", KINDS),
+]
+
+
+def _convert(target, source, source_element, result, result_element):
+    lanes = target.lanes(4)
+
+    def write(k):
+        with k.loop(0, k.arg_i64(2), lanes) as i:
+            values = k.arg_pointer(0, source_element).offset(i).load(lanes)
+            k.arg_pointer(1, result_element).offset(i).store(values)
+
+    assert source.size % lanes == 0
+    run(target, write, source, result, source.size)
+
+
+def test_every_pattern_loads(target, kind):
+    element, dtype = KINDS[kind]
+    bits = np.arange(65536, dtype=np.uint16)
+    out = np.zeros(65536, np.float32)
+    _convert(target, bits, element, out, F32)
+    with np.errstate(invalid="ignore"):
+        expected = bits.view(dtype).astype(np.float32)
+    nan = np.isnan(expected)
+    assert (out.view(np.uint32)[~nan] == expected.view(np.uint32)[~nan]).all()
+    assert np.isnan(out[nan]).all() and (np.signbit(out) == (bits >= 0x8000)).all()
+
+
+def _values():
+    """Ties, their neighbours, subnormals, the edge of overflow, infinities, NaNs, noise."""
+    random = np.random.default_rng(1)
+    parts = [random.integers(0, 2**32, 1 << 18, dtype=np.uint32)]
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        with np.errstate(invalid="ignore"):
+            exact = np.arange(65536, dtype=np.uint16).view(dtype).astype(np.float32)
+        step = 1 << (12 if dtype is np.float16 else 15)
+        base = exact.view(np.uint32)
+        parts += [base + np.uint32(delta % 2**32) for delta in (-1, 0, 1, step - 1, step, step + 1)]
+        # Half way between neighbours, which for subnormals is not half way between bits.
+        finite = np.sort(exact[np.isfinite(exact)])
+        middle = ((finite[1:].astype(np.float64) + finite[:-1]) / 2).astype(np.float32)
+        middle = np.append(middle, np.float32(0)).view(np.uint32)
+        parts += [middle, middle + np.uint32(1), middle - np.uint32(1)]
+    parts += [np.arange(0x7F800000, 0x7F800000 + 4096, dtype=np.uint32)]
+    parts += [
+        np.array([0x7F800001, 0xFF800001, 0x7FFFFFFF, 0xFFFFFFFF, 0x7FBFFFFF] * 16, np.uint32)
+    ]
+    values = np.concatenate(parts)
+    return np.pad(values, (0, -values.size % 64)).view(np.float32)
+
+
+VALUES = _values()
+
+
+def test_stores_round_to_nearest_even(target, kind):
+    element, dtype = KINDS[kind]
+    out = np.full(VALUES.size, 0xAAAA, np.uint16)
+    _convert(target, VALUES, F32, out, element)
+    nan = np.isnan(VALUES)
+    with np.errstate(all="ignore"):
+        expected = VALUES.astype(dtype)
+    assert (out[~nan] == expected.view(np.uint16)[~nan]).all()
+    found = out.view(dtype)
+    assert np.isnan(found[nan]).all() and ((out >= 0x8000) == np.signbit(VALUES)).all()
+    quiet = 0x0200 if kind == "f16" else 0x0040
+    assert (out[nan] & quiet != 0).all()

@@ -1,0 +1,348 @@
+"""The disk cache: what is beyond doubt is used, all else costs a recompile and nothing more."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from calling import ROWS, SIGNATURE
+from convgrad import _config, _jit
+from convgrad._codegen import I64, KernelBuilder
+from convgrad._errors import CompileError
+from convgrad._jit import cache, key, llvm
+
+TARGET = ROWS[0]
+posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(_jit, "_kernels", {})
+    # For the process, not a scope(): other threads do not see the scopes of this one.
+    settings = {"cache_dir": str(tmp_path / "cache"), "disk_cache": True, "cache_bytes": 1 << 30}
+    monkeypatch.setattr(_config, "_process", settings)
+    return tmp_path / "cache" / "kernels-1"
+
+
+def _write(number):
+    k = KernelBuilder("probe", TARGET)
+    k.arg_pointer(0, I64).store_int(number)
+    return k.finish()
+
+
+def _load(number=7, memory=False):
+    """Load a kernel that answers `number`, check that it does, return where it came from."""
+    if not memory:
+        _jit._kernels.clear()
+    kernel = _jit.load(("answer", number), lambda: _write(number), TARGET)
+    out = np.zeros(1, np.int64)
+    SIGNATURE(kernel.address)(np.array([out.ctypes.data]).ctypes.data, 0, 1, 0)
+    assert out[0] == number
+    return kernel.origin
+
+
+def _entry(folder):
+    (path,) = folder.glob("*.kernel")
+    return path
+
+
+def test_first_llvm_then_disk_then_memory(folder):
+    assert _load() == "llvm"
+    assert _load() == "disk"
+    before = next(iter(_jit._kernels.values()))
+    assert _jit.load(("answer", 7), pytest.fail, TARGET) is before
+    assert not [path for path in folder.iterdir() if path.suffix != ".kernel"]
+
+
+def test_emit_is_not_called_when_the_disk_has_it(folder):
+    _load()
+    _jit._kernels.clear()
+    assert _jit.load(("answer", 7), pytest.fail, TARGET).origin == "disk"
+
+
+@posix
+def test_everything_is_private(folder):
+    _load()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert stat.S_IMODE(_entry(folder).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("keep", [0, 10, 60, 200, -1])
+def test_truncated_entries_are_replaced(folder, keep):
+    _load()
+    path = _entry(folder)
+    path.write_bytes(path.read_bytes()[:keep])
+    assert _load() == "llvm" and _load() == "disk"
+
+
+def test_every_flipped_bit_is_seen(folder):
+    _load()
+    path = _entry(folder)
+    good = path.read_bytes()
+    name = key.text(("answer", 7), TARGET)
+    assert cache._decode(good, name) is not None
+    for at in range(len(good)):
+        assert cache._decode(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :], name) is None
+    path.write_bytes(good[:-1] + bytes([good[-1] ^ 128]))
+    assert _load() == "llvm" and _load() == "disk"
+
+
+def test_an_entry_for_another_key_is_not_used(folder):
+    _load(7)
+    seven = _entry(folder).read_bytes()
+    path = folder / (key.digest(key.text(("answer", 8), TARGET)) + ".kernel")
+    path.write_bytes(seven)
+    path.chmod(0o600)
+    assert _load(8) == "llvm"
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_entries_others_can_write_are_not_used(folder, mode):
+    _load()
+    _entry(folder).chmod(mode)
+    assert _load() == "llvm" and _load() == "disk"
+
+
+@posix
+def test_entries_of_others_are_not_used(folder, monkeypatch):
+    _load()
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert _load() == "llvm"
+
+
+@posix
+def test_links_are_not_followed(folder, tmp_path):
+    _load()
+    path = _entry(folder)
+    elsewhere = tmp_path / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
+    assert _load() == "llvm"
+    assert elsewhere.exists() and not path.is_symlink()
+
+
+@posix
+@pytest.mark.parametrize("kind", ["shared", "link", "file"])
+def test_a_doubtful_folder_is_not_used(folder, tmp_path, kind):
+    folder.parent.mkdir()
+    if kind == "shared":
+        folder.mkdir()
+        folder.chmod(0o777)
+    elif kind == "link":
+        (tmp_path / "real").mkdir(mode=0o700)
+        folder.symlink_to(tmp_path / "real")
+    else:
+        folder.write_text("")
+    assert _load() == "llvm" and _load() == "llvm"
+
+
+def test_a_directory_in_the_place_of_an_entry_costs_nothing(folder):
+    _load()
+    path = _entry(folder)
+    path.unlink()
+    path.mkdir()
+    assert _load() == "llvm" and path.is_dir()
+
+
+@posix
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT])
+@pytest.mark.parametrize("call", ["open", "write"])
+def test_a_disk_that_cannot_be_written_is_no_error(folder, monkeypatch, call, code):
+    real = getattr(os, call)
+
+    def fail(*arguments, **keywords):
+        if call == "write" or arguments[1] & os.O_CREAT:
+            raise OSError(code, os.strerror(code))
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(os, call, fail)
+    assert _load() == "llvm"
+    assert [*folder.iterdir()] == []
+
+
+@posix
+def test_a_folder_that_cannot_be_made_is_no_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with _config.scope(cache_dir=str(tmp_path / "file" / "below")):
+        assert _load() == "llvm" and _load() == "llvm"
+        assert _jit.stats().disk_entries == 0 and _jit.clear() == 0
+
+
+def test_the_disk_can_be_turned_off(folder):
+    with _config.scope(disk_cache=False):
+        assert _load() == "llvm" and _load() == "llvm"
+        assert _jit.stats().folder is None
+    assert not folder.exists()
+
+
+def test_the_oldest_go_first(folder):
+    for number in range(4):
+        _load(number)
+        path = folder / (key.digest(key.text(("answer", number), TARGET)) + ".kernel")
+        os.utime(path, (number * 1000.0, number * 1000.0))
+    _load(0)  # a hit makes it young
+    size = path.stat().st_size
+    with _config.scope(cache_bytes=3 * size + size // 2):
+        _load(4)
+    assert [_load(number) for number in (0, 3, 4)] == ["disk"] * 3
+    with _config.scope(disk_cache=True, cache_bytes=1 << 30):
+        assert [_load(number) for number in (1, 2)] == ["llvm"] * 2
+
+
+def test_leftovers_of_dead_processes_go(folder):
+    _load(1)
+    old, young = folder / "a.1.1.partial", folder / "b.1.1.partial"
+    for path in (old, young):
+        path.write_text("")
+    os.utime(old, (0, 0))
+    _load(2)
+    assert young.exists() and not old.exists()
+
+
+def test_clear_and_stats(folder):
+    _load(1)
+    _load(2)
+    found = _jit.stats()
+    assert (found.kernels, found.compiled, found.from_disk) == (1, 1, 0)
+    assert found.disk_entries == 2 and found.disk_bytes > 0 and found.folder == str(folder)
+    assert _jit.clear() == 2
+    found = _jit.stats()
+    assert (found.kernels, found.disk_entries, found.disk_bytes) == (0, 0, 0)
+
+
+def test_threads_compile_once(folder):
+    written, barrier, found = [], threading.Barrier(8), []
+
+    def emit():
+        written.append(1)
+        time.sleep(0.05)
+        return _write(5)
+
+    def work():
+        barrier.wait()
+        found.append(_jit.load("threads", emit, TARGET))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(written) == 1 and len(set(map(id, found))) == 1
+
+
+def test_a_failed_compile_can_be_tried_again(folder):
+    def fail():
+        raise CompileError("no")
+
+    with pytest.raises(CompileError):
+        _jit.load(("answer", 7), fail, TARGET)
+    assert _load() == "llvm"
+
+
+PROGRAM = """
+import sys, time
+sys.path.insert(0, {tests!r})
+import numpy as np
+from convgrad import _jit
+target = _jit.host_target()
+def emit():
+    from convgrad._codegen import I64, KernelBuilder
+    k = KernelBuilder("probe", target)
+    k.arg_pointer(0, I64).store_int(11)
+    return k.finish()
+import ctypes
+call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+for number in range({count}):
+    kernel = _jit.load(("process", number), emit, target)
+    out = np.zeros(1, np.int64)
+    call(kernel.address)(np.array([out.ctypes.data]).ctypes.data, 0, 1, 0)
+    assert out[0] == 11
+print(kernel.origin, "llvmlite" in sys.modules)
+"""
+
+
+def _process(cache_dir, count=1):
+    tests = str(Path(__file__).parent.parent)
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(tests=tests, count=count)],
+        env={**os.environ, "CONVGRAD_CACHE_DIR": str(cache_dir)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.skipif(not _jit.elf.supported(), reason="LLVM loads objects here")
+def test_a_warm_process_never_imports_llvmlite(tmp_path):
+    answers = [_process(tmp_path).communicate() for _ in range(2)]
+    assert answers == [("llvm True\n", ""), ("disk False\n", "")]
+
+
+def test_many_processes_share_a_folder(tmp_path):
+    running = [_process(tmp_path, 20) for _ in range(4)]
+    for process in running:
+        _, errors = process.communicate()
+        assert process.returncode == 0 and errors == "", errors
+    assert len([*(tmp_path / "kernels-1").iterdir()]) == 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_forked_during_a_compile_is_not_stuck(folder):
+    """The other thread holds LLVM's lock, a kernel's lock and the table's lock when we fork."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def emit():
+        with llvm.lock:
+            inside.set()
+            leave.wait(10)
+            return _write(3)
+
+    thread = threading.Thread(target=lambda: _jit.load("slow", emit, TARGET))
+    thread.start()
+    assert inside.wait(10)
+    threading.Timer(0.2, leave.set).start()
+    child = os.fork()
+    if child == 0:
+        try:
+            os._exit(0 if _jit.load("slow", lambda: _write(3), TARGET).address else 1)
+        except BaseException:
+            os._exit(2)
+    deadline = time.monotonic() + 20
+    status = 0
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child is stuck")
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_platform_folders(monkeypatch, tmp_path):
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert cache.platform_folder() == Path("/somewhere/convgrad")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache.platform_folder() == tmp_path / ".cache" / "convgrad"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache.platform_folder() == tmp_path / "Library" / "Caches" / "convgrad"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert cache.platform_folder() == tmp_path / "local" / "convgrad"
