@@ -2,9 +2,9 @@
 
 Rounding is to nearest, ties to even, overflow to infinity, subnormals kept; a NaN stays a NaN,
 quiet, with its sign. No result depends on how the CPU treats subnormal float32, so a process that
-runs with denormals-are-zero set gets the same bits. LLVM's own `fptrunc` to bfloat, and both float16
-conversions on CPUs without them, are calls to functions of the compiler's run-time library, which
-no kernel may make.
+runs with denormals-are-zero set gets the same bits. LLVM's own `fptrunc` to bfloat, and both
+float16 conversions on CPUs without them, are calls to functions of the compiler's run-time
+library, which no kernel may make.
 """
 
 from __future__ import annotations
