@@ -11,6 +11,7 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
+from ._runtime import get_num_threads, set_num_threads, threads
 from ._version import __version__
 
 __all__ = [
@@ -25,8 +26,11 @@ __all__ = [
     "depthwise_conv2d_backprop_input",
     "dispatch",
     "errors",
+    "get_num_threads",
     "nn",
     "raw_ops",
     "reference",
     "separable_conv2d",
+    "set_num_threads",
+    "threads",
 ]
