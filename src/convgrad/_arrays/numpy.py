@@ -62,6 +62,9 @@ def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
 
 def contiguous(array: AnyArray, row: DType) -> AnyArray:
     """Return the array itself if it is C-contiguous, aligned and in native byte order, else a copy that is."""
+    flags = array.flags
+    if array.dtype is row.numpy and flags.c_contiguous and flags.aligned:
+        return array
     result: AnyArray = np.require(array, dtype=row.numpy, requirements=("C", "A"))
     return result
 

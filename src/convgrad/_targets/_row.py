@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,14 @@ class Target:
     """Level-one data cache of one core. These three are usual sizes until the host says better."""
     l2_bytes: int = 512 << 10
     l3_bytes: int = 8 << 20
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Kept, because every call of every operation looks something up by target."""
+        return hash((self.name, self.vector_bits, self.l1_bytes, self.l2_bytes, self.l3_bytes))
 
     def with_vector_bits(self, bits: int) -> Target:
         """Return this CPU seen through vectors of another width."""
