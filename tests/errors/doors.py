@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -156,7 +157,12 @@ def image(layout: str, batch: Any, height: Any, width: Any, channels: Any) -> tu
 
 def numbers(shape: tuple[int, ...], dtype: Any, seed: int) -> Any:
     """Return whole numbers from -2 to 2: no sum of the small problems leaves the exact range of bfloat16."""
-    return np.random.default_rng(seed).integers(-2, 3, shape).astype(dtype)
+    return _integers(shape, seed).astype(dtype)
+
+
+@lru_cache
+def _integers(shape: tuple[int, ...], seed: int) -> Any:
+    return np.random.default_rng(seed).integers(-2, 3, shape)
 
 
 _SIX = (
