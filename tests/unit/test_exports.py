@@ -1,0 +1,155 @@
+"""What is public is listed, what is listed is there, and importing the package brings no framework and no compiler."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import pkgutil
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+import convgrad
+
+PUBLIC = [
+    "convgrad",
+    "convgrad.compat",
+    "convgrad.compat.v1",
+    "convgrad.compat.v1.nn",
+    "convgrad.compat.v1.raw_ops",
+    "convgrad.compat.v2",
+    "convgrad.compat.v2.nn",
+    "convgrad.compat.v2.raw_ops",
+    "convgrad.dispatch",
+    "convgrad.errors",
+    "convgrad.nn",
+    "convgrad.raw_ops",
+    "convgrad.reference",
+]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_listed_names_are_there_once(name):
+    module = importlib.import_module(name)
+    assert len(set(module.__all__)) == len(module.__all__)
+    assert [each for each in module.__all__ if not hasattr(module, each)] == []
+    assert module.__doc__
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_what_is_defined_for_users_is_listed(name):
+    """Functions, classes and constants defined by the package; modules and borrowed tools do not count."""
+    module = importlib.import_module(name)
+    source = ast.parse(Path(module.__file__).read_text())
+    local = {
+        each.name
+        for each in source.body
+        if isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name[0] != "_"
+    }
+    if (
+        name != "convgrad.reference"
+    ):  # the one public module that holds code, and imports tools for it
+        local |= {
+            alias.asname or alias.name
+            for each in source.body
+            if isinstance(each, ast.ImportFrom) and each.module != "__future__"
+            for alias in each.names
+            if alias.name not in ("*", "__all__")
+        }
+    star = any(
+        isinstance(each, ast.ImportFrom) and each.names[0].name == "*" for each in source.body
+    )
+    assert star or local == set(module.__all__)
+
+
+def test_no_other_module_is_public():
+    found = {"convgrad"} | {
+        each.name
+        for each in pkgutil.walk_packages(convgrad.__path__, "convgrad.")
+        if not any(part.startswith("_") for part in each.name.split("."))
+    }
+    assert sorted(found) == sorted(PUBLIC)
+
+
+def test_public_modules_are_attributes_of_the_package():
+    for name in PUBLIC[1:]:
+        parent, _, child = name.rpartition(".")
+        assert isinstance(getattr(importlib.import_module(parent), child), types.ModuleType)
+
+
+def test_public_functions_and_classes_are_documented():
+    for name in PUBLIC:
+        module = importlib.import_module(name)
+        for each in module.__all__:
+            value = getattr(module, each)
+            if inspect.isfunction(value) or inspect.isclass(value):
+                assert inspect.getdoc(value), f"{name}.{each}"
+
+
+def test_the_version_is_a_version():
+    numbers = convgrad.__version__.split("+")[0].split(".")
+    assert len(numbers) >= 2 and numbers[0].isdigit()
+
+
+def test_types_are_shipped():
+    assert (Path(convgrad.__file__).parent / "py.typed").exists()
+
+
+def run(program: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+
+
+FRAMEWORKS = ["torch", "tensorflow", "jax", "jaxlib", "dask", "keras", "cupy", "scipy", "numba"]
+
+
+def test_importing_brings_in_no_framework_and_no_compiler():
+    loaded = json.loads(run("import json, sys, convgrad; print(json.dumps(sorted(sys.modules)))"))
+    roots = {name.partition(".")[0] for name in loaded}
+    assert roots.isdisjoint([*FRAMEWORKS, "llvmlite", "pytest", "hypothesis"])
+    beside = {root for root in roots if root in ("numpy", "ml_dtypes", "convgrad")}
+    assert beside == {"numpy", "ml_dtypes", "convgrad"}
+
+
+def test_frameworks_are_not_needed():
+    """With every framework made impossible to import, a gradient is still computed."""
+    program = f"""
+import sys
+for name in {FRAMEWORKS!r}:
+    sys.modules[name] = None
+import numpy as np, convgrad
+x = np.ones((1, 3, 3, 1), np.float32)
+print(convgrad.depthwise_conv2d_backprop_filter(x, [3, 3, 1, 1], x, 1, "SAME").sum())
+"""
+    assert float(run(program)) == 49
+
+
+def test_importing_starts_no_thread_and_writes_nothing(tmp_path):
+    program = f"""
+import os, threading
+os.chdir({str(tmp_path)!r})
+import convgrad
+print(threading.active_count(), os.listdir("."))
+"""
+    assert run(program).strip() == "1 []"
+
+
+def test_import_time():
+    """At most twice NumPy's own, best of three: the package itself is a few dozen small files."""
+    program = """
+import sys, time
+start = time.perf_counter()
+import numpy, ml_dtypes
+between = time.perf_counter()
+import convgrad
+print(between - start, time.perf_counter() - between)
+"""
+    times = [tuple(map(float, run(program).split())) for _ in range(3)]
+    theirs, ours = (min(column) for column in zip(*times, strict=True))
+    assert ours < 2 * theirs, f"convgrad {ours:.3f} s, numpy and ml_dtypes {theirs:.3f} s"
