@@ -300,11 +300,11 @@ def test_many_processes_share_a_folder(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_child_forked_during_a_compile_is_not_stuck(folder):
-    """The other thread holds LLVM's lock, a kernel's lock and the table's lock when we fork."""
+    """The other thread holds a kernel's lock, ours around LLVM and llvmlite's own."""
     inside, leave = threading.Event(), threading.Event()
 
     def emit():
-        with llvm.lock:
+        with llvm.lock, llvm.binding().ffi.lib._lock:
             inside.set()
             leave.wait(10)
             return _write(3)
