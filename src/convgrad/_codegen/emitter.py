@@ -1,8 +1,9 @@
 """The page being written: lines of IR, fresh names, blocks, declarations.
 
-Kernels are text from the start. Building the same kernels as `llvmlite.ir` objects and printing
-them took 15-60 ms; text takes 2-6 ms, and nothing here imports llvmlite. The price is that
-mistakes show when LLVM parses the text. This module knows no types and no arithmetic.
+Kernels are text from the start. Depthwise kernels built as `llvmlite.ir` objects and then printed
+took 19-58 ms; as text, kernels of 450-1360 lines take 1-3 ms, and nothing here imports llvmlite.
+The price is that mistakes show when LLVM parses the text. This module knows no types and no
+arithmetic.
 """
 
 from __future__ import annotations

@@ -152,10 +152,10 @@ def cases(emitter: Emitter, value: Int, values: Iterable[int]) -> Iterator[int]:
 def _opaque(emitter: Emitter, index: str) -> str:
     """Hide that a loop's index is one from LLVM's loop strength reduction.
 
-    That pass weighs every address of an unrolled tile against every other: 33 of 52 ms for a 3x3
-    depthwise kernel (Zen 3, LLVM 22), for code that then ran no faster. Switching it off gives the
-    same machine code as this, byte for byte, but its switch is global to the process and would
-    reach other users of LLVM. A freeze of the bare index would be looked through, of a sum not.
+    That pass weighs every address of an unrolled tile against every other: of 31 ms for a 3x3
+    depthwise kernel 11, of 52 ms for a 5x5 one 15 (Zen 3, LLVM 22), for code that ran no faster.
+    Its off switch gives objects of exactly the same sizes as this, but is global to the process and
+    would reach other users of LLVM. A freeze of the bare index is looked through, of a sum not.
     """
     same = emitter.value(f"add i64 {index}, 0")
     return emitter.value(f"freeze i64 {same}")

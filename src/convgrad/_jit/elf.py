@@ -2,7 +2,7 @@
 
 Kernels are one function, its constants and perhaps a jump table, and call nothing, so a handful
 of relocation kinds is all there is. Anything else is refused with `Unsupported`, and the caller
-asks LLVM's own loader instead. Loading takes 0.1-0.2 ms where importing llvmlite takes 60-200.
+asks LLVM's own loader instead. Loading takes 0.1 ms where importing llvmlite takes 60-200.
 
 Memory is never writable and executable at once: it is filled, then sealed. It is never given
 back: threads may still be inside a kernel while the interpreter shuts down. It is taken with

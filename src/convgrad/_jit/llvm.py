@@ -18,10 +18,11 @@ lock = threading.RLock()
 """Held while LLVM works. llvmlite has a lock of its own; this one is ours to hold across a fork."""
 
 OPT_LEVEL = 2
-"""The code generator's level. 1, 2 and 3 took the same time and made equally fast code on six
-depthwise kernels of 430-1340 lines (17-42 ms on Zen 3); 0 makes code four times slower. No
-mid-level passes: `_codegen` writes what they would leave. Turning the machine scheduler off would
-save another 10 %, but only by an option that reaches every user of LLVM in the process."""
+"""The code generator's level. 1, 2 and 3 took the same time (15-37 ms on Zen 3) and made equally
+fast code on depthwise kernels of 450-1360 lines; 0 takes half as long and its code runs several
+times slower. No mid-level passes: `_codegen` writes what they would leave. Turning the machine
+scheduler off would save about 10 %, but only by an option that reaches every user of LLVM in the
+process."""
 
 _binding: Any = None
 _foreign = False
@@ -45,8 +46,10 @@ def _imported() -> Any:
         import llvmlite.binding as module
     except (ImportError, OSError) as error:
         raise CompileError(f"llvmlite cannot be imported: {error}") from error
-    if module.llvm_version_info[0] < 20:  # newer ones initialise themselves and forbid the call
-        module.initialize()
+    if module.llvm_version_info[0] < 20:
+        # llvmlite 0.44 reads untyped pointers only if the whole process is switched over to them.
+        version = ".".join(map(str, module.llvm_version_info))
+        raise CompileError(f"llvmlite 0.45 or newer is needed, with LLVM 20; found LLVM {version}")
     module.initialize_native_target()
     module.initialize_native_asmprinter()
     return module
