@@ -11,7 +11,7 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
-from ._runtime import get_num_threads, set_num_threads, threads
+from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
 
 __all__ = [

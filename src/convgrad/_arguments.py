@@ -103,8 +103,8 @@ def _plain(value: Any) -> Any:
         kinds = set(map(type, value))
         if kinds == _INTS or not kinds:
             return tuple(value)
-        if kinds in _SEQUENCES:
-            return tuple(map(_plain, value))
+        if kinds in _SEQUENCES and all(set(map(type, pair)) == _INTS for pair in value):
+            return tuple(map(tuple, value))
     raise _NotPlain
 
 

@@ -13,13 +13,18 @@ from functools import partial
 
 import numpy as np
 
-from . import _algorithms, _arrays, _jit, _planner, _runtime
+from . import _algorithms, _arrays, _jit, _planner
 from ._algorithms import reference
 from ._dtypes import AnyArray
 from ._errors import AllocationError, CompileError
 from ._kernel import KernelSource
 from ._plan import Plan
 from ._problem import Problem
+from ._runtime.launch import launch
+from ._runtime.parfor import ParforSource
+from ._runtime.pointers import data_pointer, pack_words
+from ._runtime.results import new_result
+from ._runtime.threads import set_loader
 from ._targets import Target
 
 Executable = Callable[[AnyArray, AnyArray, AnyArray], None]
@@ -48,7 +53,7 @@ def run(function: str, problem: Problem, first: AnyArray, second: AnyArray) -> A
 
 def _new_result(function: str, problem: Problem) -> AnyArray:
     try:
-        return _runtime.new_result(problem.result_shape, problem.dtype.numpy)
+        return new_result(problem.result_shape, problem.dtype.numpy)
     except AllocationError as error:
         raise AllocationError(f"{function}: {error}.") from None
 
@@ -77,26 +82,25 @@ def prepare(plan: Plan, target: Target) -> Executable:
     launches = []
     for step in plan.steps:
         kernel = _jit.load(step.kernel, partial(_algorithms.emit, step.kernel, target), target)
-        words = _runtime.pack_words(*step.words)
+        words = pack_words(*step.words)
         scratch = step.scratch_bytes + kernel.scratch_bytes
         operands = tuple(_PLACES.index(operand) for operand in step.operands)
         launches.append((kernel.address, operands, words, step.items, step.grain, scratch))
     partial_bytes, threads = plan.partial_bytes, 1 if plan.serial else None
-    pointer, pack, launch = _runtime.data_pointer, _runtime.pack_words, _runtime.launch
 
     def execute(first: AnyArray, second: AnyArray, result: AnyArray) -> None:
-        places = (pointer(first), pointer(second), pointer(result), 0)
+        places = (data_pointer(first), data_pointer(second), data_pointer(result), 0)
         if partial_bytes:
-            sums = _runtime.new_result((partial_bytes,), _BYTE)
-            places = (*places[:3], pointer(sums))
+            sums = new_result((partial_bytes,), _BYTE)
+            places = (*places[:3], data_pointer(sums))
         for address, operands, words, items, grain, scratch in launches:
-            pointers = pack(*[places[operand] for operand in operands])
+            pointers = pack_words(*[places[operand] for operand in operands])
             launch(address, pointers + words, items, grain, scratch, threads)
 
     return execute
 
 
-def _load_parfor(source: _runtime.ParforSource) -> dict[str, int]:
+def _load_parfor(source: ParforSource) -> dict[str, int]:
     """Compile the parallel loop like any kernel: one that writes the addresses of the loop's functions to its words.
 
     They are local to the object (`dso_local`), so that it needs no table of imports to be loaded.
@@ -115,7 +119,7 @@ def _load_parfor(source: _runtime.ParforSource) -> dict[str, int]:
     return dict(zip(source.symbols, addresses, strict=True))
 
 
-_runtime.set_loader(_load_parfor)
+set_loader(_load_parfor)
 
 
 def _reference(problem: Problem) -> Executable:

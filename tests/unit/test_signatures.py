@@ -73,6 +73,9 @@ SIGNATURES = {
         "dilations=1, name=None",
     },
 }
+TOOLS = {"explain", "get_num_threads", "set_num_threads", "threads"}
+"""Functions of the top level that are no operations."""
+
 ROWS = [
     (module, name, text) for module, names in SIGNATURES.items() for name, text in names.items()
 ]
@@ -98,7 +101,7 @@ def test_parameters_order_and_defaults(module, name, text):
 @pytest.mark.parametrize("module", SIGNATURES, ids=lambda module: module.__name__)
 def test_no_function_is_missing_or_too_many(module):
     public = {name for name in module.__all__ if inspect.isfunction(getattr(module, name))}
-    assert public == SIGNATURES[module].keys()
+    assert public - TOOLS == SIGNATURES[module].keys()
 
 
 SAME_OBJECTS = [
