@@ -1,0 +1,108 @@
+"""How much memory a call of ours takes beyond its operands, read from the kernel's own books.
+
+`tracemalloc` sees neither scratch mapped outside Python nor LLVM's heap, so a fresh process (``python -m
+benchmarks.memory``) does: operands; the same operation on a tiny problem, which loads the compiler; note the resident
+size; call, drop, call again; read the peak. What the second call's peak exceeds the noted size by is its result, its
+scratch, whatever the library keeps, and the code of one kernel. Linux only; elsewhere the reason is reported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .cases import DTYPES, Case, Operands, our_call
+from .problems import parse
+
+
+def extra_memory(case: Case, threads: int) -> dict[str, Any]:
+    """Return bytes ``{"grown": ..., "result": ..., "extra": ...}``, or ``{"reason": ...}``."""
+    from .worker import ROOT, child_environment
+
+    request = [case.problem.text, case.op, case.dtype, case.layout, threads]
+    command = [sys.executable, "-m", "benchmarks.memory", json.dumps(request)]
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=child_environment(),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return {"reason": "no answer within 120 s"}
+    if done.returncode:
+        return {"reason": (done.stderr.strip().splitlines() or ["unknown"])[-1]}
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def _measure(case: Case, threads: int) -> dict[str, Any]:
+    set_threads(threads)
+    tiny = replace(
+        case.problem, batch=1, height=2 * case.problem.kernel_h, width=2 * case.problem.kernel_w
+    )
+    tiny = replace(tiny, dilation=1, stride=1, padding="SAME")
+    our_call(replace(case, problem=tiny), _filled(replace(case, problem=tiny)))()
+    call = our_call(case, _filled(case))
+    _trim()
+    before = _status("VmRSS")
+    call()
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    result = call()
+    grown = _status("VmHWM") - before
+    return {"grown": grown, "result": result.nbytes, "extra": grown - result.nbytes}
+
+
+def _filled(case: Case) -> Operands:
+    """Operands without temporaries."""
+    problem, kind = case.problem, DTYPES[case.dtype]
+    shapes = (
+        problem.input_shape(case.layout),
+        problem.filter_shape,
+        problem.output_shape(case.layout),
+    )
+    x, f, g = (np.full(shape, 1, kind) for shape in shapes)
+    return Operands(x, f, g)
+
+
+def _trim() -> None:
+    gc.collect()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def _status(field: str) -> int:
+    found = re.search(rf"^{field}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    if found is None:
+        raise OSError(f"/proc/self/status has no {field}")
+    return int(found[1]) * 1024
+
+
+def set_threads(threads: int) -> bool:
+    """Limit convgrad to so many threads; False if this version cannot."""
+    import convgrad
+
+    setter = getattr(convgrad, "set_num_threads", None)
+    if setter is None:
+        return False
+    setter(threads)
+    return True
+
+
+if __name__ == "__main__":
+    text, op, dtype, layout, count = json.loads(sys.argv[1])
+    print(json.dumps(_measure(Case(parse(text), op, dtype, layout), count)))

@@ -1,0 +1,227 @@
+"""Results for people: the table, the means, the losses, the machine. Works from the dictionary `runner.run` returns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .runner import geometric_mean
+
+FLAGS = {
+    "W": "our result is WRONG",
+    "f": "page faults are over 10% of our time",
+    "F": "page faults are over 10% of the best peer's time: its kernel is faster than this (try --warm-malloc)",
+    "p": "the best peer had something arranged before the clock started, such as padding its input",
+    "n": "median over 1.5x the minimum, for us or the best peer: noisy",
+    "x": "a peer gave a wrong result and does not count",
+    "r": "a peer refused the case",
+    "d": "a peer crashed or did not answer",
+}
+
+WORST = 8
+
+Row = dict[str, Any]
+
+
+def render(results: dict[str, Any]) -> str:
+    """Return the whole report as text."""
+    rows: list[Row] = results["rows"]
+    parts = [table(rows), legend(rows)]
+    if any(row["ratio"] for row in rows):
+        parts += [means(rows, results["settings"]["ops"]), by_peer(rows), losses(rows)]
+    parts += [faults(rows), memory(rows), machine(results)]
+    if results["errors"]:
+        parts.append("\n  ".join(["Cases convgrad could not do:", *results["errors"]]))
+    if not results["complete"]:
+        parts.append("Interrupted: the cases after the last row were not measured.")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """One line per case."""
+    columns: list[tuple[str, Callable[[Row], str]]] = [
+        ("problem", lambda row: row["problem"]),
+        ("op", lambda row: row["op"]),
+        ("ours ms", lambda row: ms(row["ours"]["min_ms"])),
+        ("median", lambda row: ms(row["ours"]["median_ms"])),
+        ("best peer", lambda row: row["best_peer"] or "-"),
+        (
+            "its ms",
+            lambda row: ms(row["peers"][row["best_peer"]]["min_ms"]) if row["best_peer"] else "-",
+        ),
+        ("ratio", lambda row: f"{row['ratio']:.2f}" if row["ratio"] else "-"),
+        ("GF/s", lambda row: f"{row['gflops']:.1f}"),
+        ("GB/s", lambda row: f"{row['gbytes']:.1f}"),
+        ("roof", lambda row: f"{100 * row['roofline_share']:.0f}%"),
+        ("first ms", lambda row: ms(row["ours"]["first_ms"])),
+        ("extra MB", _extra),
+        ("notes", lambda row: row["flags"]),
+    ]
+    return _align(
+        [[title for title, _ in columns], *([show(row) for _, show in columns] for row in rows)],
+        left=(0, 1, 4, 12),
+    )
+
+
+def legend(rows: Sequence[Row]) -> str:
+    """Explain the columns and the flags in use."""
+    used = [letter for letter in FLAGS if any(letter in row["flags"] for row in rows)]
+    lines = [
+        "Times are minima. ratio = best peer / ours: above 1 we are faster. GF/s and roof leave out padding taps;",
+        "roof = share of the speed this machine's arithmetic or memory allows. first ms includes code generation.",
+        "extra MB = growth of a fresh process by a call, beyond its result. Peers use the layout they like best.",
+    ]
+    return "\n".join([*lines, *(f"  {letter}  {FLAGS[letter]}" for letter in used)])
+
+
+def means(rows: Sequence[Row], ops: Sequence[str]) -> str:
+    """Geometric means of the ratio: all rows, medians, and without rows whose peer was busy with page faults."""
+    lines = [["geometric mean of ratio", "rows", "minima", "medians", "without F", "wins"]]
+    for op in (*ops, "all"):
+        mine = [row for row in rows if row["ratio"] and op in (row["op"], "all")]
+        ratios = [row["ratio"] for row in mine]
+        clean = [row["ratio"] for row in mine if "F" not in row["flags"]]
+        medians = [row["median_ratio"] for row in mine]
+        shown = (_number(geometric_mean(values)) for values in (ratios, medians, clean))
+        lines.append([op, str(len(mine)), *shown, f"{sum(r >= 1 for r in ratios)}/{len(ratios)}"])
+    return _align(lines, left=(0,))
+
+
+def by_peer(rows: Sequence[Row]) -> str:
+    """Each peer alone, and how often it could not be compared."""
+    names = list(dict.fromkeys(name for row in rows for name in row["peers"]))
+    lines = [["peer", "ratio", "best in", "timed", "wrong", "refused", "failed", "cores"]]
+    for name in names:
+        mine = [(row, row["peers"][name]) for row in rows if name in row["peers"]]
+        timed = [(r, p) for r, p in mine if p["status"] == "ok" and "min_ms" in p]
+        mean = geometric_mean([p["min_ms"] / r["ours"]["min_ms"] for r, p in timed])
+        cores = sorted(p["cores"] for _, p in timed)
+        count = {
+            s: str(sum(p["status"] == s for _, p in mine)) for s in ("wrong", "refused", "failed")
+        }
+        best = sum(row["best_peer"] == name for row, _ in mine)
+        middle = f"{cores[len(cores) // 2]:.1f}" if cores else "-"
+        lines.append([name, _number(mean), str(best), str(len(timed)), *count.values(), middle])
+    return _align(lines, left=(0,))
+
+
+def losses(rows: Sequence[Row]) -> str:
+    """The worst rows, and everything below 1."""
+    ranked = sorted((row for row in rows if row["ratio"]), key=lambda row: row["ratio"])
+    worst = [_short(row) for row in ranked[:WORST]]
+    below = sum(row["ratio"] < 1 for row in ranked)
+    text = "Worst rows:\n" + "\n".join(worst)
+    if below > WORST:
+        more = "\n".join(_short(row) for row in ranked[WORST:below])
+        text += f"\nOther rows below 1.0 ({below} of {len(ranked)} in all):\n{more}"
+    else:
+        text += f"\nRows below 1.0: {below} of {len(ranked)}"
+    return text
+
+
+def faults(rows: Sequence[Row]) -> str:
+    """The sentences behind the flags that change how a row should be read, each once."""
+    lines: dict[str, list[str]] = {}
+    for row in rows:
+        for letter, note in zip(row["flags"], row["notes"], strict=True):
+            if letter in "WFfx":
+                lines.setdefault(note, []).append(f"{row['problem']} {row['op']}")
+    listed = [
+        f"  {', '.join(where[:3])}{' ...' if len(where) > 3 else ''}: {note}"
+        for note, where in lines.items()
+    ]
+    return "\n".join(["Read with care:", *listed]) if listed else ""
+
+
+def memory(rows: Sequence[Row]) -> str:
+    """The hungriest call."""
+    known = [row for row in rows if "extra" in row["memory"]]
+    if not known:
+        reasons = {row["memory"]["reason"] for row in rows if "reason" in row["memory"]}
+        return f"Memory was not measured: {'; '.join(sorted(reasons))}" if reasons else ""
+    most = max(known, key=lambda row: row["memory"]["extra"])
+    extra, result = (most["memory"][key] / 2**20 for key in ("extra", "result"))
+    where = f"{most['problem']} {most['op']}"
+    return f"Most extra memory: {extra:.1f} MB beside a result of {result:.1f} MB, {where}"
+
+
+def machine(results: dict[str, Any]) -> str:
+    """What it ran on."""
+    about, speed, settings = results["machine"], results["speed"], results["settings"]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    copy = speed["streams"]["copy"]
+    lines = [
+        f"{about['cpu']}, {about['cpus']} CPUs, {' '.join(about['features'])}; {about['system']}",
+        f"{versions}",
+        f"{settings['dtype']} {settings['layout']}, {settings['threads']} threads, {settings['rounds']} rounds, "
+        f"{settings['seconds']:g} s each, keep {settings['keep']}, "
+        f"peers' malloc {'keeps big blocks' if settings['warm_malloc'] else 'as it is'}",
+        f"peak {speed['peak'] / 1e9:.0f} GF/s; copy {copy[0] / 1e9:.0f} GB/s in cache, {copy[-1] / 1e9:.0f} beyond; "
+        f"page fault {speed['fault_seconds'] * 1e6:.1f} us; huge pages {about['huge_pages'] or '?'}",
+    ]
+    if about["load"]:
+        lines.append(
+            f"load average {about['load_before'][0]:.1f} before, {about['load'][0]:.1f} after"
+        )
+    if not results["threads_set"]:
+        lines.append("convgrad has no set_num_threads: its own thread count was not limited")
+    if results["absent_peers"]:
+        lines.append(f"not installed: {', '.join(results['absent_peers'])}")
+    return "\n".join(lines)
+
+
+def save(results: dict[str, Any], path: Path) -> None:
+    """Write everything as JSON; a number that is not finite becomes null."""
+    path.write_text(json.dumps(_finite(results), indent=1) + "\n")
+
+
+def ms(value: float) -> str:
+    """Three figures that matter.
+
+    >>> ms(0.01234), ms(1.234), ms(12.34), ms(1234.5)
+    ('0.0123', '1.23', '12.3', '1234')
+    """
+    if value >= 1000:
+        return f"{value:.0f}"
+    digits = 2 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:.{min(max(digits, 0), 4)}f}"
+
+
+def _extra(row: Row) -> str:
+    extra = row["memory"].get("extra")
+    return "-" if extra is None else f"{extra / 2**20:.1f}"
+
+
+def _short(row: Row) -> str:
+    peer = row["peers"][row["best_peer"]]
+    times = f"{ms(row['ours']['min_ms'])} ms, {row['best_peer']} {ms(peer['min_ms'])}"
+    return f"  {row['ratio']:.2f}  {row['problem']} {row['op']}: {times} {row['flags']}".rstrip()
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}"
+
+
+def _align(lines: list[list[str]], left: Iterable[int]) -> str:
+    """Pad cells into columns: text to the left, numbers to the right."""
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    to_left = set(left)
+    padded = (
+        (
+            cell.ljust(w) if at in to_left else cell.rjust(w)
+            for at, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

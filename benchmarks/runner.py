@@ -1,0 +1,200 @@
+"""A whole run: every case against every peer, gathered into one plain dictionary that `report` prints or stores."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .cases import WRONG, Array, Case, expect, operands_of, our_call
+from .machine import Machine, describe, probe
+from .measure import Block, Times, race, run_block
+from .memory import extra_memory, set_threads
+from .peers import Peer
+from .problems import OPS, Problem
+from .worker import Remote, Worker
+
+FAULTS_MATTER = 0.1
+"""Page faults that make up more than this share of a time are worth a flag."""
+NOISY = 1.5
+"""A median this many times the minimum makes a row doubtful."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run was asked to do."""
+
+    ops: tuple[str, ...] = OPS
+    dtype: str = "float32"
+    layout: str = "NHWC"
+    threads: int = 1
+    rounds: int = 5
+    seconds: float = 0.25
+    keep: int = 0
+    warm_malloc: bool = False
+    memory: bool = True
+    timeout: float = 120.0
+
+
+@dataclass
+class Ours:
+    """Convgrad as a contestant, in this process."""
+
+    call: Callable[[], Array]
+    keep: int = 0
+    name: str = "convgrad"
+    slow: bool = field(default=False)
+
+    def block(self, seconds: float) -> Block:
+        block = run_block(self.call, seconds, keep=self.keep, warm=not self.slow)
+        self.slow = min(block.times) > seconds
+        return block
+
+
+def run(
+    problems: Sequence[Problem],
+    peers: Sequence[Peer],
+    settings: Settings,
+    progress: Callable[[str], None] = lambda text: None,
+    machine: Machine | None = None,
+) -> dict[str, Any]:
+    """Measure every case; an interrupt ends the run early and keeps what there is."""
+    absent = [peer.name for peer in peers if not peer.is_installed]
+    peers = [peer for peer in peers if peer.is_installed]
+    progress("measuring the machine")
+    known = machine or probe(settings.threads, settings.dtype)
+    limited = set_threads(settings.threads)
+    workers = _workers(peers, settings)
+    began, rows, complete = time.strftime("%Y-%m-%d %H:%M:%S"), list[dict[str, Any]](), True
+    errors: list[str] = []
+    cases = [Case(p, op, settings.dtype, settings.layout) for p in problems for op in settings.ops]
+    load_before = describe({}, settings.threads)["load"]
+    try:
+        for number, case in enumerate(cases, 1):
+            progress(f"[{number}/{len(cases)}] {case.problem.name} {case.op}")
+            remotes = [Remote(peer, workers[peer.process]) for peer in peers]
+            try:
+                rows.append(_measure(case, remotes, settings))
+            except Exception as error:  # ours: a peer's end up in its record
+                errors.append(f"{case.problem.name} {case.op}: {type(error).__name__}: {error}")
+        if machine is None:
+            progress("measuring the machine again")
+            known = known.best_of(probe(settings.threads, settings.dtype))
+    except KeyboardInterrupt:
+        complete = False
+    finally:
+        versions = {k: v for worker in workers.values() for k, v in worker.versions.items()}
+        for worker in workers.values():
+            worker.stop()
+    for row in rows:
+        judge(row, known)
+    return {
+        "began": began,
+        "complete": complete,
+        "settings": asdict(settings),
+        "threads_set": limited,
+        "absent_peers": absent,
+        "errors": errors,
+        "machine": {**describe(versions, settings.threads), "load_before": load_before},
+        "speed": asdict(known),
+        "rows": rows,
+    }
+
+
+def _workers(peers: Sequence[Peer], settings: Settings) -> dict[str, Worker]:
+    families: dict[str, list[Peer]] = {}
+    for peer in peers:
+        families.setdefault(peer.process, []).append(peer)
+    how = (settings.threads, settings.keep, settings.warm_malloc, settings.timeout)
+    return {process: Worker(members, *how) for process, members in families.items()}
+
+
+def _measure(case: Case, remotes: list[Remote], settings: Settings) -> dict[str, Any]:
+    call = our_call(case, operands_of(case))
+    start = time.perf_counter()
+    result = call()
+    first = time.perf_counter() - start
+    expected = expect(case)
+    error = expected.error(case, result)
+    del result
+    ready = [remote for remote in remotes if remote.prepare(case, expected)]
+    ours = Ours(call, settings.keep)
+    times = race(ours, ready, rounds=settings.rounds, seconds=settings.seconds)
+    record = {"status": "ok" if error <= WRONG[case.dtype] else "wrong", "error": error}
+    return {
+        "problem": case.problem.name,
+        "text": case.problem.text,
+        "labels": case.problem.labels,
+        "op": case.op,
+        "dtype": case.dtype,
+        "layout": case.layout,
+        "ours": {**record, "first_ms": first * 1e3, **times[ours.name].summary()},
+        "peers": {r.name: {**r.record, **times.get(r.name, Times()).summary()} for r in remotes},
+        "memory": extra_memory(case, settings.threads) if settings.memory else {},
+        "_problem": case.problem,
+    }
+
+
+def judge(row: dict[str, Any], machine: Machine) -> None:
+    """Add what follows from the measurements: best peer, ratio, rates, share of the roofline, notes."""
+    problem: Problem = row.pop("_problem")
+    ours, peers = row["ours"], row["peers"]
+    seconds = ours["min_ms"] / 1e3
+    flops, moved = problem.flops(), sum(problem.traffic(row["op"], row["dtype"]))
+    roof = machine.roofline(problem, row["op"], row["dtype"])
+    row.update(
+        flops=flops,
+        nominal_flops=problem.flops(effective=False),
+        bytes=moved,
+        gflops=flops / seconds / 1e9,
+        gbytes=moved / seconds / 1e9,
+        roofline_ms=roof * 1e3,
+        roofline_share=roof / seconds,
+    )
+    timed = {
+        name: peer for name, peer in peers.items() if peer["status"] == "ok" and "min_ms" in peer
+    }
+    best = min(timed, key=lambda name: timed[name]["min_ms"], default=None)
+    row["best_peer"] = best
+    row["ratio"] = timed[best]["min_ms"] / ours["min_ms"] if best else None
+    row["median_ratio"] = (
+        min(peer["median_ms"] for peer in timed.values()) / ours["median_ms"] if best else None
+    )
+    row["flags"], row["notes"] = _notes(row, timed.get(best or ""), machine)
+
+
+def _notes(
+    row: dict[str, Any], best: dict[str, Any] | None, machine: Machine
+) -> tuple[str, list[str]]:
+    """Return flag letters, explained in `report.FLAGS`, and the sentences behind them."""
+    flags: dict[str, str] = {}
+    ours = row["ours"]
+    if ours["status"] != "ok":
+        flags["W"] = f"convgrad is wrong: error {ours['error']:.1e}"
+    for letter, name, times in (("f", "convgrad", ours), ("F", row["best_peer"], best)):
+        if times is None or times["faults"] is None:
+            continue
+        cost = times["faults"] * machine.fault_seconds * 1e3
+        if cost > FAULTS_MATTER * times["min_ms"]:
+            flags[letter] = (
+                f"{name}: {times['faults']:.0f} page faults per call, about {cost:.2f} of {times['min_ms']:.2f} ms"
+            )
+    if best is not None and best.get("note"):
+        flags["p"] = f"{row['best_peer']}: {best['note']}"
+    for times in filter(None, (ours, best)):
+        if times["median_ms"] > NOISY * times["min_ms"]:
+            flags["n"] = "median far above minimum"
+    for letter, status in (("x", "wrong"), ("r", "refused"), ("d", "failed")):
+        found = [
+            f"{n}: {peer['reason']}" for n, peer in row["peers"].items() if peer["status"] == status
+        ]
+        if found:
+            flags[letter] = "; ".join(found)
+    return "".join(flags), list(flags.values())
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """NaN of nothing."""
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan

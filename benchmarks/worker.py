@@ -1,0 +1,233 @@
+"""Peers in processes of their own, and the pipe to them.
+
+A framework's switches are read once per process and its threads linger, so each family runs in a worker which times
+itself; the parent only says when. Requests and answers are pickled tuples over stdin and stdout:
+
+    ("setup", peers, threads, keep, warm_malloc)  -> ("ok", {version})
+    ("prepare", peer, case, expected)             -> ("ok", {error, first_ms, note}) or ("refused", reason)
+    ("block", peer, seconds, warm)                -> ("ok", Block)
+    ("drop",)                                     -> ("ok", None)
+
+A worker that aborts (TensorFlow does, on some arguments) or hangs costs one row, not the run: it is started again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import pickle
+import select as readiness
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from .cases import WRONG, Case, Expected
+from .measure import Block, run_block
+from .peers import BY_NAME, Peer, Prepared, Refused
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def child_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
+    """Return our environment with our import path, so that a child finds the same convgrad."""
+    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    return {**os.environ, "PYTHONPATH": path, **(extra or {})}
+
+
+class WorkerFailed(Exception):
+    """The process died or did not answer in time."""
+
+
+class Worker:
+    """The parent's end: starts the process on first use and again after a crash."""
+
+    def __init__(
+        self, peers: Sequence[Peer], threads: int, keep: int, warm_malloc: bool, timeout: float
+    ) -> None:
+        self.peers = list(peers)
+        self.versions: dict[str, str] = {}
+        self._settings = (threads, keep, warm_malloc)
+        self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: IO[bytes] | None = None
+
+    def ask(self, *request: Any) -> Any:
+        """Send a request and return the answer; raise `WorkerFailed` if none comes, `Refused` if it is no."""
+        if self._process is None:
+            self._start()
+        kind, value = self._exchange(request)
+        if kind == "refused":
+            raise Refused(value)
+        return value
+
+    def stop(self) -> None:
+        """End the process, which we started, and forget it."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        try:
+            process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if self._log is not None:
+            self._log.close()
+
+    def _start(self) -> None:
+        threads, keep, warm_malloc = self._settings
+        variables = {k: v.format(threads=threads) for k, v in self.peers[0].environment.items()}
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            cwd=ROOT,
+            env=child_environment(variables),
+        )
+        names = [peer.name for peer in self.peers]
+        _, self.versions = self._exchange(("setup", names, threads, keep, warm_malloc))
+
+    def _exchange(self, request: tuple[Any, ...]) -> tuple[str, Any]:
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        try:
+            pickle.dump(request, process.stdin)
+            process.stdin.flush()
+            # Answers are short and written at once, so the first byte is as good as all of them.
+            if (
+                os.name == "posix"
+                and not readiness.select([process.stdout], [], [], self._timeout)[0]
+            ):
+                process.kill()
+                self.stop()
+                raise WorkerFailed(f"no answer within {self._timeout:g} s")
+            answer: tuple[str, Any] = pickle.load(process.stdout)
+            return answer
+        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+            said = self._last_words()
+            self.stop()
+            raise WorkerFailed(f"process ended with code {process.returncode}: {said}") from None
+
+    def _last_words(self) -> str:
+        if self._log is None:
+            return ""
+        self._log.seek(0)
+        lines = self._log.read().decode(errors="replace").strip().splitlines()
+        return lines[-1][:300] if lines else ""
+
+
+class Remote:
+    """A peer as a contestant: prepared for one case, timed by its worker."""
+
+    def __init__(self, peer: Peer, worker: Worker) -> None:
+        self.name = peer.name
+        self.record: dict[str, Any] = {}
+        self._worker = worker
+        self._slow = False
+
+    def prepare(self, case: Case, expected: Expected) -> bool:
+        """Check the peer's result and say whether it can be timed; `record` says why not."""
+        try:
+            answer = self._worker.ask("prepare", self.name, case, expected)
+            limit = WRONG[case.dtype]
+            self.record = {"status": "ok", **answer}
+            if not answer["error"] <= limit:  # NaN too
+                reason = f"wrong result: error {answer['error']:.1e} of the largest value, limit {limit:g}"
+                self.record.update(status="wrong", reason=reason)
+        except (Refused, WorkerFailed) as error:
+            status = "refused" if isinstance(error, Refused) else "failed"
+            self.record = {"status": status, "reason": str(error)}
+        return bool(self.record["status"] == "ok")
+
+    def block(self, seconds: float) -> Block | None:
+        try:
+            block: Block = self._worker.ask("block", self.name, seconds, not self._slow)
+        except (Refused, WorkerFailed) as error:
+            self.record = {**self.record, "status": "failed", "reason": str(error)}
+            return None
+        self._slow = min(block.times) > seconds
+        return block
+
+
+def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
+    """The worker's end."""
+    prepared: dict[str, Prepared] = {}
+    keep = 0
+    while True:
+        try:
+            verb, *arguments = pickle.load(requests)
+        except EOFError:
+            return
+        answer: tuple[str, Any]
+        try:
+            if verb == "setup":
+                names, threads, keep, warm_malloc = arguments
+                answer = "ok", _setup([BY_NAME[name] for name in names], threads, warm_malloc)
+            elif verb == "prepare":
+                answer = "ok", _prepare(prepared, *arguments)
+            elif verb == "block":
+                name, seconds, warm = arguments
+                if name not in prepared:
+                    raise Refused("its worker was started again in between")
+                answer = "ok", run_block(prepared[name].call, seconds, keep=keep, warm=warm)
+            else:
+                prepared.clear()
+                gc.collect()
+                answer = "ok", None
+        except Exception as error:
+            answer = "refused", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        pickle.dump(answer, answers)
+        answers.flush()
+
+
+def _setup(peers: list[Peer], threads: int, warm_malloc: bool) -> dict[str, str]:
+    warnings.simplefilter("ignore")
+    if warm_malloc:
+        _keep_big_blocks()
+    peers[0].setup(threads)
+    return {peer.module: importlib.import_module(peer.module).__version__ for peer in peers}
+
+
+def _keep_big_blocks() -> None:
+    """Tell glibc to keep freed blocks of any size: M_MMAP_MAX (-4) = 0, M_TRIM_THRESHOLD (-1) = 2 GiB - 1."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-4, 0)
+        libc.mallopt(-1, 2**31 - 1)
+
+
+def _prepare(
+    prepared: dict[str, Prepared], name: str, case: Case, expected: Expected
+) -> dict[str, Any]:
+    prepared.pop(name, None)
+    ready = BY_NAME[name].prepare(case)
+    start = time.perf_counter()
+    result = ready.call()
+    first = time.perf_counter() - start
+    error = expected.error(case, ready.read(result))
+    prepared[name] = ready
+    return {"first_ms": first * 1e3, "error": error, "note": ready.note}
+
+
+def main() -> None:
+    """Serve requests; whatever the frameworks print goes to stderr."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    _serve(sys.stdin.buffer, answers)
+
+
+if __name__ == "__main__":
+    main()

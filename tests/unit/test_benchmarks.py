@@ -1,0 +1,319 @@
+"""The benchmark harness, without any framework: what it measures, how it reckons, and one tiny run."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+if not (ROOT / "benchmarks").is_dir():
+    pytest.skip("the benchmarks are not part of this distribution", allow_module_level=True)
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import measure, peers, report, runner, tables  # noqa: E402
+from benchmarks.__main__ import main  # noqa: E402
+from benchmarks.cases import Case, expect, operands_of, our_call  # noqa: E402
+from benchmarks.machine import FOOTPRINTS, Machine  # noqa: E402
+from benchmarks.problems import OPS, Problem, deduplicate, parse  # noqa: E402
+
+GB = 1e9
+
+
+def flat(
+    peak: float = 100e9, copy: float = 50 * GB, read: float = 80 * GB, fill: float = 20 * GB
+) -> Machine:
+    speeds = {"copy": copy, "read": read, "fill": fill}
+    return Machine(
+        peak, {name: (speed,) * len(FOOTPRINTS) for name, speed in speeds.items()}, 2e-6, {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("8x56x56x144k3s2", "56x56x144k3s2b8"),
+        ("56x56x144k3s2b8", "56x56x144k3s2b8"),
+        ("mb2:112x112x32k3s1b8", "mb2:112x112x32k3s1b8"),
+        ("7x7x960k3", "7x7x960k3s1b1"),
+        ("2x9x9x4k1x7d2m3v", None),
+        ("28x28x60k1x7d2m3b2", "28x28x60k1x7s1d2m3b2"),
+        ("8X56X56X128K3O128G32V", "56x56x128k3s1o128g32vb8"),
+    ],
+)
+def test_problem_text(text: str, name: str | None) -> None:
+    if name is None:
+        with pytest.raises(ValueError, match="window is larger"):
+            parse(text)
+        return
+    assert parse(text).name == name
+    assert parse(name) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("56x56", "cannot read"),
+        ("8x56x56x144", "cannot read"),
+        ("8x56x56x144k3b8", "batch is given twice"),
+        ("56x56x144k3s1s2", "`s` is given twice"),
+        ("56x56x0k3", "at least 1"),
+        ("56x56x8k3o0", "`o`"),
+        ("56x56x8k3g2", "`g` needs `o`"),
+        ("56x56x8k3m2o8", "`m` is for depthwise"),
+        ("56x56x9k3o8g4", "groups must divide"),
+    ],
+)
+def test_problem_text_refused(text: str, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        parse(text)
+
+
+def test_sizes_agree_with_the_library() -> None:
+    for text in ("2x9x8x3k3s2", "1x7x5x2k4s3m2", "1x9x9x4k3d2v", "1x9x8x4k3x2s2o6g2"):
+        problem = parse(text)
+        for op in OPS:
+            case = Case(problem, op)
+            shape = our_call(case, operands_of(case))().shape
+            wanted = {
+                "fwd": problem.output_shape(),
+                "dx": problem.input_shape(),
+                "dw": problem.filter_shape,
+            }
+            assert shape == wanted[op]
+
+
+def test_effective_flops_count_taps_inside_the_image() -> None:
+    problem = parse("1x5x5x1k3")
+    assert problem.flops(effective=False) == 2 * 25 * 9
+    assert problem.flops() == 2 * (5 * 3 - 2) ** 2
+    assert parse("1x5x5x1k3v").flops() == 2 * 9 * 9
+    assert parse("1x5x5x4k1o6g2").flops() == 2 * 25 * 2 * 6
+
+
+def test_traffic_counts_every_array_once() -> None:
+    problem = parse("2x4x4x8k3s2")
+    x, f, y = 2 * 16 * 8, 9 * 8, 2 * 4 * 8
+    assert problem.traffic("fwd", "float32") == (4 * (x + f), 4 * y)
+    assert problem.traffic("dx", "half") == (2 * (y + f), 2 * x)
+    assert problem.traffic("dw", "float64") == (8 * (x + y), 8 * f)
+
+
+@pytest.mark.parametrize("suite", list(tables.SUITES))
+def test_tables_hold_every_problem_once(suite: str) -> None:
+    problems, quick = tables.SUITES[suite].problems, tables.SUITES[suite].quick
+    assert len({p.text for p in problems}) == len(problems) > 80
+    assert len({p.name for p in quick}) == len(quick) == 10
+    assert {p.text for p in quick} <= {p.text for p in problems}
+    assert all(parse(p.name).text == p.text for p in problems)
+    assert {p.batch for p in problems} >= {1, 8, 32}
+    assert all(p.is_dense == (suite == "dense") for p in problems)
+
+
+def test_deduplicate_keeps_all_labels() -> None:
+    (only,) = deduplicate([parse("a:7x7x8k3b8"), parse("b:8x7x7x8k3"), parse("a:7x7x8k3s1b8")])
+    assert only.name == "a:7x7x8k3s1b8"
+    assert only.labels == ("a", "b")
+
+
+def test_select_finds_shared_layers_under_every_network() -> None:
+    assert any(p.labels[0] != "ef0" for p in tables.select("depthwise", pattern="^ef0"))
+    assert len(tables.select("all", quick=True)) == 20
+
+
+def test_peers_by_row_and_family() -> None:
+    assert [p.name for p in peers.select("torch")] == ["torch-cl", "torch-nchw"]
+    assert [p.name for p in peers.select("jax-jit,tf-eager,tf-eager")] == ["tf-eager", "jax-jit"]
+    assert peers.select("none") == []
+    with pytest.raises(ValueError, match="no peer 'caffe'"):
+        peers.select("caffe")
+
+
+def test_roofline_is_the_slower_of_arithmetic_and_traffic() -> None:
+    problem = parse("1x64x64x64k1v")
+    x = 64**3 * 4
+    weights = 64 * 4
+    assert flat(peak=1e6).roofline(problem, "fwd", "float32") == problem.flops() / 1e6
+    # x and y pair up at copy speed, the filter is read beside them
+    wanted = 2 * x / (50 * GB) + weights / (80 * GB)
+    assert math.isclose(flat(peak=1e15).roofline(problem, "fwd", "float32"), wanted)
+    # filter gradient: almost everything is read
+    wanted = 2 * weights / (50 * GB) + (2 * x - weights) / (80 * GB)
+    assert math.isclose(flat(peak=1e15).roofline(problem, "dw", "float32"), wanted)
+    # input gradient of stride 2: more written than read
+    halved = replace(problem, stride=2)
+    read, written = halved.traffic("dx", "float32")
+    wanted = 2 * read / (50 * GB) + (written - read) / (20 * GB)
+    assert math.isclose(flat(peak=1e15).roofline(halved, "dx", "float32"), wanted)
+
+
+def test_bandwidth_is_interpolated_and_best_of_two_runs_counts() -> None:
+    slow, fast = flat(), flat(peak=120e9, copy=60 * GB, read=70 * GB)
+    both = slow.best_of(fast)
+    assert both.peak == 120e9
+    assert both.bandwidth("copy", 1) == 60 * GB
+    assert both.bandwidth("read", 1e12) == 80 * GB
+
+
+@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize("text", ["3x6x5x40k3s2m2", "3x6x5x48k3o40", "3x6x5x60k3o40g20"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_partial_check_accepts_right_and_sees_wrong(
+    op: str, text: str, layout: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("benchmarks.cases.FULL_CHECK", 0)
+    case = Case(parse(text), op, "float64", layout)
+    expected = expect(case)
+    result = our_call(case, operands_of(case))()
+    assert expected.values.size < result.size
+    assert expected.error(case, result) < 1e-13
+    assert expected.error(case, result + 1) > 1e-3
+    assert math.isnan(expected.error(case, np.full_like(result, np.nan)))
+
+
+def test_blocks_count_calls_and_keep_results() -> None:
+    made: list[int] = []
+    block = measure.run_block(lambda: made.append(1), 0.0, keep=2)
+    assert len(block.times) in (1, 2, 3)
+    assert len(made) == len(block.times) + 3
+
+
+def test_race_takes_turns_and_drops_the_hopeless() -> None:
+    class Fake:
+        def __init__(self, name: str, seconds: float) -> None:
+            self.name, self.seconds = name, seconds
+
+        def block(self, seconds: float) -> measure.Block | None:
+            order.append(self.name)
+            return measure.Block([self.seconds], 0.0, 1.0) if self.seconds else None
+
+    order: list[str] = []
+    rivals = [Fake("a", 1.0), Fake("slow", 9.0), Fake("dead", 0.0)]
+    times = measure.race(Fake("ours", 1.0), rivals, rounds=3, seconds=1, gap=0)
+    assert order == ["ours", "a", "slow", "dead", "a", "slow", "ours", "ours", "a"]
+    assert times["a"].summary()["calls"] == 3
+    assert times["dead"].summary() == {}
+
+
+def row(name: str, op: str, ours: float, their: dict[str, float], **more: Any) -> dict[str, Any]:
+    def timed(ms: float) -> dict[str, Any]:
+        return {
+            "status": "ok",
+            "min_ms": ms,
+            "median_ms": ms,
+            "first_ms": 9.0,
+            "faults": 0.0,
+            "cores": 1.0,
+        }
+
+    problem = parse(name)
+    found = {
+        "problem": problem.name,
+        "op": op,
+        "dtype": "float32",
+        "ours": {**timed(ours), "error": 0.0},
+        "peers": {peer: timed(ms) for peer, ms in their.items()},
+        "memory": {"extra": 2**20, "result": 2**21},
+        "_problem": problem,
+    }
+    found["peers"].update(more)
+    return found
+
+
+def judged(*rows: dict[str, Any]) -> dict[str, Any]:
+    for each in rows:
+        runner.judge(each, flat())
+    about = {
+        "cpu": "Chip",
+        "cpus": 2,
+        "features": ["avx2"],
+        "system": "Linux",
+        "huge_pages": "",
+        "load": None,
+        "versions": {},
+    }
+    speed = {"peak": 1e11, "streams": {"copy": [1e11, 1e10]}, "fault_seconds": 2e-6}
+    settings = {**runner.Settings().__dict__}
+    return {
+        "rows": list(rows),
+        "machine": about,
+        "speed": speed,
+        "settings": settings,
+        "complete": True,
+        "errors": [],
+        "threads_set": True,
+        "absent_peers": [],
+    }
+
+
+def test_report_names_best_peer_means_and_losses() -> None:
+    wrong = {"status": "wrong", "reason": "wrong result: error 1", "error": 1.0}
+    refused = {"status": "refused", "reason": "NotImplemented: no"}
+    results = judged(
+        row("net:8x7x7x64k3", "fwd", 1.0, {"a": 4.0, "b": 2.0}),
+        row("net:8x7x7x64k3", "dx", 1.0, {"a": 0.5}, b=wrong),
+        row("8x9x9x64k3", "fwd", 1.0, {"a": 8.0}, b=refused),
+    )
+    text = report.render(results)
+    assert [r["best_peer"] for r in results["rows"]] == ["b", "a", "a"]
+    assert re.search(r"^fwd +2 +4.00 +4.00 +4.00 +2/2$", text, re.MULTILINE)
+    assert re.search(r"^all +3 +2.00 +2.00 +2.00 +2/3$", text, re.MULTILINE)
+    assert "Rows below 1.0: 1 of 3" in text
+    assert "b: wrong result" in text
+    assert [r["flags"] for r in results["rows"]] == ["", "x", "r"]
+
+
+def test_faults_that_inflate_a_time_are_flagged() -> None:
+    each = row("8x7x7x64k3", "dx", 1.0, {"a": 15.0})
+    each["peers"]["a"]["faults"] = 5000.0
+    results = judged(each)
+    assert each["flags"] == "F"
+    assert "5000 page faults per call, about 10.00 of 15.00 ms" in report.render(results)
+
+
+def test_command_line_end_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(runner, "probe", lambda threads, dtype: flat())
+    target = tmp_path / "out.json"
+    how = [
+        "--peers",
+        "none",
+        "--rounds",
+        "2",
+        "--seconds",
+        "0.002",
+        "--threads",
+        "1",
+        "--json",
+        str(target),
+    ]
+    assert (
+        main(["depthwise", "--shape", "1x4x4x3k3s2", "--ops", "fwd,dw", "--keep", "1", *how]) == 0
+    )
+    printed = capsys.readouterr().out
+    assert "4x4x3k3s2b1" in printed
+    assert "1 threads" in printed
+    stored = json.loads(target.read_text())
+    assert [(r["op"], r["best_peer"]) for r in stored["rows"]] == [("fwd", None), ("dw", None)]
+    assert all(r["ours"]["min_ms"] > 0 and r["ours"]["error"] < 1e-6 for r in stored["rows"])
+    assert stored["rows"][0]["memory"].keys() & {"extra", "reason"}
+
+
+def test_command_line_lists_and_refuses(capsys: Any) -> None:
+    assert main(["all", "--quick", "--list"]) == 0
+    assert "mb2:56x56x144k3s1b8" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["depthwise", "--filter", "nothing-like-this"])
+    assert "no problem matches" in capsys.readouterr().err
+
+
+def test_problem_is_plain_data() -> None:
+    assert Problem(1, 2, 2, 3, 1, 1) == parse("2x2x3k1")
