@@ -6,6 +6,7 @@ A peer that cannot do a case raises `Refused` or whatever its framework raises; 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from collections.abc import Callable, Mapping
@@ -107,7 +108,8 @@ def _torch(case: Case, *, channels_last: bool) -> Prepared:
         return array if case.layout == "NCHW" else array.transpose(0, 2, 3, 1)
 
     def filters(result: Any) -> Array:
-        return _torch_array(result).transpose(2, 3, 1, 0).reshape(problem.filter_shape)
+        last: Array = _torch_array(result).transpose(2, 3, 1, 0)
+        return last.reshape(problem.filter_shape)
 
     note = "" if before == ((0, 0), (0, 0)) else "input padded beforehand (SAME is asymmetric)"
     if case.op == "fwd":
@@ -189,7 +191,7 @@ def _tensorflow(case: Case, *, compiled: bool = False) -> Prepared:
 
 
 def _jax_setup(threads: int) -> None:
-    import jax
+    jax = importlib.import_module("jax")  # not `import`: its own types are incomplete
 
     jax.config.update("jax_enable_x64", True)
     # XLA sizes its pool by NPROC, but is not bound to keep it in every version.
@@ -199,7 +201,7 @@ def _jax_setup(threads: int) -> None:
 
 
 def _jax(case: Case) -> Prepared:
-    import jax
+    jax = importlib.import_module("jax")
 
     problem = case.problem
     kh, kw = problem.kernel_h, problem.kernel_w

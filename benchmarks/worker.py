@@ -6,7 +6,6 @@ itself; the parent only says when. Requests and answers are pickled tuples over 
     ("setup", peers, threads, keep, warm_malloc)  -> ("ok", {version})
     ("prepare", peer, case, expected)             -> ("ok", {error, first_ms, note}) or ("refused", reason)
     ("block", peer, seconds, warm)                -> ("ok", Block)
-    ("drop",)                                     -> ("ok", None)
 
 A worker that aborts (TensorFlow does, on some arguments) or hangs costs one row, not the run: it is started again.
 """
@@ -15,10 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import importlib
 import os
 import pickle
+import re
 import select as readiness
 import subprocess
 import sys
@@ -98,7 +97,11 @@ class Worker:
             env=child_environment(variables),
         )
         names = [peer.name for peer in self.peers]
-        _, self.versions = self._exchange(("setup", names, threads, keep, warm_malloc))
+        kind, value = self._exchange(("setup", names, threads, keep, warm_malloc))
+        if kind == "refused":  # installed, but does not start
+            self.stop()
+            raise Refused(value)
+        self.versions = value
 
     def _exchange(self, request: tuple[Any, ...]) -> tuple[str, Any]:
         process = self._process
@@ -184,13 +187,17 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                     raise Refused("its worker was started again in between")
                 answer = "ok", run_block(prepared[name].call, seconds, keep=keep, warm=warm)
             else:
-                prepared.clear()
-                gc.collect()
-                answer = "ok", None
+                raise ValueError(f"no such request: {verb}")
         except Exception as error:
-            answer = "refused", f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+            answer = "refused", _reason(error)
         pickle.dump(answer, answers)
         answers.flush()
+
+
+def _reason(error: Exception) -> str:
+    """One line, without TensorFlow's node names."""
+    text = re.sub(r"\{\{[^}]*\}\} ?| ?\[Op:\w+\]| name: *$", "", " ".join(str(error).split()))
+    return text[:300] if isinstance(error, Refused) else f"{type(error).__name__}: {text[:300]}"
 
 
 def _setup(peers: list[Peer], threads: int, warm_malloc: bool) -> dict[str, str]:
