@@ -19,7 +19,17 @@ ROOT = Path(convgrad.__file__).parent
 OPEN = {"_errors"}  # an error may be raised anywhere
 ALLOWED = {
     # The doors. `__init__` is the package itself.
-    "__init__": {"_api", "_runtime", "_version", "compat", "dispatch", "errors", "nn", "raw_ops", "reference"},
+    "__init__": {
+        "_api",
+        "_runtime",
+        "_version",
+        "compat",
+        "dispatch",
+        "errors",
+        "nn",
+        "raw_ops",
+        "reference",
+    },
     "nn": {"_api"},
     "raw_ops": {"_api"},
     "compat": {"_api", "nn", "raw_ops"},
