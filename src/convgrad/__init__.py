@@ -11,10 +11,12 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
+from ._explain import Explanation, explain
 from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
 
 __all__ = [
+    "Explanation",
     "__version__",
     "compat",
     "conv2d",
@@ -26,6 +28,7 @@ __all__ = [
     "depthwise_conv2d_backprop_input",
     "dispatch",
     "errors",
+    "explain",
     "get_num_threads",
     "nn",
     "raw_ops",

@@ -1,0 +1,204 @@
+"""`explain`: what would be done for a problem, and why, before doing it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from . import _arguments, _dtypes, _jit, _planner, _probe, _problem
+from ._api.types import FlexibleInts, Padding
+from ._dtypes import DType
+from ._errors import ArgumentError, DTypeError
+from ._plan import Plan
+from ._problem import Kind, Problem
+from ._runtime.threads import get_num_threads
+from ._targets import Target
+
+_CALLS = {call.function: call for call in _problem.OPS}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The planner's story for one problem; print it, or take `to_dict()` for machines."""
+
+    problem: Problem
+    plan: Plan
+    target: Target
+    refusals: dict[str, str | None]
+    """Every algorithm in order of preference: why it was not taken, or None."""
+    threads: int
+    bytes_moved: int
+    """Operands read once and the result written once."""
+    roofline_seconds: float
+    """The least time this machine could need: arithmetic or memory, whichever is slower."""
+
+    @property
+    def algorithm(self) -> str:
+        return self.plan.algorithm
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Workspace of all threads together, and partial sums."""
+        per_thread = max((step.scratch_bytes for step in self.plan.steps), default=0)
+        return per_thread * self.threads + self.plan.partial_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, ready for JSON."""
+        problem = self.problem
+        return {
+            "operation": _name(problem),
+            "dtype": problem.dtype.name,
+            "data_format": problem.data_format,
+            "input_shape": list(problem.input_shape),
+            "filter_shape": list(problem.filter_shape),
+            "output_shape": list(problem.output_shape),
+            "strides": [problem.rows.stride, problem.cols.stride],
+            "dilations": [problem.rows.dilation, problem.cols.dilation],
+            "pads": [
+                [problem.rows.before, problem.rows.after],
+                [problem.cols.before, problem.cols.after],
+            ],
+            "groups": problem.groups,
+            "flops": problem.flops,
+            "bytes": self.bytes_moved,
+            "roofline_ms": self.roofline_seconds * 1e3,
+            "target": self.target.label,
+            "threads": self.threads,
+            "algorithm": self.algorithm,
+            "candidates": self.refusals,
+            "choices": dict(self.plan.story),
+            "steps": [
+                {
+                    "kernel": type(step.kernel).__name__,
+                    "items": step.items,
+                    "grain": step.grain,
+                    "scratch_bytes": step.scratch_bytes,
+                }
+                for step in self.plan.steps
+            ],
+            "partial_bytes": self.plan.partial_bytes,
+            "scratch_bytes": self.scratch_bytes,
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict()` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def __str__(self) -> str:
+        p = self.problem
+        pads = f"rows {p.rows.before}+{p.rows.after}, columns {p.cols.before}+{p.cols.after}"
+        lines = [
+            f"{_name(p)}, {p.dtype.name}, {p.data_format}",
+            f"  input {list(p.input_shape)}, filter {list(p.filter_shape)}, output {list(p.output_shape)}",
+            f"  strides {p.rows.stride},{p.cols.stride}  dilations {p.rows.dilation},{p.cols.dilation}"
+            f"  pads {pads}  groups {p.groups}",
+            f"  {p.flops / 1e6:,.2f} MFLOP, {self.bytes_moved / 1e6:,.2f} MB,"
+            f" at best {self.roofline_seconds * 1e3:.3f} ms here",
+            f"target {self.target.label}, {self.threads} thread{'s' if self.threads > 1 else ''}",
+        ]
+        for name, reason in self.refusals.items():
+            if name == self.algorithm:
+                lines.append(f"* {name}")
+                lines += [f"    {what}: {value}" for what, value in self.plan.story]
+                lines += [
+                    f"    {type(step.kernel).__name__}: {step.items} items, {step.grain} at a time"
+                    for step in self.plan.steps
+                ]
+            else:
+                lines.append(f"  {name}: {reason or 'comes later in the order'}")
+        lines.append(f"workspace {self.scratch_bytes / 1e3:,.1f} kB")
+        if self.algorithm == "reference":
+            lines.append("no kernel takes this problem: it runs on the slow reference")
+        return "\n".join(lines)
+
+
+def explain(
+    op: str,
+    input_shape: Any,
+    filter_shape: Any,
+    strides: FlexibleInts = 1,
+    padding: Padding = "SAME",
+    data_format: str | None = "NHWC",
+    dilations: FlexibleInts | None = 1,
+    dtype: Any = "float32",
+) -> Explanation:
+    """Explain how an operation would be computed: sizes, candidates, choice, tiles, work split, memory, roofline.
+
+    Parameters
+    ----------
+    op : name of one of the six operations, such as "depthwise_conv2d_backprop_filter"
+    input_shape, filter_shape : 4 ints each
+        Of the forward operation, also for its gradients.
+    strides, padding, data_format, dilations
+        As for the operation.
+    dtype : name or NumPy dtype
+
+    Returns
+    -------
+    Explanation
+        Print it, or use `to_dict()`.
+
+    Examples
+    --------
+    >>> import convgrad
+    >>> story = convgrad.explain("depthwise_conv2d", [8, 28, 28, 192], [3, 3, 192, 1])
+    >>> story.problem.output_shape
+    (8, 28, 28, 192)
+    >>> print(story)  # doctest: +ELLIPSIS
+    depthwise_conv2d, float32, NHWC
+      input [8, 28, 28, 192], filter [3, 3, 192, 1], output [8, 28, 28, 192]
+      ...
+    """
+    if op not in _CALLS:
+        raise ArgumentError(f"explain: `op` must be one of {', '.join(_CALLS)}, got {op!r}.")
+    call = _CALLS[op]
+    how = _arguments.settings(
+        "explain", _arguments.FRIENDLY, strides, padding, data_format, dilations
+    )
+    shapes = (
+        _arguments.sizes("explain", "input_shape", input_shape, (4,)),
+        _arguments.sizes("explain", "filter_shape", filter_shape, (4,)),
+    )
+    row = _row(dtype)
+    forward = _problem.DEPTHWISE if call.depthwise else _problem.CONV2D
+    problem = _problem.build(forward, how, row, *shapes, None)
+    if call.kind is not Kind.FORWARD:
+        problem = _problem.build(call, how, row, *shapes, problem.output_shape)
+    target = _jit.host_target()
+    plan = _planner.choose(problem, target)
+    shapes_moved = (problem.input_shape, problem.filter_shape, problem.output_shape)
+    moved = sum(prod(shape) for shape in shapes_moved) * row.itemsize
+    return Explanation(
+        problem=problem,
+        plan=plan,
+        target=target,
+        refusals=_planner.refusals(problem, target),
+        threads=1 if plan.serial else get_num_threads(),
+        bytes_moved=moved,
+        roofline_seconds=_probe.roof().seconds(problem.flops, moved, target.l3_bytes, row.itemsize),
+    )
+
+
+def _row(dtype: Any) -> DType:
+    by_name = {row.name: row for row in _dtypes.DTYPES}
+    if isinstance(dtype, str) and dtype in by_name:
+        return by_name[dtype]
+    try:
+        found = _dtypes.find(np.dtype(dtype))
+    except TypeError:
+        found = None
+    if found is None:
+        raise DTypeError(f"explain: `dtype` must be one of {', '.join(by_name)}, got {dtype!r}.")
+    return found
+
+
+def _name(problem: Problem) -> str:
+    return next(
+        call.function
+        for call in _problem.OPS
+        if call.kind is problem.kind and call.depthwise is problem.depthwise
+    )
