@@ -6,6 +6,9 @@ This module holds the schedule: which problems the kernel takes and which tile i
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 from .._codegen import compute, element
 from .._plan import Operand, Plan, Step
 from .._problem import Kind, Problem
@@ -110,17 +113,14 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
     to_filter = problem.kind is Kind.FILTER_GRADIENT
     everything = 1 << 30
 
-    def pick(rows_: int, cols_: int, vectors: int, ahead: int, column_first: bool = False) -> Tile:
+    def pick(rows_: int, cols_: int, vectors: int, ahead: int) -> Tile:
         """Come as near as the problem allows to the tile asked for."""
         if problem.in_c % (lanes * vectors):
             vectors = 1
-        return Tile(
-            _height(rows_, rows.groups, to_filter),
-            max((width for width in widths if width <= cols_), default=min(widths)),
-            vectors,
-            ahead,
-            column_first,
-        )
+        height = _height(rows_, rows.groups, to_filter)
+        width = max((width for width in widths if width <= cols_), default=min(widths))
+        tile = Tile(height, width, vectors, ahead)
+        return replace(tile, order=_order(problem, tile, registers)) if to_filter else tile
 
     streams = image > _LARGE_IMAGE and window <= 3
     stride = max(problem.rows.stride, problem.cols.stride)
@@ -134,13 +134,21 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
         large = image > 3 * _LARGE_IMAGE // 2 and problem.in_c >= 64
         if to_filter:
             ahead = 512 if large else 0
-            return pick(4, 2, 1, ahead, column_first=True), everything, 16
+            return pick(4, 2, 1, ahead), everything, 16
         if large:
             return pick(2, 2, 1, 512), everything, 28
         return pick(1, 4, 2, 512), everything, 28
     width = min(widths, key=lambda width: (_waste(cols.groups, width), -width))
     tile = Tile(1, width, 1)
     return tile, 8 * lanes, rows.groups if not to_filter else min(rows.groups, 14)
+
+
+def _order(problem: Problem, tile: Tile, registers: int) -> Literal["rows", "columns", "resident"]:
+    """Keep all sums of a filter gradient in registers if they fit beside the tile, else those of one column."""
+    taps = problem.rows.window * problem.cols.window
+    if (taps + tile.rows * tile.cols) * tile.vectors + 1 <= registers:
+        return "resident"
+    return "columns" if tile.rows > 1 else "rows"
 
 
 def _waste(groups: int, width: int) -> float:
