@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from cases import DTYPES, KINDS, Case, Data, random_case, run
-from convgrad import _dtypes, _engine, _planner, _problem
+from convgrad import _dtypes, _planner, _prepare, _problem
 from convgrad._arguments import FRIENDLY, settings
 from convgrad._problem import Problem
 from convgrad._targets import Target
@@ -34,7 +34,7 @@ def compute(
 ) -> Any:
     """Run one algorithm on copies of its operands; the result starts full of rubbish."""
     problem = problem_of(case, kind)
-    execute = _engine.prepare(_planner.choose_named(problem, target, name), target)
+    execute = _prepare.prepare(_planner.choose_named(problem, target, name), target)
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     first, second = (placed(each, place) for each in operands[kind])
     result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), place)

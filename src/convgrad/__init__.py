@@ -1,5 +1,7 @@
 """TensorFlow's 2-D convolutions and their gradients on CPUs, complete and correct, without TensorFlow."""
 
+from typing import TYPE_CHECKING, Any
+
 from . import compat, dispatch, errors, nn, raw_ops, reference
 from ._api.friendly import (
     conv2d,
@@ -11,9 +13,11 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
-from ._explain import Explanation, explain
 from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
+
+if TYPE_CHECKING:
+    from ._explain import Explanation, explain
 
 __all__ = [
     "Explanation",
@@ -37,3 +41,12 @@ __all__ = [
     "set_num_threads",
     "threads",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what few programs need on first use: the planner takes as long to import as all the rest."""
+    if name in ("Explanation", "explain"):
+        from . import _explain
+
+        return getattr(_explain, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

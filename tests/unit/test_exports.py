@@ -56,8 +56,10 @@ def test_what_is_defined_for_users_is_listed(name):
     ):  # the one public module that holds code, and imports tools for it
         local |= {
             alias.asname or alias.name
-            for each in source.body
-            if isinstance(each, ast.ImportFrom) and each.module != "__future__"
+            for each in ast.walk(source)
+            if isinstance(each, ast.ImportFrom)
+            and each.module not in ("__future__", "typing")
+            and each.names[0].name != "_explain"  # imported on first use, under its public names
             for alias in each.names
             if alias.name not in ("*", "__all__")
         }

@@ -53,10 +53,9 @@ ALLOWED = {
     },
     "_probe": {"_codegen", "_jit", "_kernel", "_runtime", "_targets"},
     # The corridor.
-    "_engine": {
+    "_engine": {"_arrays", "_config", "_dtypes", "_prepare", "_problem", "_runtime"},
+    "_prepare": {
         "_algorithms",
-        "_arrays",
-        "_config",
         "_dtypes",
         "_jit",
         "_kernel",

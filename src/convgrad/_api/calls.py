@@ -55,7 +55,8 @@ def forward_batched(call: Call, input: Any, filter: Any, settings: Settings) -> 
     leading = x.shape[:-3]
     problem = _problem.build(call, settings, dtype, (prod(leading), *x.shape[-3:]), f.shape, None)
     result = _engine.run(call.function, problem, x.reshape(problem.input_shape), f)
-    return result.reshape(*leading, *result.shape[1:])
+    shaped: AnyArray = result.reshape(*leading, *result.shape[1:])
+    return shaped
 
 
 def input_gradient(call: Call, sizes: Any, filter: Any, grad: Any, settings: Settings) -> AnyArray:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
-import numpy.typing as npt
+from .._dtypes import AnyArray
 
-Array = npt.ArrayLike
-"""A NumPy array of any layout, a nested list, or an object that NumPy can turn into an array."""
-Result = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as Array
+else:
+    Array = Any  # numpy.typing takes a third as long to import as numpy itself
+
+Result = AnyArray
 """A new C-contiguous array that starts on a 64-byte boundary."""
-Sizes = Sequence[SupportsIndex] | npt.NDArray[Any]
-FlexibleInts = SupportsIndex | Sequence[SupportsIndex] | npt.NDArray[Any]
+Sizes = Sequence[SupportsIndex] | AnyArray
+FlexibleInts = SupportsIndex | Sequence[SupportsIndex] | AnyArray
 StrictInts = Sequence[SupportsIndex]
 Padding = str | Sequence[Sequence[SupportsIndex]]
 

@@ -19,9 +19,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-AnyArray = npt.NDArray[Any]
+AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 _DATA_OFFSET = object.__basicsize__
 """Where an ndarray holds its data pointer: the first field after the object header."""

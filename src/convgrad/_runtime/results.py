@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from convgrad import _config
 from convgrad._errors import AllocationError
@@ -21,7 +20,7 @@ from convgrad._errors import AllocationError
 from .blocks import CAN_MAP, BlockPool, PoolStats
 from .pointers import data_pointer
 
-AnyArray = npt.NDArray[Any]
+AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 ALIGNMENT = 64
 POOLED = 1 << 20
