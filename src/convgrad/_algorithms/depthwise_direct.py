@@ -52,11 +52,16 @@ def why_not(problem: Problem, target: Target) -> str | None:
 
 def plan(problem: Problem, target: Target) -> Plan:
     """Choose the tile, the chunk of channels and the split of the work."""
+    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    return plan_with(problem, target, *_tile(problem, target, rows, cols))
+
+
+def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_block: int) -> Plan:
+    """Plan with a given tile, channels per chunk and groups of rows per block."""
     number = _number_size(problem)
     lanes = target.lanes(number)
     rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
     channels = problem.in_c
-    tile, chunk, row_block = _tile(problem, target, rows, cols)
     chunk = min(chunk, -(-channels // lanes) * lanes)
     chunks = -(-channels // chunk)
     row_blocks = -(-rows.groups // row_block)
