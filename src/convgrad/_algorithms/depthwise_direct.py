@@ -57,12 +57,15 @@ def plan(problem: Problem, target: Target) -> Plan:
 
 
 def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_block: int) -> Plan:
-    """Plan with a given tile, channels per chunk and groups of rows per block."""
+    """Plan with a given tile, channels per chunk and groups of rows per block (filter gradients choose the last)."""
     number = _number_size(problem)
     lanes = target.lanes(number)
     rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
     channels = problem.in_c
     chunk = min(chunk, -(-channels // lanes) * lanes)
+    if problem.kind is Kind.FILTER_GRADIENT:
+        row_block = _unit_pixels(tile) // cols.groups
+    row_block = min(max(1, row_block // tile.rows), -(-rows.groups // tile.rows)) * tile.rows
     chunks = -(-channels // chunk)
     row_blocks = -(-rows.groups // row_block)
     kernel = DirectKernel(
@@ -95,13 +98,16 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
             operands = ("second", "first", "result")
         step = Step(kernel, operands, words, units * chunks, 1, scratch)
         return Plan(problem, NAME, (step,), serial=serial, story=story)
-    step = Step(kernel, ("first", "second", "partial"), words, shares * chunks, 1, 2 * scratch)
+    partial = reduce.partial_type(problem.dtype.short)
+    wide = element(partial).size
+    scratch += chunk * taps * wide
+    step = Step(kernel, ("first", "second", "partial"), words, shares * chunks, 1, scratch)
     elements = taps * channels
     return Plan(
         problem,
         NAME,
-        (step, reduce.step(problem.dtype.short, elements, shares)),
-        partial_bytes=shares * elements * number,
+        (step, reduce.step(problem.dtype.short, elements, shares, partial)),
+        partial_bytes=shares * elements * wide,
         serial=serial,
         story=(*story, ("shares", str(shares))),
     )
@@ -131,7 +137,7 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
     stride = max(problem.rows.stride, problem.cols.stride)
     if streams and stride == 2:
         if to_filter:
-            return pick(2, 1, 1, 512), everything, 14
+            return pick(2, 1, 1, 512), everything, 0
         if problem.kind is Kind.FORWARD:
             return pick(2, 1, 2, 512), everything, 28
         return pick(2, 1, 2, 256), everything, 28
@@ -139,13 +145,21 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
         large = image > 3 * _LARGE_IMAGE // 2 and problem.in_c >= 64
         if to_filter:
             ahead = 512 if large else 0
-            return pick(4, 2, 1, ahead), everything, 16
+            return pick(4, 2, 1, ahead), everything, 0
         if large:
             return pick(2, 2, 1, 512), everything, 28
         return pick(1, 4, 2, 512), everything, 28
     width = min(widths, key=lambda width: (_waste(cols.groups, width), -width))
     tile = Tile(1, width, 1)
-    return tile, 8 * lanes, rows.groups if not to_filter else min(rows.groups, 14)
+    return tile, 8 * lanes, rows.groups
+
+
+def _unit_pixels(tile: Tile) -> int:
+    """Return the pixels of a filter gradient's unit: about 48 additions in a row, for errors of about 2 u.
+
+    A tile's own products form a chain of their own, except where all sums stay in registers.
+    """
+    return 96 if tile.order == "resident" else 48 * tile.rows * tile.cols
 
 
 def _order(problem: Problem, tile: Tile, registers: int) -> Literal["rows", "columns", "resident"]:

@@ -18,8 +18,12 @@ windows (`Footprint`) and the tile, while batch, rows, columns and channels are 
       sums[vector][tap][lane] = 0;  for unit:  acc[vector][tap][lane] = 0
         for q, tile, vector: y = tile of out_backprop in registers
           for source row, column: x = load;  acc[tap] += x * y[row, column]
-        sums += acc                                                    # blocked summation: short chains, small errors
+        sums += acc
       sums -> partial[share][tap][channel]
+
+Filter gradients are summed in levels, so that no chain of additions is long: the products of a tile, the tiles of a
+unit (a few hundred pixels), and the units in a wider type (`partial_type`). The first level costs nothing: it starts
+with a product instead of loading a sum, and the sum comes in by an addition from memory.
 
 Channels are covered by whole vectors; the last one is moved back to end at the last channel, and what it shares with
 its neighbour is computed twice, with the same bits.
@@ -48,6 +52,7 @@ from .._kernel import KernelSource
 from .._problem import Kind
 from .._targets import Target
 from .gather import Footprint
+from .reduce import partial_type
 
 WORDS = (
     "source_rows",
@@ -170,10 +175,11 @@ class _Writer:
         """Add up the units of one share, block by block, and leave the sums in its row of partial sums."""
         k, units, shares = self.k, self.word["units"], self.word["shares"]
         size = width * self.taps
-        sums = self.bank.offset(self.word["chunk"] * self.taps)
+        wide = element(partial_type(self.kernel.dtype))
+        sums = self.bank.offset(self.word["chunk"] * self.taps).as_element(wide)
         zero = k.zeros(self.number, self.lanes)
         with k.loop(0, size, self.lanes, nonempty=True) as i:
-            sums.offset(i).store(zero, aligned=True)
+            sums.offset(i).store(k.zeros(wide, self.lanes))
         begin, end = share * units // shares, (share + 1) * units // shares
         with k.loop(begin, end, nonempty=True) as unit:
             with k.loop(0, size, self.lanes, nonempty=True) as i:
@@ -182,13 +188,14 @@ class _Writer:
             self._rows(unit // blocks, unit % blocks, first, width)
             with k.loop(0, size, self.lanes, nonempty=True) as i:
                 block = self.bank.offset(i).load(self.lanes, aligned=True)
-                total = sums.offset(i).load(self.lanes, aligned=True)
-                sums.offset(i).store(total + block, aligned=True)
-        partial = k.arg_pointer(2, self.number).offset(share * (self.channels * self.taps) + first)
+                if wide is not self.number:
+                    block = block.cast("fpext", wide)
+                sums.offset(i).store(sums.offset(i).load(self.lanes) + block)
+        partial = k.arg_pointer(2, wide).offset(share * (self.channels * self.taps) + first)
         with k.loop(0, width, self.lanes, nonempty=True) as c:
             place = self._clamped(c, first)
             for tap in range(self.taps):
-                value = sums.offset(c * self.taps + tap * self.lanes).load(self.lanes, aligned=True)
+                value = sums.offset(c * self.taps + tap * self.lanes).load(self.lanes)
                 partial.offset(self.channels * tap + place).store(value)
 
     # Forward and input gradient
@@ -419,14 +426,15 @@ class _Writer:
                         for row, tap_h in body.row_reads[offset]:
                             for cell, tap_w in body.col_reads[column]:
                                 tap = tap_h * self.kernel.window[1] + tap_w
-                                if (tap, z) not in live:
-                                    live[tap, z] = self._bank(body, tap, z).load(
-                                        self.lanes, aligned=True
-                                    )
-                                live[tap, z] = k.fma(x, grads[row, cell, z], live[tap, z])
+                                y = grads[row, cell, z]
+                                live[tap, z] = (
+                                    k.fma(x, y, live[tap, z]) if (tap, z) in live else x * y
+                                )
                 for tap, z in list(live):
                     if last[tap % self.kernel.window[1]] == column:
-                        self._bank(body, tap, z).store(live.pop((tap, z)), aligned=True)
+                        place = self._bank(body, tap, z)
+                        total = place.load(self.lanes, aligned=True) + live.pop((tap, z))
+                        place.store(total, aligned=True)
 
         columns = sorted(body.col_reads)
         if tile.order == "columns" and columns:

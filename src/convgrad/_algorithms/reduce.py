@@ -19,24 +19,33 @@ _BLOCK = 1024
 
 @dataclass(frozen=True)
 class ReduceKernel:
-    """Adds rows of partial sums into a result of one dtype."""
+    """Adds rows of partial sums into a result."""
 
     dtype: str
+    """Of the result."""
+    partial: str
+    """Of the partial sums."""
 
 
-def step(dtype: str, elements: int, parts: int) -> Step:
+def partial_type(dtype: str) -> str:
+    """Return the type long sums are kept in: wider than the result, so that their length does not show in it."""
+    return "f32" if dtype in ("f16", "bf16") else "f64"
+
+
+def step(dtype: str, elements: int, parts: int, partial: str | None = None) -> Step:
     """Return the launch that adds `parts` rows of `elements` partial sums."""
     items = -(-elements // _BLOCK)
-    return Step(ReduceKernel(dtype), ("partial", "result"), (elements, parts), items, grain=4)
+    kernel = ReduceKernel(dtype, partial or compute(element(dtype)).short)
+    return Step(kernel, ("partial", "result"), (elements, parts), items, grain=4)
 
 
 def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
     """Write the kernel: words are partial, result, elements, parts."""
     k = KernelBuilder(symbol("reduce", kernel.dtype, str(_BLOCK), target, kernel), target)
-    storage = element(kernel.dtype)
+    storage, wide = element(kernel.dtype), element(kernel.partial)
     number = compute(storage)
     lanes = k.lanes(number)
-    partial, result = k.arg_pointer(0, number), k.arg_pointer(1, storage)
+    partial, result = k.arg_pointer(0, wide), k.arg_pointer(1, storage)
     elements, parts = k.arg_i64(2), k.arg_i64(3)
     with k.loop(k.begin, k.end) as item:
         start = item * _BLOCK
@@ -47,5 +56,6 @@ def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
             with k.loop(1, parts, carry=[total]) as part:
                 row = partial.offset(part * elements + i)
                 total.value = total.value + row.load(lanes, mask=mask)
-            result.offset(i).store(total.value, mask=mask)
+            rounded = total.value if wide is number else total.value.cast("fptrunc", number)
+            result.offset(i).store(rounded, mask=mask)
     return k.finish()

@@ -1,0 +1,63 @@
+"""`depthwise_direct` with every kind of tile on small images: the rule picks some of them only for large ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cases import KINDS, whole_numbers
+from convgrad import _jit, _prepare
+from convgrad._algorithms import depthwise_direct as direct
+from convgrad._algorithms.depthwise_direct_kernel import Tile
+from convgrad._algorithms.gather import gather
+from convgrad._problem import Kind, Problem
+from kernels import expected_exactly, placed, problem_of, random_case_for
+
+HOST = _jit.host_target()
+
+
+def random_tile(rng: np.random.Generator, problem: Problem, lanes: int) -> Tile:
+    """Draw a tile the kernel must manage for this problem."""
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    heights = [n for n in (1, 2, 3, 4) if n <= rows.groups and not (to_filter and rows.groups % n)]
+    tile = Tile(
+        rows=int(rng.choice(heights)),
+        cols=int(rng.choice(direct._widths(problem.kind, cols, 16))),
+        vectors=2 if problem.in_c % (2 * lanes) == 0 and rng.random() < 0.5 else 1,
+        prefetch=int(rng.choice([0, 512])),
+    )
+    orders = ("rows", "columns", "resident")
+    return replace(tile, order=orders[int(rng.integers(3))]) if to_filter else tile
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_tile_is_exact(seed: int, checked: Any) -> None:
+    rng = np.random.default_rng(seed)
+    lanes = HOST.lanes(4)
+    for _ in range(12):
+        case = random_case_for(rng, direct.NAME, HOST, groups=int(rng.choice([8, 16, 20, 32])))
+        data = whole_numbers(case, rng)
+        operands = {
+            "forward": (data.x, data.f),
+            "input": (data.f, data.g),
+            "filter": (data.x, data.g),
+        }
+        for kind in KINDS:
+            problem = problem_of(case, kind)
+            lanes = HOST.lanes(8 if case.dtype == "float64" else 4)
+            tile = random_tile(rng, problem, lanes)
+            chunk = int(rng.choice([2 * lanes, 1 << 30]))
+            plan = direct.plan_with(problem, HOST, tile, chunk, int(rng.integers(1, 9)))
+            first, second = (placed(each, "end") for each in operands[kind])
+            result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), "end")
+            _prepare.prepare(plan, HOST)(first, second, result)
+            np.testing.assert_array_equal(
+                result.astype(np.float64),
+                expected_exactly(case, kind, data).astype(np.float64),
+                str((case, kind, tile)),
+            )
+            checked["depthwise_direct tiles, exact integers"] += 1
