@@ -14,7 +14,16 @@ from .._kernel import KernelSource
 from .._plan import Plan
 from .._problem import Problem
 from .._targets import Target
-from . import depthwise_direct, depthwise_direct_kernel, reduce, reference
+from . import (
+    depthwise_direct,
+    depthwise_direct_kernel,
+    depthwise_flat,
+    depthwise_plane,
+    depthwise_plane_frame,
+    depthwise_plane_kernel,
+    reduce,
+    reference,
+)
 
 
 class Algorithm(Protocol):
@@ -31,11 +40,14 @@ class Algorithm(Protocol):
 
 ALGORITHMS: dict[str, Algorithm] = {
     "depthwise_direct": depthwise_direct,
+    "depthwise_plane": depthwise_plane,
+    "depthwise_flat": depthwise_flat,
     "reference": reference,
 }
 
 _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
     depthwise_direct_kernel.DirectKernel: depthwise_direct_kernel.emit,
+    depthwise_plane_frame.PlaneKernel: depthwise_plane_kernel.emit,
     reduce.ReduceKernel: reduce.emit,
 }
 
