@@ -67,15 +67,26 @@ def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Pl
     to_filter = problem.kind is Kind.FILTER_GRADIENT
     planes = 1 if period else problem.in_c
     row_blocks = shape.row_blocks()
-    units = problem.batch * row_blocks
     chunk, shares = min(_CHUNK, planes), 1
     if to_filter:
         chunk = max(1, min(_CHUNK, planes // _SHARES))
-        shares = min(-(-_SHARES // -(-planes // chunk)), units)
+        shares = min(-(-_SHARES // -(-planes // chunk)), problem.batch * row_blocks)
     else:
-        while chunk > 1 and units * -(-planes // chunk) < _ITEMS:
+        while chunk > 1 and problem.batch * row_blocks * -(-planes // chunk) < _ITEMS:
             chunk //= 2
+        while problem.batch * row_blocks * -(-planes // chunk) < _ITEMS and rows.groups // (
+            row_blocks + 1
+        ) >= max(8, shape.height):
+            row_blocks += 1
     chunks = -(-planes // chunk)
+    units = problem.batch * row_blocks
+    images = min(problem.batch, max(1, units * chunks // (2 * _ITEMS)))
+    image_parts = -(-problem.batch // images)
+    direct = shape.direct
+    # What only one way to read rows looks at is left out of the other's identity.
+    short_source = shape.source_cols // cols.footprint.step < shape.lanes
+    if direct:
+        short_source = shape.short_target
     kernel = PlaneKernel(
         problem.kind,
         problem.dtype.short,
@@ -83,13 +94,15 @@ def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Pl
         shape.col_windows,
         (problem.rows.window, problem.cols.window),
         height=shape.height,
-        vectors=shape.vectors,
-        tap_cols=shape.tap_cols,
-        pitch=shape.pitch,
-        source_width=shape.source_cols
-        if shape.is_short(shape.source_cols // cols.footprint.step)
-        else 0,
-        target_width=shape.target_cols if shape.is_short(shape.groups_w) else 0,
+        vectors=1 if direct else shape.vectors,
+        tap_cols=1 if direct else shape.tap_cols,
+        pitch=0 if direct else shape.pitch,
+        source_width=shape.source_cols if short_source else 0,
+        target_width=shape.target_cols if shape.short_target else 0,
+        direct=direct,
+        single=rows.source if direct and row_blocks == 1 and rows.groups == shape.height else 0,
+        slack=shape.slack if direct else (0, 0),
+        tail=shape.groups_w % shape.lanes if direct and to_filter and not shape.short_target else 0,
         ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
         several=problem.group_out != 1,
         period=period,
@@ -98,18 +111,21 @@ def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Pl
     count = -(-rows.groups // row_blocks)
     grad_rows = -(-count // shape.height) * shape.height if to_filter else 0
     block_rows = shape.block_rows(max(count, grad_rows))
-    bank = shape.bank(kernel)
+    bank = shape.bank(kernel, chunk)
     words = (
         *(rows.source, shape.source_cols, rows.target, shape.target_cols, rows.groups),
         *(shape.groups_w, planes, problem.group_out, chunk, chunks, row_blocks, units, shares),
-        *(bank, block_rows, grad_rows),
+        *(problem.batch, images, image_parts, bank, block_rows, grad_rows),
     )
     copies = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 1
     pitch = shape.pitch * cols.footprint.step
     scratch = (bank + copies * block_rows * pitch + grad_rows * shape.pitch) * shape.number
-    scratch += shape.lanes * shape.number
+    if direct:
+        longest = max(shape.source_cols, shape.target_cols)
+        scratch = (bank + longest + 4 * shape.lanes) * shape.number
     story: tuple[tuple[str, str], ...] = (
-        ("tile", f"{shape.height} x {shape.vectors * shape.lanes} groups"),
+        ("rows are read", "in place" if direct else f"from copies {shape.pitch} apart"),
+        ("tile", f"{shape.height} x {kernel.vectors * shape.lanes} groups"),
         ("rows per block", str(count)),
         ("channels per chunk", str(chunk)),
     )
@@ -118,7 +134,7 @@ def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Pl
         operands: tuple[Operand, ...] = ("first", "second", "result")
         if problem.kind is Kind.INPUT_GRADIENT:
             operands = ("second", "first", "result")
-        step = Step(kernel, operands, words, units * chunks, 1, scratch)
+        step = Step(kernel, operands, words, image_parts * row_blocks * chunks, 1, scratch)
         return Plan(problem, name, (step,), serial=serial, story=story)
     operands = ("first", "second", "result" if shares == 1 else "partial")
     step = Step(kernel, operands, words, shares * chunks, 1, scratch)
@@ -142,6 +158,7 @@ class _Shape:
     def __init__(self, problem: Problem, target: Target, period: int) -> None:
         self.problem = problem
         self.target = target
+        self.period = period
         self.number = compute(element(problem.dtype.short)).size
         self.lanes = target.lanes(self.number)
         self.rows: Gather = gather(problem.rows, problem.kind)
@@ -158,11 +175,44 @@ class _Shape:
             ),
             self.cols.footprint.step,
         )
+        self.slack = (
+            min(
+                self.rows.source - 1 - (self.rows.groups - 1) * self.row_windows.step,
+                self.row_windows.highest,
+            ),
+            min(self.source_cols - self.groups_w, self.col_windows.highest),
+        )
         self.pitch = self._pitch()
+        self.direct = self._is_direct()
+        self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
         self.height, self.vectors, self.tap_cols = self._tile()
 
-    def is_short(self, cells: int) -> bool:
-        return cells < self.lanes
+    def _is_direct(self) -> bool:
+        """Tell whether rows are to be read in place: small windows whose borders one masked load covers.
+
+        Masked loads of 16-bit floats, and of anything before AVX, are a branch per lane.
+        """
+        problem, lanes = self.problem, self.lanes
+        if problem.dtype.itemsize != self.number or "avx" not in self.target.needs:
+            return False
+        if problem.rows.window * problem.cols.window > 9 or self.col_windows.step > 1:
+            return False
+        if problem.kind is Kind.INPUT_GRADIENT and problem.group_out > 1:
+            return False
+        if problem.kind is Kind.FILTER_GRADIENT and self.period:
+            return False
+        if self.groups_w <= lanes:
+            return True
+        low, high = self.col_windows.lowest, self.col_windows.highest
+        overhang = max(0, high - self.slack[1])
+        if problem.kind is Kind.FILTER_GRADIENT and overhang > 1:
+            return False
+        return (
+            -low <= lanes
+            and overhang <= lanes
+            and lanes - 1 + high < self.source_cols
+            and self.groups_w - lanes - overhang + low >= 0
+        )
 
     def _pitch(self) -> int:
         """Return a length every padded row fits in; few different ones, for kernels are made for each."""
@@ -177,13 +227,13 @@ class _Shape:
         """Return groups of rows, vectors of columns and tap columns of a tile."""
         kh = self.problem.rows.window
         groups = self.rows.groups
-        if self.problem.kind is Kind.FILTER_GRADIENT:
-            tap_cols = max(1, 10 // kh)
-            height = min((1, 2, 4), key=lambda size: (-(-groups // size) * size, -size))
-            return height, 1, tap_cols
         phases = len(self.rows.footprint.phases) * len(self.cols.footprint.phases)
+        if self.problem.kind is Kind.FILTER_GRADIENT:
+            most = 7 if self.direct and groups <= 7 and self.short_target else 4
+            return _height(groups, most), 1, max(1, 10 // kh)
         vectors = 2 if phases == 1 and self.groups_w >= 2 * self.lanes else 1
-        return min(groups, max(1, 8 // (phases * vectors))), vectors, 1
+        most = 7 if groups <= 7 else 4 if self.direct else 8
+        return _height(groups, max(1, min(most, 8 // (phases * vectors)))), vectors, 1
 
     def block_rows(self, groups: int) -> int:
         """Return the source rows under some groups of rows."""
@@ -203,6 +253,8 @@ class _Shape:
         groups = self.rows.groups
         most = _LONGEST_SUM if self.problem.kind is Kind.FILTER_GRADIENT else groups
         blocks = -(-groups // most)
+        if self.direct:
+            return blocks
         while (
             groups // (blocks + 1) >= max(self.height, 8)
             and self.block_bytes(-(-groups // blocks)) > self.target.l1_bytes // 2
@@ -210,13 +262,19 @@ class _Shape:
             blocks += 1
         return blocks
 
-    def bank(self, kernel: PlaneKernel) -> int:
+    def bank(self, kernel: PlaneKernel, chunk: int) -> int:
         """Return the elements in front of the rows: weights, or sums of the filter gradient."""
         taps = kernel.window[0] * kernel.window[1]
-        across = self.lanes
+        across = self.lanes if kernel.kind is Kind.FILTER_GRADIENT else chunk
         if kernel.period:
             across = self.lanes + -(-kernel.period // 8) * 8
             if kernel.kind is Kind.FILTER_GRADIENT:
                 across = self.lanes * kernel.period
         line = 64 // self.number
         return -(-taps * across * self.problem.group_out // line) * line
+
+
+def _height(groups: int, most: int) -> int:
+    """Return the tile height up to `most` that computes the fewest rows twice."""
+    sizes = range(1, min(groups, most) + 1)
+    return min(sizes, key=lambda size: (-(-groups // size) * (size + 2) / size, -size))

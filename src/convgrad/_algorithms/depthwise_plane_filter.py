@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._codegen import Int, Pointer, Variable, Vector
+from .._codegen import Bool, Int, Pointer, Variable, Vector
 from .._kernel import KernelSource
 from .depthwise_plane_frame import Frame, Rows
 
@@ -25,8 +25,12 @@ class FilterWriter(Frame):
             first = item % word["chunks"] * word["chunk"]
             last = k.min(first + word["chunk"], word["channels"])
             share = item // word["chunks"]
-            # Columns around the image stay zero from here on; rows come and go with the block.
-            self.clear(self.block, self.block_size + word["grad_rows"] * self.kernel.pitch)
+            if self.kernel.direct:
+                longest = k.max(word["source_cols"], word["target_cols"])
+                self.clear(self.block, longest + 3 * self.lanes)
+            else:
+                # Columns around the image stay zero from here on; rows come and go with the block.
+                self.clear(self.block, self.block_size + word["grad_rows"] * self.kernel.pitch)
             with k.loop(first, last, nonempty=True) as c:
                 self._channel(share, c)
         return k.finish()
@@ -41,14 +45,21 @@ class FilterWriter(Frame):
         end = (share + 1) * word["units"] // word["shares"]
         with k.loop(begin, end, nonempty=True) as unit:
             image, rows = unit // blocks, self.rows(unit % blocks)
-            self._clear_rows(self.block, self.row_pitch, k.i64(0), rows.low)
-            self.copy_source(image * word["channels"] + c, rows, self.block)
-            self._clear_rows(self.block, self.row_pitch, rows.high, word["block_rows"])
-            with self.each_multiple() as m:
-                self._copy_grads((image * word["channels"] + c) * multiplier + m, rows)
-                self._add_products(rows, self.bank.offset(m * size))
+            plane = image * word["channels"] + c
+            if self.kernel.direct:
+                with self.each_multiple() as m:
+                    self._add_in_place(
+                        plane, plane * multiplier + m, rows, self.bank.offset(m * size)
+                    )
+            else:
+                self._clear_rows(self.block, self.row_pitch, k.i64(0), rows.low)
+                self.copy_source(plane, rows, self.block)
+                self._clear_rows(self.block, self.row_pitch, rows.high, word["block_rows"])
+                with self.each_multiple() as m:
+                    self._copy_grads(plane * multiplier + m, rows)
+                    self._add_products(rows, self.bank.offset(m * size))
         with self.each_multiple() as m:
-            self._leave(share, c * multiplier + m, self.bank.offset(m * size))
+            self._leave(share, c, m, self.bank.offset(m * size))
 
     def _clear_rows(self, block: Pointer, pitch: int, start: Int, stop: Int) -> None:
         with self.k.loop(start, stop) as row:
@@ -109,7 +120,69 @@ class FilterWriter(Frame):
                             total.value = k.fma(value, grads[cell], total.value)
         return {key: total.value for key, total in sums.items()}
 
-    def _leave(self, share: Int, output: Int, sums: Pointer) -> None:
+    def _add_in_place(self, plane: Int, output: Int, rows: Rows, bank: Pointer) -> None:
+        """Add the products of one block of rows, read in place, to the sums; all of them in registers."""
+        k, kernel, word = self.k, self.kernel, self.word
+        sums = [k.variable(k.zeros(self.number, self.lanes)) for _ in range(self.taps)]
+        source = self.source.offset(plane * self.source_plane)
+        target = self.second.offset(output * self.target_plane)
+        cols = word["target_cols"]
+        with k.loop(0, rows.count, kernel.height, carry=sums, nonempty=True) as row:
+            sources = self.row_pointers(source, rows.start + row)
+            first = target.offset((rows.start + row) * cols)
+            grads = [first]
+            for i in range(1, kernel.height):
+                here = first.offset(cols * i)
+                if not kernel.single:
+                    here = k.select(row + i < rows.count, here, self.zero_row)
+                grads.append(here)
+            self._walk_in_place(sources, grads, sums)
+        for tap, total in enumerate(sums):
+            there = bank.offset(tap * self.lanes)
+            there.store(there.load(self.lanes, aligned=True) + total.value, aligned=True)
+
+    def _walk_in_place(
+        self, sources: dict[int, Pointer], grads: list[Pointer], sums: list[Variable[Vector]]
+    ) -> None:
+        """Cover the columns of a tile of rows: what the last vector shares with the one before is zero there."""
+        k, lanes, groups = self.k, self.lanes, self.word["groups_w"]
+        if self.kernel.target_width:
+            self._tile_in_place(sources, grads, sums, k.i64(0), True, True)
+            return
+        last = groups - lanes
+        self._tile_in_place(sources, grads, sums, k.i64(0), True, False)
+        with k.loop(lanes, last, lanes, carry=sums) as q:
+            self._tile_in_place(sources, grads, sums, q, False, False)
+        self._tile_in_place(sources, grads, sums, last, False, True)
+
+    def _tile_in_place(
+        self,
+        sources: dict[int, Pointer],
+        grads: list[Pointer],
+        sums: list[Variable[Vector]],
+        q: Int,
+        at_start: bool,
+        at_end: bool,
+    ) -> None:
+        k, kernel = self.k, self.kernel
+        mask: list[bool] | None = None
+        if kernel.target_width:
+            mask = [lane < kernel.target_width for lane in range(self.lanes)]
+        elif at_end and kernel.tail:
+            mask = [lane >= self.lanes - kernel.tail for lane in range(self.lanes)]
+        values = [row.offset(q).load(self.lanes, mask=mask) for row in grads]
+        (taps,) = kernel.cols.phases
+        for source_row, row in sorted(sources.items()):
+            here = row.offset(q)
+            for tap in taps:
+                x = self.load_tap(here, tap.offset, at_start, at_end)
+                if x is None:
+                    continue
+                for cell, tap_h in self.row_reads[source_row]:
+                    total = sums[tap_h * kernel.window[1] + tap.number]
+                    total.value = k.fma(x, values[cell], total.value)
+
+    def _leave(self, share: Int, c: Int, m: Int, sums: Pointer) -> None:
         """Add the lanes and store the sums, in the result or in the share's row of partial sums."""
         k, kernel, period = self.k, self.kernel, self.kernel.period
         width = self.turns * self.lanes
@@ -119,10 +192,45 @@ class FilterWriter(Frame):
         with k.loop(0, self.taps, nonempty=True) as tap:
             here, there = sums.offset(tap * width), result.offset(tap * outputs)
             if not period:
-                there.offset(output).store(here.load(self.lanes, aligned=True).sum())
-            else:
-                with k.loop(0, period, nonempty=True) as c:
-                    total = k.variable(here.offset(c).load())
-                    with k.loop(c + period, width, period, carry=[total]) as i:
-                        total.value = total.value + here.offset(i).load()
-                    there.offset(c).store(total.value)
+                total = k.variable(here.load(self.lanes, aligned=True).sum())
+                self._mend(total, share, tap, c, m, k.i64(0))
+                there.offset(c * self.word["multiplier"] + m).store(total.value)
+                return
+            with k.loop(0, period, nonempty=True) as phase:
+                total = k.variable(here.offset(phase).load())
+                with k.loop(phase + period, width, period, carry=[total]) as i:
+                    total.value = total.value + here.offset(i).load()
+                self._mend(total, share, tap, c, m, phase)
+                there.offset(phase).store(total.value)
+
+    def _mend(
+        self, total: Variable[Vector], share: Int, tap: Int, c: Int, m: Int, phase: Int
+    ) -> None:
+        """Compute a sum that is not finite once more, product by product and without the padding."""
+        k, kernel, word = self.k, self.kernel, self.word
+        finite = total.value - total.value
+        wrong = Bool(finite.emitter, finite.compare("une", "", 0.0).text)
+        down = tap // kernel.window[1] * kernel.rows.spacing + kernel.rows.lowest
+        right = tap % kernel.window[1] * kernel.cols.spacing + kernel.cols.lowest
+        carry = [total]
+        with k.when(wrong):
+            total.value = k.zeros(self.number, 1)
+            begin = share * word["units"] // word["shares"]
+            end = (share + 1) * word["units"] // word["shares"]
+            with k.loop(begin, end, carry=carry, nonempty=True) as unit:
+                plane = unit // word["row_blocks"] * word["channels"] + c
+                rows = self.rows(unit % word["row_blocks"])
+                source = self.source.offset(plane * self.source_plane)
+                target = self.second.offset((plane * word["multiplier"] + m) * self.target_plane)
+                with k.loop(rows.start, rows.start + rows.count, carry=carry, nonempty=True) as p:
+                    h = p * kernel.rows.step + down
+                    with k.when(h.inside(word["source_rows"])):
+                        here = source.offset(h * word["source_cols"])
+                        there = target.offset(p * word["target_cols"])
+                        with k.loop(
+                            phase, word["target_cols"], kernel.period or 1, carry=carry
+                        ) as q:
+                            w = q * kernel.cols.step + right
+                            with k.when(w.inside(word["source_cols"])):
+                                x, y = here.offset(w).load(), there.offset(q).load()
+                                total.value = k.fma(x, y, total.value)

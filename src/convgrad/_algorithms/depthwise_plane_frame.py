@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from .._codegen import Element, Int, KernelBuilder, Pointer, compute, element, symbol
+from .._codegen import Element, Int, KernelBuilder, Pointer, Vector, compute, element, symbol
 from .._problem import Kind
 from .._targets import Target
 from .edges import load_first
@@ -28,6 +28,9 @@ WORDS = (
     "row_blocks",
     "units",
     "shares",
+    "batch",
+    "images",
+    "image_parts",
     "bank",
     "block_rows",
     "grad_rows",
@@ -53,6 +56,12 @@ class Windows:
     @property
     def highest(self) -> int:
         return max((tap.offset for taps in self.phases for tap in taps), default=0)
+
+    @property
+    def spacing(self) -> int:
+        """Distance from tap to tap of the only phase."""
+        (taps,) = self.phases
+        return (self.highest - self.lowest) // max(1, len(taps) - 1)
 
     @property
     def before(self) -> int:
@@ -81,6 +90,15 @@ class PlaneKernel:
     """Columns of the source if they are too few for a vector, else 0: known only at run time."""
     target_width: int
     """The same of the target."""
+    direct: bool
+    """Whether source rows are read in place, with masks at the borders, instead of padded copies of them."""
+    single: int
+    """Rows of the source if one tile covers all rows, else 0 (direct)."""
+    slack: tuple[int, int]
+    """By how much the last source row and column lie behind those of the last group, for group and source in step:
+    what a tap may add there (direct)."""
+    tail: int
+    """Columns that the last vector does not share with the one before (direct filter gradient)."""
     ragged: tuple[bool, bool]
     """Whether the last group of rows, and of columns, misses some of its phases."""
     several: bool
@@ -152,8 +170,8 @@ class Frame:
         self.source_plane = self.word["source_rows"] * self.word["source_cols"]
         self.target_plane = self.word["target_rows"] * self.word["target_cols"]
         self.outputs = self.word["channels"] * self.word["multiplier"]
-        self.weight_pitch = self.lanes + (-(-kernel.period // 8) * 8 if kernel.period else 0)
-        """Elements from tap to tap in the bank: weights that alternate are read from any phase on."""
+        self.zero_row = self.block.offset(self.lanes)
+        """Zeros to read instead of rows outside the image (direct)."""
 
     def rows(self, block: Int) -> Rows:
         """Say which rows a block has; blocks differ by one at most, so none is smaller than a tile."""
@@ -168,6 +186,36 @@ class Frame:
     def each_multiple(self) -> AbstractContextManager[Int]:
         """Walk the outputs of one input channel."""
         return self.k.loop(0, self.word["multiplier"] if self.kernel.several else 1, nonempty=True)
+
+    def row_pointers(self, plane: Pointer, group: Int) -> dict[int, Pointer]:
+        """Return the source rows under a tile by their offsets; rows outside the image are zeros."""
+        k, kernel, cols = self.k, self.kernel, self.word["source_cols"]
+        if kernel.single:
+            inside = (offset for offset in self.row_reads if 0 <= offset < kernel.single)
+            return {offset: plane.offset(cols * offset) for offset in inside}
+        # Tiles of a filter gradient are not moved back: the last one may begin at the last group.
+        step, last = kernel.rows.step, 0 if self.to_filter else kernel.height - 1
+        first = plane.offset(group * step * cols)
+        found = {}
+        for offset in sorted(self.row_reads):
+            here = first.offset(cols * offset)
+            if offset < 0 or offset - last * step > kernel.slack[0]:
+                exists = (group * step + offset).inside(self.word["source_rows"])
+                here = k.select(exists, here, self.zero_row)
+            found[offset] = here
+        return found
+
+    def load_tap(self, row: Pointer, offset: int, at_start: bool, at_end: bool) -> Vector | None:
+        """Read one vector of a source row in place (direct); None if it lies outside as a whole."""
+        kernel, last = self.kernel, self.lanes - 1
+        mask = [
+            not (at_start and lane + offset < 0)
+            and not (at_end and lane - last + offset > kernel.slack[1])
+            for lane in range(self.lanes)
+        ]
+        if kernel.target_width:
+            mask = [0 <= lane + offset < kernel.source_width for lane in range(self.lanes)]
+        return row.offset(offset).load(self.lanes, mask=mask) if any(mask) else None
 
     def column(self, offset: int) -> int:
         """Return where a tap of this offset reads in a padded row, for the first group of columns."""

@@ -1,33 +1,40 @@
-"""The kernel of `depthwise_plane` and `depthwise_flat`: vectors along the width, from padded rows in the first cache.
+"""The kernel of `depthwise_plane` and `depthwise_flat`: vectors along the width.
 
 A *plane* is what one filter slides over: one channel of one image (NCHW), or a whole image of few channels whose rows
-are taken as flat vectors of columns times channels (`period`). Blocks of its rows are copied into the thread's
-workspace, converted to the compute type, with zeros where the window leaves the image; every other column goes to a
-sub-row of its own if the window moves by two. From there on nothing is masked and nothing is branched on, and a tap
-is a constant distance. The pitch of the rows is a constant of the kernel, all sizes are run-time words.
+are taken as flat vectors of columns times channels (`period`). Its rows are read in one of two ways:
+
+* direct: in place. The first and the last vector of a row have bodies of their own with constant masks, and a row
+  outside the image is a row of zeros in the workspace.
+* padded: blocks of rows are copied into the first cache, converted to the compute type, with zeros where the window
+  leaves the image; every other column goes to a sub-row of its own if the window moves by two. From there on nothing
+  is masked and a tap is a constant distance: the pitch of the copies is a constant of the kernel. This pays for large
+  windows and for 16-bit floats, which are converted once, and takes every geometry.
+
+All sizes are run-time words, but for those of images smaller than a vector or a tile.
 
 ::
 
-    item (forward, input gradient) = (image, chunk of channels, block of rows)
-      for c in chunk:  copy the plane's rows;  for m:  weights of (c, m)
-        for R groups of rows:  for U vectors of columns:
-          for tap column:  for source row:  x = load;  acc[row] += x * w[tap]  for every tap that reads it
+    item (forward, input gradient) = (some images, chunk of channels, block of rows)
+      weights of the chunk -> bank[output][tap]
+      for n, c:  padded: copy the plane's rows;  for m:  for R groups of rows:  for U vectors of columns:
+          for source row, tap column:  x = load;  acc[row] += x * w[tap]  for every tap that reads it
           store acc                                        # phases of an input gradient are interleaved here
 
-    item (filter gradient) = (share of the units, chunk of channels); unit = (block of rows, image)
-      for c in chunk:  sums[m][tap][lane] = 0;  for unit, m:  copy the rows of input and out_backprop
+    item (filter gradient) = (share of the units, chunk of channels); unit = (image, block of rows)
+      for c in chunk:  sums[m][tap][lane] = 0;  for unit, m:  padded: copy the rows of input and out_backprop
         for group of tap columns:  acc[tap] = 0 in registers;  for R rows, vector of columns: acc[tap] += x * y
           sums += acc                                      # blocked summation: short chains, small errors
         lanes of sums -> result, or partial[share]
 
 Rows are covered by whole tiles and columns by whole vectors: the last one is moved back, and what it computes twice
 gets the same bits; the filter gradient meets zeros there instead. Zeros spoil a filter gradient only where
-`out_backprop` is not finite: a sum that is not finite is therefore computed again, tap by tap, leaving out the padding.
+`out_backprop` is not finite: a sum that is not finite is therefore computed again, leaving out the padding.
 """
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 
 from .._codegen import Int, Pointer, Variable, Vector
 from .._kernel import KernelSource
@@ -54,81 +61,109 @@ class _Writer(Frame):
             block, rest = item % word["row_blocks"], item // word["row_blocks"]
             first = rest % word["chunks"] * word["chunk"]
             last = k.min(first + word["chunk"], word["channels"])
-            self._image_block(rest // word["chunks"], block, first, last)
+            image = rest // word["chunks"] * word["images"]
+            end = k.min(image + word["images"], word["batch"])
+            rows = self.rows(block)
+            self._pack_weights(first, last)
+            if self.kernel.direct:
+                self.clear(self.block, word["source_cols"] + 3 * self.lanes)
+            else:
+                self.clear(self.block, self.block_size * (word["multiplier"] if self.adds else 1))
+            with (
+                k.loop(image, end, nonempty=True) as n,
+                k.loop(first, last, nonempty=True) as c,
+            ):
+                self._channel(n, c, first, rows)
         return k.finish()
 
-    def _image_block(self, image: Int, block: Int, first: Int, last: Int) -> None:
-        """Compute a block of rows for the channels from `first` to below `last`."""
+    @property
+    def adds(self) -> bool:
+        """Whether an input channel adds up what several outputs send back."""
+        return self.kernel.kind is Kind.INPUT_GRADIENT and self.kernel.several
+
+    def _pack_weights(self, first: Int, last: Int) -> None:
+        """Bring the weights of a chunk together as [output][tap], or as [tap][lane] where channels alternate."""
+        k, period = self.k, self.kernel.period
+        if period:
+            with k.loop(0, self.taps, nonempty=True) as tap:
+                for i in range(self.lanes + period - 1):
+                    value = self.second.offset(tap * period + i % period).load()
+                    self.bank.offset(tap * self.weight_pitch + i).store(value)
+            return
+        start = first * self.word["multiplier"]
+        with k.loop(start, last * self.word["multiplier"], nonempty=True) as output:
+            there = self.bank.offset((output - start) * self.taps)
+            with k.loop(0, self.taps, nonempty=True) as tap:
+                there.offset(tap).store(self.second.offset(tap * self.outputs + output).load())
+
+    @property
+    def weight_pitch(self) -> int:
+        """Elements from tap to tap in the bank: weights that alternate are read from any phase on."""
+        period = self.kernel.period
+        return self.lanes + -(-period // 8) * 8 if period else 1
+
+    def _channel(self, image: Int, c: Int, first: Int, rows: Rows) -> None:
+        """Compute a block of rows of the planes of one input channel."""
         k, word, kernel = self.k, self.word, self.kernel
         multiplier = word["multiplier"]
-        rows = self.rows(block)
-        adds = kernel.kind is Kind.INPUT_GRADIENT and kernel.several
-        self.clear(self.block, self.block_size * (multiplier if adds else 1))
         target = k.arg_pointer(2, self.storage).offset(
             rows.start * (len(kernel.rows.phases) * word["target_cols"])
         )
-        with k.loop(first, last, nonempty=True) as c:
-            if adds:
-                with k.loop(0, multiplier, nonempty=True) as m:
-                    plane = (image * word["channels"] + c) * multiplier + m
-                    self.copy_source(plane, rows, self.block.offset(m * self.block_size))
-                    self._pack_weights(c * multiplier + m, m * (self.taps * self.lanes))
-                plane = image * word["channels"] + c
-                self._cover(target.offset(plane * self.target_plane), rows, None)
-            else:
-                self.copy_source(image * word["channels"] + c, rows, self.block)
-                with self.each_multiple() as m:
-                    output = c * multiplier + m if kernel.several else c
-                    weights = self._weights(output)
-                    plane = image * self.outputs + output
-                    self._cover(target.offset(plane * self.target_plane), rows, weights)
+        plane = image * word["channels"] + c
+        bank = self.bank.offset((c - first) * (multiplier * self.taps))
+        if self.adds:
+            with k.loop(0, multiplier, nonempty=True) as m:
+                block = self.block.offset(m * self.block_size)
+                self.copy_source(plane * multiplier + m, rows, block)
+            self._cover(target.offset(plane * self.target_plane), rows, self.block, bank)
+            return
+        source = self.source.offset(plane * self.source_plane)
+        if not kernel.direct:
+            self.copy_source(plane, rows, self.block)
+            source = self.block
+        with self.each_multiple() as m:
+            output = plane * multiplier + m if kernel.several else plane
+            there = target.offset(output * self.target_plane)
+            self._cover(there, rows, source, bank.offset(m * self.taps))
 
-    def _weights(self, output: Int) -> dict[int, Vector] | None:
-        """Spread the weights of a plane over all lanes: in registers if they are few, else in the bank."""
-        if self.taps <= 9 and not self.kernel.period:
-            return {
-                tap: self.second.offset(self.outputs * tap + output).broadcast(self.lanes)
-                for tap in range(self.taps)
-            }
-        self._pack_weights(output, self.k.i64(0))
-        return None
-
-    def _pack_weights(self, output: Int, place: Int) -> None:
-        k, period = self.k, self.kernel.period
-        with k.loop(0, self.taps, nonempty=True) as tap:
-            there = self.bank.offset(tap * self.weight_pitch + place)
-            if not period:
-                value = self.second.offset(tap * self.outputs + output)
-                there.store(value.broadcast(self.lanes), aligned=True)
-            else:
-                for i in range(self.lanes + period - 1):
-                    there.offset(i).store(self.second.offset(tap * period + i % period).load())
-
-    def _cover(self, target: Pointer, rows: Rows, weights: dict[int, Vector] | None) -> None:
+    def _cover(self, target: Pointer, rows: Rows, source: Pointer, bank: Pointer) -> None:
         """Cover a block of target rows with tiles; `target` is its first row."""
         k, kernel, word = self.k, self.kernel, self.word
         phases = len(kernel.rows.phases)
+        weights: dict[int, Vector] | None = None
+        if self.taps <= 9 and not kernel.period and not self.adds:
+            weights = {tap: bank.offset(tap).broadcast(self.lanes) for tap in range(self.taps)}
         with k.loop(0, rows.count, kernel.height, nonempty=True) as row:
             row = k.min(row, rows.count - kernel.height)
-            x = self.block.offset(row * (kernel.rows.step * self.row_pitch))
             out = target.offset(row * (phases * word["target_cols"]))
             group = rows.start + row
-            if kernel.target_width:
-                self._tile(x, out, [k.i64(0)], group, weights)
+            if kernel.direct:
+                sources = self.row_pointers(source, group)
             else:
-                last = word["groups_w"] - self.lanes
-                with k.loop(0, last + self.lanes, kernel.vectors * self.lanes, nonempty=True) as q:
-                    at = [k.min(q + i * self.lanes, last) for i in range(kernel.vectors)]
-                    self._tile(x, out, at, group, weights)
+                base = source.offset(row * (kernel.rows.step * self.row_pitch))
+                low = kernel.rows.lowest
+                sources = {r: base.offset((r - low) * self.row_pitch) for r in self.row_reads}
+            self._columns(_Strip(sources, out, group, bank, weights))
 
-    def _tile(
-        self,
-        x: Pointer,
-        out: Pointer,
-        at: list[Int],
-        group: Int,
-        weights: dict[int, Vector] | None,
-    ) -> None:
+    def _columns(self, strip: _Strip) -> None:
+        """Cover the columns: padded copies need no borders."""
+        k, kernel, groups, lanes = self.k, self.kernel, self.word["groups_w"], self.lanes
+        if kernel.target_width:
+            self._tile(strip, [k.i64(0)], True, True)
+            return
+        last = groups - lanes
+        if not kernel.direct:
+            with k.loop(0, groups, kernel.vectors * lanes, nonempty=True) as q:
+                at = [k.min(q + i * lanes, last) for i in range(kernel.vectors)]
+                self._tile(strip, at, False, False)
+            return
+        self._tile(strip, [k.i64(0)], True, False)
+        inner = last - max(0, kernel.cols.highest - kernel.slack[1])
+        with k.loop(lanes, last, lanes) as q:
+            self._tile(strip, [k.min(q, inner)], False, False)
+        self._tile(strip, [last], False, True)
+
+    def _tile(self, strip: _Strip, at: list[Int], at_start: bool, at_end: bool) -> None:
         """Compute R groups of rows at some vectors of columns and store them."""
         k, kernel = self.k, self.kernel
         height, width = kernel.height * len(kernel.rows.phases), len(kernel.cols.phases)
@@ -138,48 +173,59 @@ class _Writer(Frame):
             for phase in range(width)
             for i in range(len(at))
         }
-        if kernel.several and kernel.kind is Kind.INPUT_GRADIENT:
+        if self.adds:
             with k.loop(0, self.word["multiplier"], carry=list(sums.values()), nonempty=True) as m:
-                bank = self.bank.offset(m * (self.taps * self.lanes))
-                self._add_products(sums, x.offset(m * self.block_size), at, bank, None)
+                rows = {r: row.offset(m * self.block_size) for r, row in strip.sources.items()}
+                part = replace(strip, sources=rows, bank=strip.bank.offset(m * self.taps))
+                self._add_products(sums, part, at, at_start, at_end)
         else:
-            self._add_products(sums, x, at, self.bank, weights)
+            self._add_products(sums, strip, at, at_start, at_end)
         for row in range(height):
-            with self._row_exists(group, row):
-                there = out.offset(self.word["target_cols"] * row)
+            with self._row_exists(strip.group, row):
+                there = strip.out.offset(self.word["target_cols"] * row)
                 for i, q in enumerate(at):
                     self._store(there, q, [sums[row, phase, i].value for phase in range(width)])
 
     def _add_products(
         self,
         sums: dict[tuple[int, int, int], Variable[Vector]],
-        x: Pointer,
+        strip: _Strip,
         at: list[Int],
-        bank: Pointer,
-        weights: dict[int, Vector] | None,
+        at_start: bool,
+        at_end: bool,
     ) -> None:
-        """Walk the taps column by column, so that few weights are live at a time."""
-        k, kernel = self.k, self.kernel
-        sources = [x.offset(q) for q in at]
-        banks = [bank.offset(q % kernel.period) if kernel.period else bank for q in at]
-        for offset, uses in sorted(reads(kernel.cols, 1).items()):
-            live: dict[tuple[int, int], Vector] = {}
-            for source_row, readers in sorted(self.row_reads.items()):
-                place = (source_row - kernel.rows.lowest) * self.row_pitch + self.column(offset)
-                for i, source in enumerate(sources):
-                    value = source.offset(place).load(self.lanes)
-                    for row, tap_h in readers:
-                        for phase, tap_w in uses:
-                            tap = tap_h * kernel.window[1] + tap_w
-                            key = (tap, i if kernel.period else 0)
-                            if key not in live:
-                                live[key] = (
-                                    weights[tap]
-                                    if weights
-                                    else banks[i].offset(tap * self.weight_pitch).load(self.lanes)
-                                )
-                            total = sums[row, phase, i]
-                            total.value = k.fma(value, live[key], total.value)
+        """Walk the taps column by column, so that few weights are live at a time, or row by row if they all are."""
+        k, kernel, period = self.k, self.kernel, self.kernel.period
+        sources = {
+            (r, i): row.offset(q) for r, row in strip.sources.items() for i, q in enumerate(at)
+        }
+        banks = [strip.bank.offset(q % period) if period else strip.bank for q in at]
+        live = {(tap, 0): weight for tap, weight in (strip.weights or {}).items()}
+
+        def weight(tap: int, i: int) -> Vector:
+            key = (tap, i if period else 0)
+            if key not in live:
+                place = banks[i].offset(tap * self.weight_pitch)
+                live[key] = place.load(self.lanes) if period else place.broadcast(self.lanes)
+            return live[key]
+
+        columns = sorted(reads(kernel.cols, 1).items())
+        walk = [(r, column) for column in columns for r in sorted(strip.sources)]
+        if strip.weights:
+            walk = [(r, column) for r in sorted(strip.sources) for column in columns]
+        for r, (offset, uses) in walk:
+            for i in range(len(at)):
+                if kernel.direct:
+                    value = self.load_tap(sources[r, i], offset, at_start, at_end)
+                else:
+                    value = sources[r, i].offset(self.column(offset)).load(self.lanes)
+                if value is None:
+                    continue
+                for row, tap_h in self.row_reads[r]:
+                    for phase, tap_w in uses:
+                        total = sums[row, phase, i]
+                        tap = weight(tap_h * kernel.window[1] + tap_w, i)
+                        total.value = k.fma(value, tap, total.value)
 
     def _store(self, row: Pointer, q: Int, phases: list[Vector]) -> None:
         k, lanes, width = self.k, self.lanes, self.kernel.target_width
@@ -215,3 +261,16 @@ class _Writer(Frame):
         if self.kernel.ragged[0] and row % phases:
             return self.k.when(group * phases + row < self.word["target_rows"])
         return nullcontext()
+
+
+@dataclass(frozen=True)
+class _Strip:
+    """One pass over the columns: R groups of rows."""
+
+    sources: dict[int, Pointer]
+    """Source rows by their offsets: the first column in place, or of a padded copy."""
+    out: Pointer
+    group: Int
+    bank: Pointer
+    weights: dict[int, Vector] | None
+    """Weights in registers, if they are few."""
