@@ -100,8 +100,9 @@ def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Pl
         source_width=shape.source_cols if short_source else 0,
         target_width=shape.target_cols if shape.short_target else 0,
         direct=direct,
-        single=rows.source if direct and row_blocks == 1 and rows.groups == shape.height else 0,
+        single=rows.source if row_blocks == 1 and rows.groups == shape.height else 0,
         slack=shape.slack if direct else (0, 0),
+        together=max(1, _LONGEST_SUM // rows.groups) if direct and to_filter else 1,
         tail=shape.groups_w % shape.lanes if direct and to_filter and not shape.short_target else 0,
         ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
         several=problem.group_out != 1,
@@ -182,6 +183,8 @@ class _Shape:
             ),
             min(self.source_cols - self.groups_w, self.col_windows.highest),
         )
+        self.few_taps = problem.rows.window * problem.cols.window <= 9
+        """Whether all weights, or all sums, are in registers."""
         self.pitch = self._pitch()
         self.direct = self._is_direct()
         self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
@@ -195,7 +198,10 @@ class _Shape:
         problem, lanes = self.problem, self.lanes
         if problem.dtype.itemsize != self.number or "avx" not in self.target.needs:
             return False
-        if problem.rows.window * problem.cols.window > 9 or self.col_windows.step > 1:
+        if self.col_windows.step > 1:
+            return False
+        tiny = self.groups_w <= lanes and self.rows.groups <= 7
+        if not self.few_taps and (problem.kind is Kind.FILTER_GRADIENT or not tiny):
             return False
         if problem.kind is Kind.INPUT_GRADIENT and problem.group_out > 1:
             return False
@@ -232,7 +238,10 @@ class _Shape:
             most = 7 if self.direct and groups <= 7 and self.short_target else 4
             return _height(groups, most), 1, max(1, 10 // kh)
         vectors = 2 if phases == 1 and self.groups_w >= 2 * self.lanes else 1
-        most = 7 if groups <= 7 else 4 if self.direct else 8
+        if phases == 1 and self.groups_w < 2 * self.lanes and groups <= 14:
+            # All rows at once: taps outside the image are left out, and long windows have sums enough to overlap.
+            return groups if not self.direct or groups <= 7 else _height(groups, 7), 1, 1
+        most = 4 if self.direct else 8
         return _height(groups, max(1, min(most, 8 // (phases * vectors)))), vectors, 1
 
     def block_rows(self, groups: int) -> int:

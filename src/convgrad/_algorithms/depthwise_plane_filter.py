@@ -43,15 +43,18 @@ class FilterWriter(Frame):
         self.clear(self.bank, multiplier * size)
         begin = share * word["units"] // word["shares"]
         end = (share + 1) * word["units"] // word["shares"]
-        with k.loop(begin, end, nonempty=True) as unit:
-            image, rows = unit // blocks, self.rows(unit % blocks)
-            plane = image * word["channels"] + c
-            if self.kernel.direct:
-                with self.each_multiple() as m:
-                    self._add_in_place(
-                        plane, plane * multiplier + m, rows, self.bank.offset(m * size)
-                    )
-            else:
+        if self.kernel.direct:
+            together = self.kernel.together
+            with (
+                k.loop(begin, end, together, nonempty=True) as unit,
+                self.each_multiple() as m,
+            ):
+                stop = k.min(unit + together, end)
+                self._add_in_place(unit, stop, c, m, self.bank.offset(m * size))
+        else:
+            with k.loop(begin, end, nonempty=True) as unit:
+                rows = self.rows(unit % blocks)
+                plane = unit // blocks * word["channels"] + c
                 self._clear_rows(self.block, self.row_pitch, k.i64(0), rows.low)
                 self.copy_source(plane, rows, self.block)
                 self._clear_rows(self.block, self.row_pitch, rows.high, word["block_rows"])
@@ -77,20 +80,30 @@ class FilterWriter(Frame):
 
     def _add_products(self, rows: Rows, sums: Pointer) -> None:
         """Add the products of one block to the sums, a few tap columns at a time."""
-        kernel = self.kernel
-        (taps,) = kernel.cols.phases
-        with self.k.loop(0, self.turns, nonempty=True) as turn:
-            for first in range(0, len(taps), kernel.tap_cols):
-                group = taps[first : first + kernel.tap_cols]
-                products = self._products(rows, turn * self.lanes, [tap.offset for tap in group])
-                for (tap_h, place), value in products.items():
-                    tap = tap_h * kernel.window[1] + group[place].number
-                    there = sums.offset(turn * self.lanes + tap * self.turns * self.lanes)
-                    total = there.load(self.lanes, aligned=True) + value
-                    there.store(total, aligned=True)
+        k, size, cols = self.k, self.kernel.tap_cols, self.kernel.cols
+        (taps,) = cols.phases
+
+        def add(turn: Int, first: int, count: int, later: Int) -> None:
+            """Add up tap columns `first` and on, moved `later` columns along the window."""
+            group = taps[first : first + count]
+            shift = later * cols.spacing
+            products = self._products(rows, turn, [tap.offset for tap in group], shift)
+            for (tap_h, place), value in products.items():
+                tap = later + (tap_h * self.kernel.window[1] + group[place].number)
+                there = sums.offset((tap * self.turns + turn) * self.lanes)
+                there.store(there.load(self.lanes, aligned=True) + value, aligned=True)
+
+        with k.loop(0, self.turns, nonempty=True) as turn:
+            # Whole groups share one body where a step along the window is a step in memory.
+            whole = len(taps) // size * size if cols.step == 1 else 0
+            if whole:
+                with k.loop(0, whole, size, nonempty=True) as later:
+                    add(turn, 0, size, later)
+            for first in range(whole, len(taps), size):
+                add(turn, first, size, k.i64(0))
 
     def _products(
-        self, rows: Rows, start: Int, offsets: list[int]
+        self, rows: Rows, turn: Int, offsets: list[int], shift: Int
     ) -> dict[tuple[int, int], Vector]:
         """Return, for every tap row and each of some tap columns, the sum of products over a block."""
         k, kernel = self.k, self.kernel
@@ -101,10 +114,10 @@ class FilterWriter(Frame):
         }
         carry = list(sums.values())
         with k.loop(0, rows.count, kernel.height, carry=carry, nonempty=True) as row:
-            x = self.block.offset(row * (kernel.rows.step * self.row_pitch))
+            x = self.block.offset(row * (kernel.rows.step * self.row_pitch) + shift)
             y = self.grads.offset(row * kernel.pitch)
             step = self.turns * self.lanes
-            with k.loop(start, self.word["groups_w"], step, carry=carry) as q:
+            with k.loop(turn * self.lanes, self.word["groups_w"], step, carry=carry) as q:
                 here, there = x.offset(q), y.offset(q)
                 grads = [
                     there.offset(i * kernel.pitch).load(self.lanes, aligned=True)
@@ -120,23 +133,26 @@ class FilterWriter(Frame):
                             total.value = k.fma(value, grads[cell], total.value)
         return {key: total.value for key, total in sums.items()}
 
-    def _add_in_place(self, plane: Int, output: Int, rows: Rows, bank: Pointer) -> None:
-        """Add the products of one block of rows, read in place, to the sums; all of them in registers."""
-        k, kernel, word = self.k, self.kernel, self.word
+    def _add_in_place(self, begin: Int, end: Int, c: Int, m: Int, bank: Pointer) -> None:
+        """Add the products of some units, read in place, to the sums; all of them in registers."""
+        k, kernel, word, cols = self.k, self.kernel, self.word, self.target_cols
         sums = [k.variable(k.zeros(self.number, self.lanes)) for _ in range(self.taps)]
-        source = self.source.offset(plane * self.source_plane)
-        target = self.second.offset(output * self.target_plane)
-        cols = word["target_cols"]
-        with k.loop(0, rows.count, kernel.height, carry=sums, nonempty=True) as row:
-            sources = self.row_pointers(source, rows.start + row)
-            first = target.offset((rows.start + row) * cols)
-            grads = [first]
-            for i in range(1, kernel.height):
-                here = first.offset(cols * i)
-                if not kernel.single:
-                    here = k.select(row + i < rows.count, here, self.zero_row)
-                grads.append(here)
-            self._walk_in_place(sources, grads, sums)
+        with k.loop(begin, end, carry=sums, nonempty=True) as unit:
+            image = unit if kernel.single else unit // word["row_blocks"]
+            rows = self.rows(unit if kernel.single else unit % word["row_blocks"])
+            plane = image * word["channels"] + c
+            source = self.source.offset(plane * self.source_plane)
+            target = self.second.offset((plane * word["multiplier"] + m) * self.target_plane)
+            with k.loop(0, rows.count, kernel.height, carry=sums, nonempty=True) as row:
+                sources = self.row_pointers(source, rows.start + row)
+                first = target.offset((rows.start + row) * cols)
+                grads = [first]
+                for i in range(1, kernel.height):
+                    here = first.offset(cols * i)
+                    if not kernel.single:
+                        here = k.select(row + i < rows.count, here, self.zero_row)
+                    grads.append(here)
+                self._walk_in_place(sources, grads, sums)
         for tap, total in enumerate(sums):
             there = bank.offset(tap * self.lanes)
             there.store(there.load(self.lanes, aligned=True) + total.value, aligned=True)

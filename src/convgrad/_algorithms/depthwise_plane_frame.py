@@ -93,10 +93,12 @@ class PlaneKernel:
     direct: bool
     """Whether source rows are read in place, with masks at the borders, instead of padded copies of them."""
     single: int
-    """Rows of the source if one tile covers all rows, else 0 (direct)."""
+    """Rows of the source if one tile covers all rows, else 0. Taps outside are then not even written."""
     slack: tuple[int, int]
     """By how much the last source row and column lie behind those of the last group, for group and source in step:
     what a tap may add there (direct)."""
+    together: int
+    """Images of one block of rows that are added up in one go (direct filter gradient)."""
     tail: int
     """Columns that the last vector does not share with the one before (direct filter gradient)."""
     ragged: tuple[bool, bool]
@@ -167,8 +169,13 @@ class Frame:
         self.grads = self.block.offset(self.block_size)
         """Rows of out_backprop, at the same pitch."""
         self.row_reads = reads(kernel.rows, kernel.height)
-        self.source_plane = self.word["source_rows"] * self.word["source_cols"]
-        self.target_plane = self.word["target_rows"] * self.word["target_cols"]
+        if kernel.single:
+            inside = range(kernel.single)
+            self.row_reads = {r: uses for r, uses in self.row_reads.items() if r in inside}
+        self.source_cols = k.i64(kernel.source_width or self.word["source_cols"])
+        self.target_cols = k.i64(kernel.target_width or self.word["target_cols"])
+        self.source_plane = self.source_cols * self.word["source_rows"]
+        self.target_plane = self.target_cols * self.word["target_rows"]
         self.outputs = self.word["channels"] * self.word["multiplier"]
         self.zero_row = self.block.offset(self.lanes)
         """Zeros to read instead of rows outside the image (direct)."""
@@ -176,8 +183,10 @@ class Frame:
     def rows(self, block: Int) -> Rows:
         """Say which rows a block has; blocks differ by one at most, so none is smaller than a tile."""
         k, word, windows = self.k, self.word, self.kernel.rows
-        start = block * word["groups_h"] // word["row_blocks"]
-        count = (block + 1) * word["groups_h"] // word["row_blocks"] - start
+        start, count = k.i64(0), k.i64(self.kernel.height)
+        if not self.kernel.single:
+            start = block * word["groups_h"] // word["row_blocks"]
+            count = (block + 1) * word["groups_h"] // word["row_blocks"] - start
         top = start * windows.step + windows.lowest
         low = k.min(k.max(-top, 0), word["block_rows"])
         high = k.max(k.min(word["source_rows"] - top, word["block_rows"]), low)
@@ -189,10 +198,9 @@ class Frame:
 
     def row_pointers(self, plane: Pointer, group: Int) -> dict[int, Pointer]:
         """Return the source rows under a tile by their offsets; rows outside the image are zeros."""
-        k, kernel, cols = self.k, self.kernel, self.word["source_cols"]
+        k, kernel, cols = self.k, self.kernel, self.source_cols
         if kernel.single:
-            inside = (offset for offset in self.row_reads if 0 <= offset < kernel.single)
-            return {offset: plane.offset(cols * offset) for offset in inside}
+            return {offset: plane.offset(cols * offset) for offset in self.row_reads}
         # Tiles of a filter gradient are not moved back: the last one may begin at the last group.
         step, last = kernel.rows.step, 0 if self.to_filter else kernel.height - 1
         first = plane.offset(group * step * cols)
@@ -232,7 +240,7 @@ class Frame:
 
     def copy_source(self, plane: Int, rows: Rows, block: Pointer) -> None:
         """Copy the rows of a block that exist; what is around them is zero already."""
-        k, kernel, cols = self.k, self.kernel, self.word["source_cols"]
+        k, kernel, cols = self.k, self.kernel, self.source_cols
         source = self.source.offset(plane * self.source_plane + rows.top * cols)
         with k.loop(rows.low, rows.high) as row:
             here = source.offset(row * cols)

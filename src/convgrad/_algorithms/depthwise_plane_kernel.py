@@ -33,6 +33,7 @@ gets the same bits; the filter gradient meets zeros there instead. Zeros spoil a
 
 from __future__ import annotations
 
+import itertools
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -107,7 +108,7 @@ class _Writer(Frame):
         k, word, kernel = self.k, self.word, self.kernel
         multiplier = word["multiplier"]
         target = k.arg_pointer(2, self.storage).offset(
-            rows.start * (len(kernel.rows.phases) * word["target_cols"])
+            rows.start * (len(kernel.rows.phases) * self.target_cols)
         )
         plane = image * word["channels"] + c
         bank = self.bank.offset((c - first) * (multiplier * self.taps))
@@ -128,14 +129,14 @@ class _Writer(Frame):
 
     def _cover(self, target: Pointer, rows: Rows, source: Pointer, bank: Pointer) -> None:
         """Cover a block of target rows with tiles; `target` is its first row."""
-        k, kernel, word = self.k, self.kernel, self.word
+        k, kernel = self.k, self.kernel
         phases = len(kernel.rows.phases)
         weights: dict[int, Vector] | None = None
         if self.taps <= 9 and not kernel.period and not self.adds:
             weights = {tap: bank.offset(tap).broadcast(self.lanes) for tap in range(self.taps)}
         with k.loop(0, rows.count, kernel.height, nonempty=True) as row:
             row = k.min(row, rows.count - kernel.height)
-            out = target.offset(row * (phases * word["target_cols"]))
+            out = target.offset(row * (phases * self.target_cols))
             group = rows.start + row
             if kernel.direct:
                 sources = self.row_pointers(source, group)
@@ -182,7 +183,7 @@ class _Writer(Frame):
             self._add_products(sums, strip, at, at_start, at_end)
         for row in range(height):
             with self._row_exists(strip.group, row):
-                there = strip.out.offset(self.word["target_cols"] * row)
+                there = strip.out.offset(self.target_cols * row)
                 for i, q in enumerate(at):
                     self._store(there, q, [sums[row, phase, i].value for phase in range(width)])
 
@@ -194,38 +195,53 @@ class _Writer(Frame):
         at_start: bool,
         at_end: bool,
     ) -> None:
-        """Walk the taps column by column, so that few weights are live at a time, or row by row if they all are."""
+        """Walk the taps: row by row if all weights are live, else column by column, so that few are."""
         k, kernel, period = self.k, self.kernel, self.kernel.period
         sources = {
             (r, i): row.offset(q) for r, row in strip.sources.items() for i, q in enumerate(at)
         }
         banks = [strip.bank.offset(q % period) if period else strip.bank for q in at]
-        live = {(tap, 0): weight for tap, weight in (strip.weights or {}).items()}
-
-        def weight(tap: int, i: int) -> Vector:
-            key = (tap, i if period else 0)
-            if key not in live:
-                place = banks[i].offset(tap * self.weight_pitch)
-                live[key] = place.load(self.lanes) if period else place.broadcast(self.lanes)
-            return live[key]
-
         columns = sorted(reads(kernel.cols, 1).items())
-        walk = [(r, column) for column in columns for r in sorted(strip.sources)]
-        if strip.weights:
-            walk = [(r, column) for r in sorted(strip.sources) for column in columns]
-        for r, (offset, uses) in walk:
-            for i in range(len(at)):
+
+        def add(
+            rows: list[int], offset: int, uses: list[tuple[int, int]], shift: Int, tap0: Int
+        ) -> None:
+            """Add what some source rows give at one column; `shift` and `tap0` move it along the window."""
+            live = {(tap, 0): weight for tap, weight in (strip.weights or {}).items()}
+            for r, i in itertools.product(rows, range(len(at))):
                 if kernel.direct:
                     value = self.load_tap(sources[r, i], offset, at_start, at_end)
                 else:
-                    value = sources[r, i].offset(self.column(offset)).load(self.lanes)
+                    value = sources[r, i].offset(shift + self.column(offset)).load(self.lanes)
                 if value is None:
                     continue
-                for row, tap_h in self.row_reads[r]:
-                    for phase, tap_w in uses:
-                        total = sums[row, phase, i]
-                        tap = weight(tap_h * kernel.window[1] + tap_w, i)
-                        total.value = k.fma(value, tap, total.value)
+                for (row, tap_h), (phase, tap_w) in itertools.product(self.row_reads[r], uses):
+                    tap = tap_h * kernel.window[1] + tap_w
+                    key = (tap, i if period else 0)
+                    if key not in live:
+                        place = banks[i].offset(tap0 * self.weight_pitch + tap * self.weight_pitch)
+                        live[key] = (
+                            place.load(self.lanes) if period else place.broadcast(self.lanes)
+                        )
+                    total = sums[row, phase, i]
+                    total.value = k.fma(value, live[key], total.value)
+
+        nothing, everything = k.i64(0), sorted(strip.sources)
+        if strip.weights:
+            for r in everything:
+                for offset, uses in columns:
+                    add([r], offset, uses, nothing, nothing)
+        elif kernel.direct or len(kernel.cols.phases) > 1 or kernel.cols.step > 1:
+            for offset, uses in columns:
+                add(everything, offset, uses, nothing, nothing)
+        else:
+            # Offsets and numbers of the taps both run evenly, in the same direction or in opposite ones.
+            (taps,) = kernel.cols.phases
+            turn = taps[-1].number - taps[0].number >= 0
+            carry = list(sums.values())
+            with k.loop(0, len(taps), carry=carry, nonempty=True) as j:
+                shift, tap0 = j * kernel.cols.spacing, j if turn else -j
+                add(everything, taps[0].offset, [(0, taps[0].number)], shift, tap0)
 
     def _store(self, row: Pointer, q: Int, phases: list[Vector]) -> None:
         k, lanes, width = self.k, self.lanes, self.kernel.target_width
