@@ -102,6 +102,7 @@ def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Pl
         direct=direct,
         single=rows.source if row_blocks == 1 and rows.groups == shape.height else 0,
         slack=shape.slack if direct else (0, 0),
+        reserve=shape.reserve if direct and not to_filter else 0,
         together=max(1, _LONGEST_SUM // rows.groups) if direct and to_filter else 1,
         tail=shape.groups_w % shape.lanes if direct and to_filter and not shape.short_target else 0,
         ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
@@ -181,8 +182,13 @@ class _Shape:
                 self.rows.source - 1 - (self.rows.groups - 1) * self.row_windows.step,
                 self.row_windows.highest,
             ),
-            min(self.source_cols - self.groups_w, self.col_windows.highest),
+            min(
+                self.source_cols - 1 - (self.groups_w - 1) * self.col_windows.step,
+                self.col_windows.highest + self.col_windows.step - 1,
+            ),
         )
+        reach = self.col_windows.highest + self.col_windows.step - 1
+        self.reserve = max(0, -(-(reach - self.slack[1]) // self.col_windows.step))
         self.few_taps = problem.rows.window * problem.cols.window <= 9
         """Whether all weights, or all sums, are in registers."""
         self.pitch = self._pitch()
@@ -198,7 +204,7 @@ class _Shape:
         problem, lanes = self.problem, self.lanes
         if problem.dtype.itemsize != self.number or "avx" not in self.target.needs:
             return False
-        if self.col_windows.step > 1:
+        if self.col_windows.step > 1 and not self.few_taps:
             return False
         tiny = self.groups_w <= lanes and self.rows.groups <= 7
         if not self.few_taps and (problem.kind is Kind.FILTER_GRADIENT or not tiny):
@@ -210,14 +216,14 @@ class _Shape:
         if self.groups_w <= lanes:
             return True
         low, high = self.col_windows.lowest, self.col_windows.highest
-        overhang = max(0, high - self.slack[1])
-        if problem.kind is Kind.FILTER_GRADIENT and overhang > 1:
+        step = self.col_windows.step
+        if problem.kind is Kind.FILTER_GRADIENT and self.reserve > 1:
             return False
         return (
-            -low <= lanes
-            and overhang <= lanes
-            and lanes - 1 + high < self.source_cols
-            and self.groups_w - lanes - overhang + low >= 0
+            -low <= lanes * step
+            and self.reserve <= lanes
+            and lanes * step - 1 + high < self.source_cols
+            and (self.groups_w - lanes - self.reserve) * step + low >= 0
         )
 
     def _pitch(self) -> int:
@@ -237,7 +243,11 @@ class _Shape:
         plane = self.rows.source * self.source_cols + self.rows.target * self.target_cols
         streams = self.direct and plane * self.number > self.target.l1_bytes // 2
         if self.problem.kind is Kind.FILTER_GRADIENT:
-            most = 7 if self.direct and groups <= 7 and self.short_target else 2 if streams else 4
+            most = 2 if streams else 4
+            if self.direct:
+                most //= self.col_windows.step
+                if groups <= 7 and self.short_target:
+                    most = 7
             return _height(groups, most), 1, max(1, 10 // kh)
         vectors = 2 if phases == 1 and self.groups_w >= 2 * self.lanes else 1
         if phases == 1 and self.groups_w < 2 * self.lanes and groups <= 14:
@@ -245,11 +255,9 @@ class _Shape:
             return groups if not self.direct or groups <= 7 else _height(groups, 7), 1, 1
         # Many rows at a time are many streams: at 112 x 112, 4 rows take 1.45 ms and 2 take 1.18; at 28 x 28 0.38 and
         # 0.43 (batch 8, 32 and 192 channels, one thread of Zen 3).
-        most = 2 if streams else 4 if self.direct else 8
-        if phases > 1:
-            most = min(most, 4 // phases if streams else 8 // phases)
-        else:
-            most = min(most, 8 // vectors)
+        most = (2 if streams else 4) // self.col_windows.step if self.direct else 8
+        sums = 4 if streams and phases > 1 else 8
+        most = min(most, sums // (phases * vectors))
         return _height(groups, max(1, most)), vectors, 1
 
     def block_rows(self, groups: int) -> int:

@@ -187,11 +187,14 @@ class FilterWriter(Frame):
         elif at_end and kernel.tail:
             mask = [lane >= self.lanes - kernel.tail for lane in range(self.lanes)]
         values = [row.offset(q).load(self.lanes, mask=mask) for row in grads]
+        if kernel.cols.step == 2:
+            values = [k.shuffle(value, None, self.parted) for value in values]
         (taps,) = kernel.cols.phases
         for source_row, row in sorted(sources.items()):
-            here = row.offset(q)
+            here = row.offset(q * kernel.cols.step)
+            seen: dict[int, Vector] = {}
             for tap in taps:
-                x = self.load_tap(here, tap.offset, at_start, at_end)
+                x = self.load_tap(here, tap.offset, at_start, at_end, seen)
                 if x is None:
                     continue
                 for cell, tap_h in self.row_reads[source_row]:

@@ -95,8 +95,9 @@ class PlaneKernel:
     single: int
     """Rows of the source if one tile covers all rows, else 0. Taps outside are then not even written."""
     slack: tuple[int, int]
-    """By how much the last source row and column lie behind those of the last group, for group and source in step:
-    what a tap may add there (direct)."""
+    """What a tap may add to the last group of rows, and of columns, without leaving the source (direct)."""
+    reserve: int
+    """Groups by which a vector must stay before the last one to need no mask (direct)."""
     together: int
     """Images of one block of rows that are added up in one go (direct filter gradient)."""
     tail: int
@@ -213,9 +214,39 @@ class Frame:
             found[offset] = here
         return found
 
-    def load_tap(self, row: Pointer, offset: int, at_start: bool, at_end: bool) -> Vector | None:
-        """Read one vector of a source row in place (direct); None if it lies outside as a whole."""
-        kernel, last = self.kernel, self.lanes - 1
+    def load_tap(
+        self, row: Pointer, offset: int, at_start: bool, at_end: bool, seen: dict[int, Vector]
+    ) -> Vector | None:
+        """Read one vector of a source row in place (direct); None if it lies outside as a whole.
+
+        With a step of two it is every other element of two vectors, in the order of `parted`. `seen` keeps the loads
+        of a row.
+        """
+        lanes, step = self.lanes, self.kernel.cols.step
+        if step == 1:
+            return self._load_in_place(row, offset, at_start, at_end)
+        first = offset - (offset - self.kernel.cols.lowest) % 2
+        for start in (first, first + lanes):
+            if start not in seen:
+                value = self._load_in_place(row, start, at_start, at_end)
+                seen[start] = self.k.zeros(self.number, lanes) if value is None else value
+        picks = [2 * group + offset - first for group in self.parted]
+        return self.k.shuffle(seen[first], seen[first + lanes], picks)
+
+    @property
+    def parted(self) -> list[int]:
+        """Return the order of groups in a vector made of every other element of two vectors: what one shuffle inside
+        128-bit parts leaves."""
+        half, lanes = 8 // self.number.size, self.lanes
+        parts = range(0, lanes // 2, half)
+        return [
+            group + i for part in parts for group in (part, part + lanes // 2) for i in range(half)
+        ]
+
+    def _load_in_place(
+        self, row: Pointer, offset: int, at_start: bool, at_end: bool
+    ) -> Vector | None:
+        kernel, last = self.kernel, (self.lanes - 1) * self.kernel.cols.step
         mask = [
             not (at_start and lane + offset < 0)
             and not (at_end and lane - last + offset > kernel.slack[1])

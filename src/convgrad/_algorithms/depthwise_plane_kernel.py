@@ -159,7 +159,7 @@ class _Writer(Frame):
                 self._tile(strip, at, False, False)
             return
         self._tile(strip, [k.i64(0)], True, False)
-        inner = last - max(0, kernel.cols.highest - kernel.slack[1])
+        inner = last - kernel.reserve
         with k.loop(lanes, last, lanes) as q:
             self._tile(strip, [k.min(q, inner)], False, False)
         self._tile(strip, [last], False, True)
@@ -197,9 +197,13 @@ class _Writer(Frame):
     ) -> None:
         """Walk the taps: row by row if all weights are live, else column by column, so that few are."""
         k, kernel, period = self.k, self.kernel, self.kernel.period
+        step = kernel.cols.step if kernel.direct else 1
         sources = {
-            (r, i): row.offset(q) for r, row in strip.sources.items() for i, q in enumerate(at)
+            (r, i): row.offset(q * step)
+            for r, row in strip.sources.items()
+            for i, q in enumerate(at)
         }
+        seen: dict[tuple[int, int], dict[int, Vector]] = {place: {} for place in sources}
         banks = [strip.bank.offset(q % period) if period else strip.bank for q in at]
         columns = sorted(reads(kernel.cols, 1).items())
 
@@ -210,7 +214,7 @@ class _Writer(Frame):
             live = {(tap, 0): weight for tap, weight in (strip.weights or {}).items()}
             for r, i in itertools.product(rows, range(len(at))):
                 if kernel.direct:
-                    value = self.load_tap(sources[r, i], offset, at_start, at_end)
+                    value = self.load_tap(sources[r, i], offset, at_start, at_end, seen[r, i])
                 else:
                     value = sources[r, i].offset(shift + self.column(offset)).load(self.lanes)
                 if value is None:
@@ -257,6 +261,8 @@ class _Writer(Frame):
     def _store(self, row: Pointer, q: Int, phases: list[Vector]) -> None:
         k, lanes, width = self.k, self.lanes, self.kernel.target_width
         if len(phases) == 1:
+            if self.kernel.direct and self.kernel.cols.step == 2:
+                phases = [k.shuffle(phases[0], None, [self.parted.index(i) for i in range(lanes)])]
             if width:
                 store_first(row, phases[0], width)
             else:
