@@ -21,6 +21,8 @@ from . import (
     depthwise_plane,
     depthwise_plane_frame,
     depthwise_plane_kernel,
+    depthwise_packed,
+    depthwise_packed_kernel,
     reduce,
     reference,
 )
@@ -42,12 +44,14 @@ ALGORITHMS: dict[str, Algorithm] = {
     "depthwise_direct": depthwise_direct,
     "depthwise_plane": depthwise_plane,
     "depthwise_flat": depthwise_flat,
+    "depthwise_packed": depthwise_packed,
     "reference": reference,
 }
 
 _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
     depthwise_direct_kernel.DirectKernel: depthwise_direct_kernel.emit,
     depthwise_plane_frame.PlaneKernel: depthwise_plane_kernel.emit,
+    depthwise_packed_kernel.PackedKernel: depthwise_packed_kernel.emit,
     reduce.ReduceKernel: reduce.emit,
 }
 

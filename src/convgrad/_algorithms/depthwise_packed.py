@@ -1,0 +1,288 @@
+"""Depthwise convolution and its gradients of any geometry, on rows copied into a small zero-padded ring.
+
+This module holds the schedule: the tile, the chunk of channels, the blocks of columns and the split of the work. The
+mechanism is in `depthwise_packed_kernel`. The copy costs what large windows and aliasing pitches repay: in the ring,
+neighbouring columns of a chunk lie side by side whatever the image looks like. The rule was fitted on Zen 3 (2 cores,
+AVX2, 32 KB of L1), in bytes and registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .._codegen import compute, element
+from .._plan import Operand, Plan, Step
+from .._problem import Kind, Problem
+from .._targets import Target
+from . import reduce
+from .depthwise_packed_columns import Columns, columns
+from .depthwise_packed_kernel import PackedKernel
+from .depthwise_packed_rows import overrun
+
+NAME = "depthwise_packed"
+
+_LINE = 64
+_LARGEST_SCRATCH = 8 << 20
+"""Bytes per thread above which the copy is absurd: windows that span millions of columns."""
+_WANTED_SCRATCH = 1 << 20
+_SERIAL_FLOPS = 400_000
+"""Below about 10 us of work, waking another thread costs more than it saves."""
+_SHARES = 16
+"""Shares of the work, chunks of channels included: enough for 8 threads to finish together."""
+_UNIT_ROWS = 14
+"""Rows of one unit of a filter gradient: longer chains of sums cost digits (3 times the error at 112 rows)."""
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    if problem.group_in != 1:
+        return "only depthwise problems"
+    if problem.dtype.is_integer:
+        return "no integers"
+    scratch = _schedule(problem, target).scratch_bytes
+    if scratch > _LARGEST_SCRATCH:
+        return f"the rows of a window need {scratch >> 20} MB of scratch per thread"
+    return None
+
+
+def plan(problem: Problem, target: Target) -> Plan:
+    """Choose the tile, the chunk of channels and the split of the work."""
+    it = _schedule(problem, target)
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    rows, cols = problem.rows, problem.cols
+    tiles = it.fixed_tiles(to_filter)
+    kernel = PackedKernel(
+        kind=problem.kind,
+        dtype=problem.dtype.short,
+        data_format=problem.data_format,
+        columns=it.columns,
+        multiplier=problem.group_out,
+        tile=it.tile,
+        vectors=it.vectors,
+        small=it.channels < it.lanes,
+        tiles=tiles,
+        image=it.source_cols if tiles else 0,
+    )
+    row_blocks = -(-it.target_rows // it.row_block)
+    units = problem.batch * row_blocks
+    shares = min(max(1, -(-_SHARES // it.chunks)), units)
+    if problem.kind is Kind.INPUT_GRADIENT:
+        axis = (1, -rows.dilation, rows.before, rows.stride)
+    else:
+        axis = (rows.stride, rows.dilation, -rows.before, 1)
+    words = (
+        *(it.source_rows, it.source_cols, it.target_rows, it.target_cols, it.channels, it.chunks),
+        *(it.row_block, row_blocks, units, shares, it.col_block, it.col_blocks),
+        *(rows.window, *axis, it.ring_rows, it.ring_pitch, it.plane_pitch),
+        *(offset // it.number for offset in it.places),
+    )
+    story = (
+        ("tile", f"{it.tile} columns x {it.lanes} channels"),
+        ("tiles per row", "fixed" if tiles else "looped"),
+        ("channels per chunk", str(it.chunk)),
+        ("columns per block", str(min(it.col_block * it.columns.spread, it.target_cols))),
+        ("rows per block", str(it.row_block)),
+        ("ring", f"{it.ring_rows} rows, {it.ring_rows * it.ring_pitch * it.number} bytes"),
+    )
+    serial = problem.flops < _SERIAL_FLOPS
+    if not to_filter:
+        operands: tuple[Operand, ...] = ("first", "second", "result")
+        if problem.kind is Kind.INPUT_GRADIENT:
+            operands = ("second", "first", "result")
+        step = Step(kernel, operands, words, units * it.chunks, 1, it.scratch_bytes)
+        return Plan(problem, NAME, (step,), serial=serial, story=story)
+    operands = ("first", "second", "partial")
+    step = Step(kernel, operands, words, shares * it.chunks, 1, it.scratch_bytes)
+    elements = rows.window * cols.window * it.channels
+    return Plan(
+        problem,
+        NAME,
+        (step, reduce.step(problem.dtype.short, elements, shares)),
+        partial_bytes=shares * elements * it.number,
+        serial=serial,
+        story=(*story, ("shares", str(shares))),
+    )
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """All sizes of one plan."""
+
+    columns: Columns
+    source_rows: int
+    source_cols: int
+    target_rows: int
+    target_cols: int
+    channels: int
+    taps: int
+    window_rows: int
+    ring_rows: int
+    planes: int
+    repeat: int
+    by_channel: bool
+    to_filter: bool
+    lanes: int
+    number: int
+    """Bytes of the compute type."""
+    tile: int
+    vectors: int
+    col_block: int
+    """In q, as `groups`."""
+    row_block: int
+
+    @property
+    def groups(self) -> int:
+        return -(-self.target_cols // self.columns.spread)
+
+    @property
+    def chunk(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.channels // self.chunk)
+
+    @property
+    def col_blocks(self) -> int:
+        return -(-self.groups // self.col_block)
+
+    @property
+    def ring_cols(self) -> int:
+        """Columns of a packed row: those of a block's windows."""
+        groups = self.groups
+        if self.col_blocks > 1:
+            # The last block's tile is moved left, to where its phases end together.
+            groups = min(groups, max(self.col_block, self.tile + 1))
+        span = self.columns.highest - self.columns.lowest
+        return (groups - 1) * self.columns.step + span + 1
+
+    @property
+    def plane_pitch(self) -> int:
+        size = self.ring_cols * self.chunk
+        size += overrun(self.lanes, self.chunk, self.repeat, self.by_channel)
+        line = _LINE // self.number
+        return -(-size // line) * line
+
+    @property
+    def ring_pitch(self) -> int:
+        return self.plane_pitch * self.planes
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of the list, the bank, the filter gradient's sums, the ring and the plane."""
+        bank = self.chunk * self.taps * self.planes * self.number
+        plane = 0
+        if self.by_channel:
+            pixels = self.col_block if self.to_filter else self.row_block * self.target_cols
+            plane = (pixels + self.lanes) * self.chunk * self.number
+        ring = self.ring_rows * self.ring_pitch * self.number
+        entries = 16 * self.window_rows * self.planes
+        sizes = (entries, bank, bank if self.to_filter else 0, ring, plane)
+        return tuple(-(-size // _LINE) * _LINE for size in sizes)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Where the last four of them start."""
+        return tuple(sum(self.sizes[:i]) for i in range(1, 5))
+
+    @property
+    def scratch_bytes(self) -> int:
+        return sum(self.sizes)
+
+    def fixed_tiles(self, exact: bool) -> tuple[tuple[int, int], ...]:
+        """Return all tiles of a row if there are at most two, so that columns outside the image cost nothing."""
+        tile, groups = self.tile, self.groups
+        shape = self.columns
+        if groups > 2 * tile or self.col_blocks > 1 or shape.spread > 1 or not shape.phases:
+            return ()
+        if shape.phases[0].count > 8:
+            return ()
+        if groups <= tile:
+            return ((0, groups),)
+        return ((0, tile), (tile, groups - tile) if exact else (groups - tile, tile))
+
+
+def _schedule(problem: Problem, target: Target) -> _Schedule:
+    number = compute(element(problem.dtype.short)).size
+    lanes = target.lanes(number)
+    rows, cols = problem.rows, problem.cols
+    shape = columns(cols, problem.kind)
+    to_input = problem.kind is Kind.INPUT_GRADIENT
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    span = (rows.window - 1) * rows.dilation
+    if to_input:
+        source, over, channels = (rows.out, cols.out), (rows.size, cols.size), problem.in_c
+        span //= rows.stride
+    else:
+        source, over, channels = (rows.size, cols.size), (rows.out, cols.out), problem.out_c
+    by_channel = problem.data_format == "NCHW"
+    groups = -(-over[1] // shape.spread)
+    tile = _tile(max(1, over[1] // shape.spread))
+    vectors, tiles = _blocking(problem)
+    vectors = max(1, min(vectors * target.lanes(4) // lanes, -(-channels // lanes)))
+    schedule = _Schedule(
+        columns=shape,
+        source_rows=source[0],
+        source_cols=source[1],
+        target_rows=over[0],
+        target_cols=over[1],
+        channels=channels,
+        taps=rows.window * cols.window,
+        window_rows=rows.window,
+        ring_rows=min(span + 1, source[0]),
+        planes=problem.group_out if to_input else 1,
+        repeat=1 if to_input else problem.group_out,
+        by_channel=by_channel,
+        to_filter=to_filter,
+        lanes=lanes,
+        number=number,
+        tile=tile,
+        vectors=vectors,
+        col_block=min(groups, tiles * tile),
+        row_block=min(over[0], _UNIT_ROWS) if to_filter else over[0],
+    )
+    return _within(schedule, problem.batch)
+
+
+def _within(schedule: _Schedule, batch: int) -> _Schedule:
+    """Shrink blocks until threads have enough to share and scratch is small."""
+    if not schedule.to_filter:
+        items = batch * schedule.chunks
+        wanted = -(-_SHARES // items)
+        rows = max(8, 2 * schedule.ring_rows, -(-schedule.target_rows // wanted))
+        schedule = replace(schedule, row_block=min(schedule.target_rows, rows))
+    while schedule.scratch_bytes > _WANTED_SCRATCH:
+        sizes = schedule.sizes
+        if sizes[4] > _WANTED_SCRATCH // 4 and schedule.row_block > 1 and not schedule.to_filter:
+            schedule = replace(schedule, row_block=schedule.row_block // 2)
+        elif schedule.vectors > 1:
+            schedule = replace(schedule, vectors=schedule.vectors // 2)
+        elif schedule.col_block > 2 * schedule.tile:
+            schedule = replace(schedule, col_block=2 * schedule.tile)
+        elif schedule.row_block > 1 and schedule.by_channel and not schedule.to_filter:
+            schedule = replace(schedule, row_block=schedule.row_block // 2)
+        else:
+            break
+    return schedule
+
+
+def _tile(groups: int) -> int:
+    """Return the columns of a tile: little waste at the end of a row, and enough sums to hide the latency of fma."""
+    if groups <= 8:
+        return groups
+    return min(range(4, 9), key=lambda width: (_waste(groups, width), -width))
+
+
+def _waste(groups: int, width: int) -> float:
+    """Rate a width: columns computed over columns wanted, with a small toll on narrow tiles."""
+    return -(-groups // width) * width / groups + (0.06 if width < 7 else 0.0)
+
+
+def _blocking(problem: Problem) -> tuple[int, int]:
+    """Return the vectors of float32 in a chunk and the tiles in a block of columns."""
+    everything = 1 << 30
+    if problem.data_format == "NCHW":
+        return 2, everything
+    if max(problem.rows.window, problem.cols.window) >= 7:
+        return 4, 2
+    return 8, everything

@@ -1,0 +1,292 @@
+"""Rows in and out of the scratch of `depthwise_packed`: copies that own layout, storage type and multiplier.
+
+In scratch a row is ``[column][channel of the chunk]`` in the compute type. The caller's memory is NHWC or NCHW, of any
+storage type. `V` below is the vector's number of lanes.
+
+* NHWC: pixels are copied vector by vector; the last vector of a chunk is moved back to end at its last channel.
+* NCHW: tiles of V channels x V columns are transposed in registers.
+* Multiplier M, forward and filter gradient: channel c of the input is repeated M times, as the filter's ``[C, M]`` has
+  it, so that all that follows has C * M channels and no multiplier.
+* Multiplier M, input gradient: channel c * M + m of `out_backprop` goes to plane m, and the planes are summed like
+  further rows of the window.
+
+Writes may run over the end of what was asked for, by less than `overrun` elements; whoever packs goes from left to
+right, zeroes the pads last, and leaves that much room at the end of a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from .._codegen import (
+    Element,
+    Int,
+    IntLike,
+    KernelBuilder,
+    Mask,
+    Pointer,
+    Vector,
+    compute,
+    transpose,
+)
+
+
+def overrun(lanes: int, chunk: int, repeat: int, by_channel: bool) -> int:
+    """Return how many elements behind its end a packed row may be written."""
+    if by_channel:
+        return lanes * chunk
+    return lanes * repeat if repeat > 1 else 0
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image in the caller's memory."""
+
+    at: Pointer
+    rows: Int
+    cols: Int
+    channels: Int
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The channels an item works on."""
+
+    first: Int
+    width: Int
+    """At least one vector, unless there are fewer channels than that altogether."""
+
+
+class Rows:
+    """Writes the copies."""
+
+    def __init__(
+        self,
+        k: KernelBuilder,
+        storage: Element,
+        chunk: int,
+        channels: Int,
+        small: bool,
+        by_channel: bool,
+    ) -> None:
+        self.k = k
+        self.number = compute(storage)
+        self.lanes = k.lanes(self.number)
+        self.pitch = chunk
+        """Elements from one packed column to the next."""
+        self.channels = channels
+        """Channels of the whole array, each repeated as often as the multiplier says."""
+        self.small = small
+        """Whether there are fewer channels than lanes."""
+        self.by_channel = by_channel
+        """Whether the layout is NCHW."""
+
+    def place(self, c: Int, chunk: Chunk) -> Int:
+        """Return where vector `c` of the chunk starts: the last one ends at the last channel."""
+        return c if self.small else self.k.min(c, chunk.width - self.lanes)
+
+    def load(self, pointer: Pointer) -> Vector:
+        """Load a vector of channels from the caller's memory."""
+        if self.small:
+            return pointer.load(self.lanes, mask=self.k.first_lanes(self.lanes, self.channels))
+        return pointer.load(self.lanes)
+
+    def store(self, pointer: Pointer, value: Vector) -> None:
+        """Store a vector of channels to the caller's memory."""
+        if self.small:
+            pointer.store(value, mask=self.k.first_lanes(self.lanes, self.channels))
+        else:
+            pointer.store(value)
+
+    def zero(self, row: Pointer, start: Int, stop: Int) -> None:
+        """Clear packed columns."""
+        k = self.k
+        with k.loop(start * self.pitch, stop * self.pitch, self.lanes) as i:
+            row.offset(i).store(k.zeros(self.number, self.lanes), aligned=True)
+
+    # Packing
+
+    def pack(
+        self,
+        image: Image,
+        row: Int,
+        col: Int,
+        count: Int,
+        packed: Pointer,
+        chunk: Chunk,
+        repeat: int = 1,
+        planes: int = 1,
+        plane_pitch: IntLike = 0,
+    ) -> None:
+        """Copy `count` columns of a row from `col` on; `repeat` and `planes` are the multiplier's two uses."""
+        k = self.k
+        if self.by_channel:
+            pixel = image.at.offset(row * image.cols + col)
+            if planes == 1:
+                self._transpose_in(image, pixel, count, packed, chunk, repeat)
+                return
+            with k.loop(0, planes) as plane:
+                place = packed.offset(plane_pitch * plane)
+                self._transpose_in(image, pixel, count, place, chunk, 1, planes, plane)
+            return
+        start = image.at.offset((row * image.cols + col) * image.channels)
+        with k.loop(0, count) as i:
+            pixel, place = start.offset(image.channels * i), packed.offset(i * self.pitch)
+            if repeat > 1:
+                self._repeat(pixel, image.channels, place, chunk, repeat)
+            elif planes > 1:
+                with k.loop(0, chunk.width, self.lanes, nonempty=True) as c:
+                    at = self.place(c, chunk)
+                    vectors = self.split(pixel.offset((chunk.first + at) * planes), planes)
+                    for plane, value in enumerate(vectors):
+                        place.offset(plane_pitch * plane).offset(at).store(value)
+            else:
+                self._copy(pixel.offset(chunk.first), place, chunk)
+
+    def _copy(self, pixel: Pointer, place: Pointer, chunk: Chunk) -> None:
+        k = self.k
+
+        def by_vector() -> None:
+            with k.loop(0, chunk.width, self.lanes, nonempty=True) as c:
+                at = self.place(c, chunk)
+                place.offset(at).store(self.load(pixel.offset(at)))
+
+        if self.small or self.pitch == self.lanes:
+            by_vector()
+            return
+        with k.branch(chunk.width.equals(self.pitch)) as full:
+            with full.then():
+                parts = range(0, self.pitch, self.lanes)
+                for c, value in [(c, pixel.offset(c).load(self.lanes)) for c in parts]:
+                    place.offset(c).store(value, aligned=True)
+            with full.otherwise():
+                by_vector()
+
+    def _repeat(
+        self, pixel: Pointer, channels: Int, place: Pointer, chunk: Chunk, repeat: int
+    ) -> None:
+        """Write every channel `repeat` times."""
+        k, lanes = self.k, self.lanes
+        if lanes % repeat == 0:
+            # One load feeds `repeat` vectors. Chunks start at multiples of the vector, or end at the last channel.
+            with k.loop(0, chunk.width, lanes * repeat, nonempty=True) as c:
+                channel = (chunk.first + c) // repeat
+                raw = k.variable(k.zeros(self.number, lanes))
+                with k.branch(channel + lanes <= channels) as full:
+                    with full.then():
+                        raw.value = pixel.offset(channel).load(lanes)
+                    with full.otherwise():
+                        raw.value = pixel.offset(channel).load(lanes, count=channels - channel)
+                for part in range(repeat):
+                    picked = [(part * lanes + lane) // repeat for lane in range(lanes)]
+                    place.offset(c + part * lanes).store(k.shuffle(raw.value, None, picked))
+            return
+        first, last = chunk.first // repeat, (chunk.first + chunk.width - 1) // repeat
+        with k.loop(first, last + 1, nonempty=True) as channel:
+            value = pixel.offset(channel).broadcast(lanes)
+            start = channel * repeat - chunk.first
+            with k.loop(
+                k.max(start, 0), k.min(start + repeat, chunk.width), lanes, nonempty=True
+            ) as c:
+                place.offset(c).store(value)
+
+    def split(self, pointer: Pointer, planes: int) -> list[Vector]:
+        """Load a vector of channels from each of `planes` interleaved planes."""
+        k, lanes = self.k, self.lanes
+        if planes == 1:
+            return [self.load(pointer)]
+        if planes & (planes - 1) or planes > 8:
+            return [self._strided(pointer.offset(plane), planes) for plane in range(planes)]
+        parts = []
+        for part in range(planes):
+            at = pointer.offset(part * lanes)
+            count = self.channels * planes - part * lanes if self.small else None
+            parts.append(at.load(lanes, count=count))
+        return _separate(k, parts)
+
+    def _strided(self, pointer: Pointer, step: int) -> Vector:
+        """Load every step-th element, one by one."""
+        k = self.k
+        value = k.zeros(self.number, self.lanes)
+        for lane in range(self.lanes):
+            which: IntLike = k.min(self.channels - 1, lane) if self.small else lane
+            value = value.with_lane(lane, pointer.offset(which * step).load())
+        return value
+
+    # Transposing
+
+    def _transpose_in(
+        self,
+        image: Image,
+        pixel: Pointer,
+        count: Int,
+        packed: Pointer,
+        chunk: Chunk,
+        repeat: int,
+        planes: int = 1,
+        plane: IntLike = 0,
+    ) -> None:
+        k, lanes = self.k, self.lanes
+        with k.loop(0, chunk.width, lanes, nonempty=True) as c:
+            at = self.place(c, chunk)
+            sources = []
+            for lane in range(lanes):
+                channel = self._channel(chunk.first + at + lane) // repeat * planes + plane
+                sources.append(pixel.offset(channel * (image.rows * image.cols)))
+
+            def tile(i: Int, mask: Mask | None, sources: list[Pointer], at: Int) -> None:
+                rows = [source.offset(i).load(lanes, mask=mask) for source in sources]
+                for j, value in enumerate(transpose(rows)):
+                    packed.offset((i + j) * self.pitch + at).store(value)
+
+            write = partial(tile, sources=sources, at=at)
+            with k.branch(count >= lanes) as whole:
+                with whole.then(), k.loop(0, count, lanes, nonempty=True) as i:
+                    write(k.min(i, count - lanes), None)
+                with whole.otherwise():
+                    write(k.i64(0), k.first_lanes(lanes, count))
+
+    def unpack(self, image: Image, row: Int, count: Int, packed: Pointer, chunk: Chunk) -> None:
+        """Write `count` packed pixels to a NCHW image, from the start of a row on."""
+        k, lanes = self.k, self.lanes
+        pixel = image.at.offset(row * image.cols)
+        with k.loop(0, chunk.width, lanes, nonempty=True) as c:
+            at = self.place(c, chunk)
+            targets = []
+            for lane in range(lanes):
+                channel = self._channel(chunk.first + at + lane)
+                targets.append(pixel.offset(channel * (image.rows * image.cols)))
+
+            def tile(i: Int, mask: Mask | None, targets: list[Pointer], at: Int) -> None:
+                pixels = [
+                    packed.offset((i + j) * self.pitch + at).load(lanes) for j in range(lanes)
+                ]
+                for lane, value in enumerate(transpose(pixels)):
+                    place = targets[lane].offset(i)
+                    if self.small:
+                        with k.when(self.channels > lane):
+                            place.store(value, mask=mask)
+                    else:
+                        place.store(value, mask=mask)
+
+            write = partial(tile, targets=targets, at=at)
+            with k.branch(count >= lanes) as whole:
+                with whole.then(), k.loop(0, count, lanes, nonempty=True) as i:
+                    write(k.min(i, count - lanes), None)
+                with whole.otherwise():
+                    write(k.i64(0), k.first_lanes(lanes, count))
+
+    def _channel(self, channel: Int) -> Int:
+        return self.k.min(channel, self.channels - 1) if self.small else channel
+
+
+def _separate(k: KernelBuilder, parts: list[Vector]) -> list[Vector]:
+    """Undo the interleaving of as many planes as there are vectors, a power of two: even and odd lanes, repeatedly."""
+    if len(parts) == 1:
+        return parts
+    lanes = parts[0].lanes
+    pairs = list(zip(parts[::2], parts[1::2], strict=True))
+    even = _separate(k, [k.shuffle(a, b, range(0, 2 * lanes, 2)) for a, b in pairs])
+    odd = _separate(k, [k.shuffle(a, b, range(1, 2 * lanes, 2)) for a, b in pairs])
+    return [vector for pair in zip(even, odd, strict=True) for vector in pair]
