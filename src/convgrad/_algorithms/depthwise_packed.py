@@ -60,6 +60,7 @@ def plan(problem: Problem, target: Target) -> Plan:
         tile=it.tile,
         vectors=it.vectors,
         small=it.channels < it.lanes,
+        strided=problem.kind is Kind.INPUT_GRADIENT and rows.stride > 1,
         tiles=tiles,
         image=it.source_cols if tiles else 0,
     )
@@ -74,7 +75,7 @@ def plan(problem: Problem, target: Target) -> Plan:
         *(it.source_rows, it.source_cols, it.target_rows, it.target_cols, it.channels, it.chunks),
         *(it.row_block, row_blocks, units, shares, it.col_block, it.col_blocks),
         *(rows.window, *axis, it.ring_rows, it.ring_pitch, it.plane_pitch),
-        *(offset // it.number for offset in it.places),
+        *it.places,
     )
     story = (
         ("tile", f"{it.tile} columns x {it.lanes} channels"),
@@ -169,7 +170,7 @@ class _Schedule:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Bytes of the list, the bank, the filter gradient's sums, the ring and the plane."""
+        """Bytes of the list, the slots, the bank, the filter gradient's sums, the ring and the plane."""
         bank = self.chunk * self.taps * self.planes * self.number
         plane = 0
         if self.by_channel:
@@ -177,13 +178,13 @@ class _Schedule:
             plane = (pixels + self.lanes) * self.chunk * self.number
         ring = self.ring_rows * self.ring_pitch * self.number
         entries = 16 * self.window_rows * self.planes
-        sizes = (entries, bank, bank if self.to_filter else 0, ring, plane)
+        sizes = (entries, 8 * self.source_rows, bank, bank if self.to_filter else 0, ring, plane)
         return tuple(-(-size // _LINE) * _LINE for size in sizes)
 
     @property
     def places(self) -> tuple[int, ...]:
-        """Where the last four of them start."""
-        return tuple(sum(self.sizes[:i]) for i in range(1, 5))
+        """Where all but the first of them start."""
+        return tuple(sum(self.sizes[:i]) for i in range(1, 6))
 
     @property
     def scratch_bytes(self) -> int:
@@ -218,7 +219,10 @@ def _schedule(problem: Problem, target: Target) -> _Schedule:
     by_channel = problem.data_format == "NCHW"
     groups = -(-over[1] // shape.spread)
     tile = _tile(max(1, over[1] // shape.spread))
-    vectors, tiles = _blocking(problem)
+    vectors = 8 if max(rows.window, cols.window) < 7 else 4
+    repeat = 1 if to_input else problem.group_out
+    if 1 < repeat <= vectors:
+        vectors -= vectors % repeat
     vectors = max(1, min(vectors * target.lanes(4) // lanes, -(-channels // lanes)))
     schedule = _Schedule(
         columns=shape,
@@ -231,17 +235,36 @@ def _schedule(problem: Problem, target: Target) -> _Schedule:
         window_rows=rows.window,
         ring_rows=min(span + 1, source[0]),
         planes=problem.group_out if to_input else 1,
-        repeat=1 if to_input else problem.group_out,
+        repeat=repeat,
         by_channel=by_channel,
         to_filter=to_filter,
         lanes=lanes,
         number=number,
         tile=tile,
         vectors=vectors,
-        col_block=min(groups, tiles * tile),
+        col_block=groups,
         row_block=min(over[0], _UNIT_ROWS) if to_filter else over[0],
     )
-    return _within(schedule, problem.batch)
+    return _within(_near(schedule, target), problem.batch)
+
+
+def _near(schedule: _Schedule, target: Target) -> _Schedule:
+    """Shrink the block of columns, then the chunk, until the ring stays in L1 beside what else passes through."""
+    room = target.l1_bytes * 3 // 4
+    tile = schedule.tile
+
+    def ring(schedule: _Schedule) -> int:
+        return schedule.ring_rows * schedule.ring_pitch * schedule.number
+
+    while ring(schedule) > room:
+        tiles = -(-schedule.col_block // tile)
+        if tiles > 2:
+            schedule = replace(schedule, col_block=-(-tiles // 2) * tile)
+        elif schedule.vectors > 2:
+            schedule = replace(schedule, vectors=schedule.vectors // 2)
+        else:
+            break
+    return schedule
 
 
 def _within(schedule: _Schedule, batch: int) -> _Schedule:
@@ -253,7 +276,7 @@ def _within(schedule: _Schedule, batch: int) -> _Schedule:
         schedule = replace(schedule, row_block=min(schedule.target_rows, rows))
     while schedule.scratch_bytes > _WANTED_SCRATCH:
         sizes = schedule.sizes
-        if sizes[4] > _WANTED_SCRATCH // 4 and schedule.row_block > 1 and not schedule.to_filter:
+        if sizes[5] > _WANTED_SCRATCH // 4 and schedule.row_block > 1 and not schedule.to_filter:
             schedule = replace(schedule, row_block=schedule.row_block // 2)
         elif schedule.vectors > 1:
             schedule = replace(schedule, vectors=schedule.vectors // 2)
@@ -276,13 +299,3 @@ def _tile(groups: int) -> int:
 def _waste(groups: int, width: int) -> float:
     """Rate a width: columns computed over columns wanted, with a small toll on narrow tiles."""
     return -(-groups // width) * width / groups + (0.06 if width < 7 else 0.0)
-
-
-def _blocking(problem: Problem) -> tuple[int, int]:
-    """Return the vectors of float32 in a chunk and the tiles in a block of columns."""
-    everything = 1 << 30
-    if problem.data_format == "NCHW":
-        return 2, everything
-    if max(problem.rows.window, problem.cols.window) >= 7:
-        return 4, 2
-    return 8, everything

@@ -1,9 +1,9 @@
 """The columns of a depthwise problem as `depthwise_packed` sees them: all of the geometry that shapes its code.
 
-Target column ``spread * q + cell`` reads source columns ``step * q + offset``, one per tap of the phase `cell`. Its taps
-are an arithmetic progression in number and in offset, so that a phase is six integers however large the
-window is. Taps that lie outside the image for every q do not exist, nor do phases without taps: strides, dilations and
-pads of any size stay small here. Rows need nothing of the kind: the kernel works them out as it runs.
+Target column ``spread * q + cell`` reads source columns ``step * q + offset``, one per tap of the phase `cell`. Taps of
+a phase are an arithmetic progression in number and in offset, so that a phase is six integers however large the window
+is. Taps that lie outside the image for every q do not exist, nor do phases without taps: strides, dilations and pads of
+any size stay small here. Rows need nothing of the kind: the kernel works them out as it runs.
 """
 
 from __future__ import annotations

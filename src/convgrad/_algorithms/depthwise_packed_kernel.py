@@ -55,7 +55,8 @@ WORDS = (
     "ring_rows",
     "ring_pitch",  # elements of a row of the ring
     "plane_pitch",  # elements of one plane of it
-    "bank_at",  # offsets into scratch, in elements
+    "slots_at",  # offsets into scratch, in bytes
+    "bank_at",
     "sums_at",
     "ring_at",
     "plane_at",
@@ -81,6 +82,8 @@ class PackedKernel:
     """Vectors of channels in a full chunk."""
     small: bool
     """Whether there are fewer channels than lanes."""
+    strided: bool
+    """Whether this is an input gradient whose rows have a stride to divide by."""
     tiles: tuple[tuple[int, int], ...] = ()
     """Start and width of all tiles where they are few and fixed; columns outside the image are then left out."""
     image: int = 0
@@ -144,12 +147,14 @@ class _Writer:
         self.word = {word: k.arg_i64(3 + i) for i, word in enumerate(WORDS)}
         self.channels = self.word["channels"]
         self.rows = Rows(k, self.storage, self.chunk, self.channels, kernel.small, self.by_channel)
-        scratch = k.scratch(self.number, 0)
         self.list = k.scratch(I64, 0)
-        self.bank = scratch.offset(self.word["bank_at"])
+        """The kernel rows of a target row: pairs of a place in the ring and a place in the bank."""
+        self.slots = self._scratch("slots_at").as_element(I64)
+        """For every source row that was packed, where in the ring: division is slow, so it is done once per row."""
+        self.bank = self._scratch("bank_at")
         """Weights, or the running sums of the filter gradient, as [vector][plane][tap][lane]."""
-        self.ring = scratch.offset(self.word["ring_at"])
-        self.plane = scratch.offset(self.word["plane_at"])
+        self.ring = self._scratch("ring_at")
+        self.plane = self._scratch("plane_at")
         """NCHW: the block of rows that is written, or the row of out_backprop, as [pixel][channel]."""
         self.taps = self.word["window_rows"] * self.columns.window
 
@@ -167,6 +172,9 @@ class _Writer:
                 self._pack_weights(chunk)
                 self._unit(rest, chunk)
         return k.finish()
+
+    def _scratch(self, word: str) -> Pointer:
+        return self.k.scratch(I64, 0).offset(self.word[word] // 8).as_element(self.number)
 
     @contextmanager
     def _vectors(self, chunk: Chunk) -> Iterator[tuple[Int, Int]]:
@@ -190,7 +198,7 @@ class _Writer:
     def _share(self, share: Int, chunk: Chunk) -> None:
         """Add up the units of one share, block by block, and leave the sums in its row of partial sums."""
         k, units, shares = self.k, self.word["units"], self.word["shares"]
-        sums = k.scratch(self.number, 0).offset(self.word["sums_at"])
+        sums = self._scratch("sums_at")
         size = (chunk.width + (self.lanes - 1)) // self.lanes * self.lanes * self.taps
         zero = k.zeros(self.number, self.lanes)
         with k.loop(0, size, self.lanes, nonempty=True) as i:
@@ -265,11 +273,13 @@ class _Writer:
         k, word = self.k, self.word
         near = row * word["row_scale"] + word["row_start"]
         far = near + (word["window_rows"] - 1) * word["row_step"]
-        if not self.to_input:
+        if self.to_input:
+            near, far = far, near
+        if not self.kernel.strided:
             return k.max(near, 0), k.min(far + 1, word["source_rows"])
         stride = word["row_stride"]
-        begin = (k.max(far, 0) + (stride - 1)) // stride
-        return begin, k.min((near + stride) // stride, word["source_rows"])
+        begin = (k.max(near, 0) + (stride - 1)) // stride
+        return begin, k.min((far + stride) // stride, word["source_rows"])
 
     def _list(self, row: Int) -> Int:
         """List the kernel rows that meet the image, plane by plane; return how many entries there are."""
@@ -279,11 +289,11 @@ class _Writer:
         with k.loop(0, word["window_rows"], carry=[count], nonempty=True) as tap:
             source = near + tap * word["row_step"]
             meets = source >= 0
-            if self.to_input:
+            if self.kernel.strided:
                 meets = meets & (source % word["row_stride"]).equals(0)
                 source = source // word["row_stride"]
             with k.when(meets & (source < word["source_rows"])):
-                x = source % word["ring_rows"] * word["ring_pitch"]
+                x = self.slots.offset(source).load_int()
                 w = tap * (self.columns.window * self.lanes)
                 for plane in range(self.planes):
                     place = self.list.offset(count.value * 2)
@@ -295,7 +305,9 @@ class _Writer:
     def _pack_row(self, image: Image, row: Int, strip: _Strip, chunk: Chunk) -> None:
         """Copy a source row into the ring, with zeros where the windows reach past the image."""
         k, columns = self.k, self.columns
-        place = self.ring.offset(row % self.word["ring_rows"] * self.word["ring_pitch"])
+        slot = row % self.word["ring_rows"] * self.word["ring_pitch"]
+        self.slots.offset(row).store_int(slot)
+        place = self.ring.offset(slot)
         start = strip.origin * columns.step + columns.lowest
         span = columns.highest - columns.lowest + 1
         count = (strip.stop - 1 - strip.origin) * columns.step + span
