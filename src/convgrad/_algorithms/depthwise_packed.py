@@ -29,6 +29,8 @@ _SERIAL_FLOPS = 400_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
 _SHARES = 16
 """Shares of the work, chunks of channels included: enough for 8 threads to finish together."""
+_SMALL_PLANE = 512
+"""Pixels up to which a NCHW plane of 32 channels stays near while it is transposed."""
 _UNIT_ROWS = 14
 """Rows of one unit of a filter gradient: longer chains of sums cost digits (3 times the error at 112 rows)."""
 
@@ -219,11 +221,13 @@ def _schedule(problem: Problem, target: Target) -> _Schedule:
     by_channel = problem.data_format == "NCHW"
     groups = -(-over[1] // shape.spread)
     tile = _tile(max(1, over[1] // shape.spread))
-    vectors = 8 if max(rows.window, cols.window) < 7 else 4
     repeat = 1 if to_input else problem.group_out
-    if 1 < repeat <= vectors:
-        vectors -= vectors % repeat
+    vectors = 8 if max(rows.window, cols.window) < 7 else 4
+    if by_channel:
+        vectors = 4 if over[0] * over[1] <= _SMALL_PLANE else 2
     vectors = max(1, min(vectors * target.lanes(4) // lanes, -(-channels // lanes)))
+    if 1 < repeat <= vectors:
+        vectors -= vectors % repeat  # so that a load of the input feeds whole vectors
     schedule = _Schedule(
         columns=shape,
         source_rows=source[0],

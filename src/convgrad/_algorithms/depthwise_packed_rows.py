@@ -32,14 +32,14 @@ from .._codegen import (
 )
 
 _SHUFFLED = 8
-"""Multipliers up to which channels are repeated and separated by shuffles, not one by one."""
+"""Multipliers up to which interleaved planes are separated by shuffles, not element by element."""
 
 
 def overrun(lanes: int, chunk: int, repeat: int, by_channel: bool) -> int:
     """Return how many elements behind its end a packed row may be written."""
     if by_channel:
         return lanes * chunk
-    return lanes * repeat if repeat > 1 else 0
+    return lanes if repeat > 1 else 0
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Rows:
         with k.loop(0, count) as i:
             pixel, place = start.offset(image.channels * i), packed.offset(i * self.pitch)
             if repeat > 1:
-                self._repeat(pixel, image.channels, place, chunk, repeat)
+                self._repeat(pixel, place, chunk, repeat)
             elif planes > 1:
                 with k.loop(0, chunk.width, self.lanes, nonempty=True) as c:
                     at = self.place(c, chunk)
@@ -167,25 +167,9 @@ class Rows:
             with full.otherwise():
                 by_vector()
 
-    def _repeat(
-        self, pixel: Pointer, channels: Int, place: Pointer, chunk: Chunk, repeat: int
-    ) -> None:
+    def _repeat(self, pixel: Pointer, place: Pointer, chunk: Chunk, repeat: int) -> None:
         """Write every channel `repeat` times."""
         k, lanes = self.k, self.lanes
-
-        def by_shuffles() -> None:
-            """One load feeds `repeat` vectors."""
-            with k.loop(0, chunk.width, lanes * repeat, nonempty=True) as c:
-                channel = (chunk.first + c) // repeat
-                raw = k.variable(k.zeros(self.number, lanes))
-                with k.branch(channel + lanes <= channels) as full:
-                    with full.then():
-                        raw.value = pixel.offset(channel).load(lanes)
-                    with full.otherwise():
-                        raw.value = pixel.offset(channel).load(lanes, count=channels - channel)
-                for part in range(repeat):
-                    picked = [(part * lanes + lane) // repeat for lane in range(lanes)]
-                    place.offset(c + part * lanes).store(k.shuffle(raw.value, None, picked))
 
         def by_channel() -> None:
             first, last = chunk.first // repeat, (chunk.first + chunk.width - 1) // repeat
@@ -196,17 +180,21 @@ class Rows:
                 with k.loop(begin, end, lanes, nonempty=True) as c:
                     place.offset(c).store(value)
 
-        if lanes % repeat == 0:
-            by_shuffles()
-        elif repeat > _SHUFFLED:
+        if self.pitch // lanes % repeat:
             by_channel()
-        else:
-            # A chunk that was moved back to end at the last channel may start amid a channel.
-            with k.branch((chunk.first % repeat).equals(0)) as whole:
-                with whole.then():
-                    by_shuffles()
-                with whole.otherwise():
-                    by_channel()
+            return
+        # A full chunk starts and ends with a whole vector of channels: one load feeds `repeat` vectors.
+        with k.branch(chunk.width.equals(self.pitch)) as full:
+            with full.then():
+                channels = pixel.offset(chunk.first // repeat)
+                for c in range(0, self.pitch, lanes * repeat):
+                    value = channels.offset(c // repeat).load(lanes)
+                    for part in range(repeat):
+                        picked = [(part * lanes + lane) // repeat for lane in range(lanes)]
+                        copies = k.shuffle(value, None, picked)
+                        place.offset(c + part * lanes).store(copies, aligned=True)
+            with full.otherwise():
+                by_channel()
 
     def split(self, pointer: Pointer, planes: int) -> list[Vector]:
         """Load a vector of channels from each of `planes` interleaved planes."""
