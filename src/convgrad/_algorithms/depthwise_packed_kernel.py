@@ -84,6 +84,8 @@ class PackedKernel:
     """Whether there are fewer channels than lanes."""
     strided: bool
     """Whether this is an input gradient whose rows have a stride to divide by."""
+    prefetch: bool
+    """Whether to ask for the next source row while one is copied (NHWC, multiplier 1)."""
     tiles: tuple[tuple[int, int], ...] = ()
     """Start and width of all tiles where they are few and fixed; columns outside the image are then left out."""
     image: int = 0
@@ -316,7 +318,7 @@ class _Writer:
         plane = self.word["plane_pitch"]
         self.rows.pack(
             *(image, row, start + lead, stop - lead, place.offset(lead * self.chunk), chunk),
-            *(self.repeat, self.planes, plane),
+            *(self.repeat, self.planes, plane, self.kernel.prefetch),
         )
         with k.loop(0, self.planes) as index:
             self.rows.zero(place.offset(plane * index), k.i64(0), lead)

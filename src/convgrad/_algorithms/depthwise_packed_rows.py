@@ -31,6 +31,7 @@ from .._codegen import (
     transpose,
 )
 
+_LINE = 64
 _SHUFFLED = 8
 """Multipliers up to which interleaved planes are separated by shuffles, not element by element."""
 
@@ -122,6 +123,7 @@ class Rows:
         repeat: int = 1,
         planes: int = 1,
         plane_pitch: IntLike = 0,
+        prefetch: bool = False,
     ) -> None:
         """Copy `count` columns of a row from `col` on; `repeat` and `planes` are the multiplier's two uses."""
         k = self.k
@@ -146,7 +148,12 @@ class Rows:
                     for m, value in enumerate(vectors):
                         place.offset(plane_pitch * m).offset(at).store(value)
             else:
-                self._copy(pixel.offset(chunk.first), place, chunk)
+                pixel = pixel.offset(chunk.first)
+                if prefetch:
+                    below = pixel.offset(image.cols * image.channels)
+                    for line in range(0, self.pitch, _LINE // self.storage.size):
+                        below.offset(line).prefetch()
+                self._copy(pixel, place, chunk)
 
     def _copy(self, pixel: Pointer, place: Pointer, chunk: Chunk) -> None:
         k = self.k
