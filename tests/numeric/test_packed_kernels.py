@@ -109,6 +109,9 @@ SHAPES = {
         True, 1, (4, 5), 8, 1, 1, (3, 2), (1, 2), (1, 1), ((9, 4), (3, 20))
     ),
     "atrous": Case(True, 1, (33, 33), 16, 1, 1, (3, 3), (1, 1), (12, 12), "SAME"),
+    "one long row": Case(True, 1, (1, 700), 9, 1, 1, (1, 9), (1, 1), (1, 3), "SAME"),
+    "one long row with holes": Case(True, 1, (2, 700), 9, 1, 1, (7, 2), (1, 5), (1, 1), "SAME"),
+    "one long column": Case(True, 1, (900, 2), 9, 1, 1, (9, 1), (2, 1), (1, 1), "SAME"),
     "multiplier 2": Case(True, 1, (9, 20), 37, 1, 2, (3, 3), (1, 1), (1, 1), "SAME"),
     "multiplier 3": Case(True, 1, (9, 20), 33, 1, 3, (3, 3), (2, 2), (1, 1), "SAME"),
     "multiplier 4": Case(True, 1, (9, 9), 64, 1, 4, (3, 3), (1, 1), (1, 1), "SAME"),
@@ -139,7 +142,9 @@ def test_errors_stay_within_the_bound(dtype: str) -> None:
                 assert_close(case, kind, data, compute(case, kind, data, 256, "start"))
 
 
-@pytest.mark.parametrize("name", ["ConvNeXt", "large image", "multiplier 3"])
+@pytest.mark.parametrize(
+    "name", ["ConvNeXt", "large image", "multiplier 3", "one long row with holes"]
+)
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_bits_do_not_depend_on_threads(name: str, data_format: str) -> None:
     rng = np.random.default_rng(13)

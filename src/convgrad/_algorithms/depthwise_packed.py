@@ -33,6 +33,8 @@ _LARGE_IMAGE = 1 << 20
 """Bytes of one image and its result above which prefetch gains (56x96 7x7 12%); at 7x1024 it costs 20%."""
 _SMALL_PLANE = 512
 """Pixels up to which a NCHW plane of 32 channels stays near while it is transposed."""
+_BLOCK_ROWS = 256
+"""Rows of a block, at most: more would only need more scratch."""
 _UNIT_ROWS = 14
 """Rows of one unit of a filter gradient: longer chains of sums cost digits (3 times the error at 112 rows)."""
 
@@ -70,7 +72,7 @@ def plan(problem: Problem, target: Target) -> Plan:
         image=it.source_cols if tiles else 0,
     )
     row_blocks = -(-it.target_rows // it.row_block)
-    units = problem.batch * row_blocks
+    units = problem.batch * row_blocks * it.col_parts
     shares = min(max(1, -(-_SHARES // it.chunks)), units)
     if problem.kind is Kind.INPUT_GRADIENT:
         axis = (1, -rows.dilation, rows.before, rows.stride)
@@ -78,7 +80,7 @@ def plan(problem: Problem, target: Target) -> Plan:
         axis = (rows.stride, rows.dilation, -rows.before, 1)
     words = (
         *(it.source_rows, it.source_cols, it.target_rows, it.target_cols, it.channels, it.chunks),
-        *(it.row_block, row_blocks, units, shares, it.col_block, it.col_blocks),
+        *(it.row_block, row_blocks, units, shares, it.col_block, it.col_blocks, it.col_parts),
         *(rows.window, *axis, it.ring_rows, it.ring_pitch, it.plane_pitch),
         *it.places,
     )
@@ -122,6 +124,8 @@ class _Schedule:
     channels: int
     taps: int
     window_rows: int
+    row_scale: int
+    """Source rows from one target row to the next, at most."""
     ring_rows: int
     planes: int
     repeat: int
@@ -135,6 +139,8 @@ class _Schedule:
     col_block: int
     """In q, as `groups`."""
     row_block: int
+    col_parts: int = 1
+    """Parts of the blocks of columns that are units of their own."""
 
     @property
     def groups(self) -> int:
@@ -183,7 +189,8 @@ class _Schedule:
             plane = (pixels + self.lanes) * self.chunk * self.number
         ring = self.ring_rows * self.ring_pitch * self.number
         entries = 16 * self.window_rows * self.planes
-        sizes = (entries, 8 * self.source_rows, bank, bank if self.to_filter else 0, ring, plane)
+        slots = 8 * min(self.source_rows, self.row_block * self.row_scale + self.ring_rows)
+        sizes = (entries, slots, bank, bank if self.to_filter else 0, ring, plane)
         return tuple(-(-size // _LINE) * _LINE for size in sizes)
 
     @property
@@ -246,6 +253,7 @@ def _schedule(problem: Problem, target: Target) -> _Schedule:
         channels=channels,
         taps=rows.window * cols.window,
         window_rows=rows.window,
+        row_scale=1 if to_input else rows.stride,
         ring_rows=min(span + 1, source[0]),
         planes=problem.group_out if to_input else 1,
         repeat=repeat,
@@ -283,10 +291,10 @@ def _near(schedule: _Schedule, target: Target) -> _Schedule:
 def _within(schedule: _Schedule, batch: int) -> _Schedule:
     """Shrink blocks until threads have enough to share and scratch is small."""
     if not schedule.to_filter:
-        items = batch * schedule.chunks
-        wanted = -(-_SHARES // items)
+        wanted = -(-_SHARES // (batch * schedule.chunks))
         rows = max(8, 2 * schedule.ring_rows, -(-schedule.target_rows // wanted))
-        schedule = replace(schedule, row_block=min(schedule.target_rows, rows))
+        rows = min(rows, max(_BLOCK_ROWS, 8 * schedule.ring_rows), schedule.target_rows)
+        schedule = replace(schedule, row_block=rows)
     while schedule.scratch_bytes > _WANTED_SCRATCH:
         sizes = schedule.sizes
         if sizes[5] > _WANTED_SCRATCH // 4 and schedule.row_block > 1 and not schedule.to_filter:
@@ -299,6 +307,11 @@ def _within(schedule: _Schedule, batch: int) -> _Schedule:
             schedule = replace(schedule, row_block=schedule.row_block // 2)
         else:
             break
+    if not schedule.by_channel or schedule.to_filter:
+        # Images of few rows are shared by columns; a NCHW result is transposed in whole rows.
+        units = batch * -(-schedule.target_rows // schedule.row_block)
+        wanted = -(-_SHARES // (units * schedule.chunks))
+        schedule = replace(schedule, col_parts=min(wanted, schedule.col_blocks))
     return schedule
 
 

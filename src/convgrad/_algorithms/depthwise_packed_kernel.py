@@ -2,7 +2,7 @@
 
 ::
 
-    item (forward, input gradient) = (image, block of rows, chunk of channels)
+    item (forward, input gradient) = (unit, chunk of channels); unit = (image, block of rows, part of the columns)
       weights of the chunk -> bank[vector][plane][tap][lane]
       for block of columns:  for target row y:
         copy source rows that are new to the window into the ring of rows, pads and all
@@ -10,7 +10,7 @@
         for phase:  for tile of T columns:  for vector of channels:
           acc[T] = 0;  for (x, w) in list:  for column j, tap: acc[i] += x[j] * w[tap];  store acc
 
-    item (filter gradient) = (share of the units, chunk of channels); unit = (image, block of rows)
+    item (filter gradient) = (share of the units, chunk of channels)
       sums = 0;  for unit:  bank[vector][tap][lane] = 0
         ... the same nest, with y[T] = out_backprop in registers: bank[tap] += x[j] * y[i]
         sums += bank                                                   # blocked summation: short chains, small errors
@@ -33,6 +33,7 @@ from .._problem import Kind
 from .._targets import Target
 from .depthwise_packed_columns import Columns, Phase
 from .depthwise_packed_rows import Chunk, Image, Rows
+from .depthwise_packed_tile import Body, Tiles
 
 WORDS = (
     "source_rows",
@@ -47,6 +48,7 @@ WORDS = (
     "shares",
     "col_block",  # q per block of columns
     "col_blocks",
+    "col_parts",  # into which the blocks of columns are divided among units
     "window_rows",
     "row_scale",  # y * row_scale + tap * row_step + row_start is the source row, times the stride of an input gradient
     "row_step",
@@ -62,9 +64,6 @@ WORDS = (
     "plane_at",
 )
 """The run-time words behind the three pointers."""
-
-_UNROLLED = 8
-"""Taps of a kernel row that are written out; more are looped over in equal groups."""
 
 
 @dataclass(frozen=True)
@@ -108,21 +107,6 @@ class _Strip:
     """The q whose leftmost column the ring's rows start with; tiles moved left may lie before `first`."""
 
 
-@dataclass(frozen=True)
-class _Body:
-    """One tile at one vector of channels."""
-
-    phase: Phase
-    width: int
-    start: int | None
-    """Its q where that is fixed."""
-    source: Pointer
-    """Column `columns.lowest` of its first window, in row 0 of the ring."""
-    bank: Pointer
-    entries: Int
-    target: list[Pointer]
-
-
 class _Writer:
     """Writes one kernel; methods go from the outermost loop to the innermost body."""
 
@@ -152,13 +136,14 @@ class _Writer:
         self.list = k.scratch(I64, 0)
         """The kernel rows of a target row: pairs of a place in the ring and a place in the bank."""
         self.slots = self._scratch("slots_at").as_element(I64)
-        """For every source row that was packed, where in the ring: division is slow, so it is done once per row."""
+        """For every source row of a unit, where in the ring: division is slow, so it is done once per row."""
         self.bank = self._scratch("bank_at")
         """Weights, or the running sums of the filter gradient, as [vector][plane][tap][lane]."""
         self.ring = self._scratch("ring_at")
         self.plane = self._scratch("plane_at")
         """NCHW: the block of rows that is written, or the row of out_backprop, as [pixel][channel]."""
         self.taps = self.word["window_rows"] * self.columns.window
+        self.tiles = Tiles(k, self.number, self.chunk, self.columns, kernel.image, self.list)
 
     def write(self) -> KernelSource:
         k = self.k
@@ -224,27 +209,30 @@ class _Writer:
     def _unit(self, unit: Int, chunk: Chunk) -> None:
         """Go through one block of rows of one image, block of columns by block of columns."""
         k, word = self.k, self.word
-        blocks = word["row_blocks"]
-        image, block = unit // blocks, unit % blocks
+        parts, part = word["col_parts"], unit % word["col_parts"]
+        image = unit // parts // word["row_blocks"]
+        block = unit // parts % word["row_blocks"]
         source = self._image(0, "source", image, self.channels // self.repeat * self.planes)
         target = self._image(1 if self.to_filter else 2, "target", image, self.channels)
         start = block * word["row_block"]
         stop = k.min(start + word["row_block"], word["target_rows"])
         spread, tile = self.columns.spread, self.kernel.tile
         groups = (word["target_cols"] + (spread - 1)) // spread
-        with k.loop(0, word["col_blocks"], nonempty=True) as index:
+        begin, end = part * word["col_blocks"] // parts, (part + 1) * word["col_blocks"] // parts
+        with k.loop(begin, end, nonempty=True) as index:
             first = index * word["col_block"]
             origin = first
             if not self.to_filter:
                 origin = k.max(k.min(first, word["target_cols"] // spread - tile), 0)
             strip = _Strip(first, k.min(first + word["col_block"], groups), origin)
+            slots = self.slots.offset(-self._needed(start)[0])
             packed = k.variable(k.i64(0))
             with k.loop(start, stop, carry=[packed], nonempty=True) as row:
-                begin, end = self._needed(row)
-                with k.loop(k.max(packed.value, begin), end) as new:
-                    self._pack_row(source, new, strip, chunk)
-                packed.value = k.max(packed.value, end)
-                entries = self._list(row)
+                top, bottom = self._needed(row)
+                with k.loop(k.max(packed.value, top), bottom) as new:
+                    self._pack_row(source, new, slots, strip, chunk)
+                packed.value = k.max(packed.value, bottom)
+                entries = self._list(row, slots)
                 if self.by_channel:
                     place = self.plane
                     if self.to_filter:
@@ -257,8 +245,7 @@ class _Writer:
                     pitch = word["target_cols"] * self.channels
                     place = target.at.offset(row * pitch + chunk.first)
                 if self.columns.has_holes and not self.to_filter:
-                    with k.when(index.equals(0)):
-                        self._clear(place, chunk)
+                    self._clear(place, strip, chunk)
                 for phase in self.columns.phases:
                     self._phase(phase, strip, entries, place, chunk)
         if self.by_channel and not self.to_filter:
@@ -283,7 +270,7 @@ class _Writer:
         begin = (k.max(near, 0) + (stride - 1)) // stride
         return begin, k.min((far + stride) // stride, word["source_rows"])
 
-    def _list(self, row: Int) -> Int:
+    def _list(self, row: Int, slots: Pointer) -> Int:
         """List the kernel rows that meet the image, plane by plane; return how many entries there are."""
         k, word = self.k, self.word
         near = row * word["row_scale"] + word["row_start"]
@@ -295,7 +282,7 @@ class _Writer:
                 meets = meets & (source % word["row_stride"]).equals(0)
                 source = source // word["row_stride"]
             with k.when(meets & (source < word["source_rows"])):
-                x = self.slots.offset(source).load_int()
+                x = slots.offset(source).load_int()
                 w = tap * (self.columns.window * self.lanes)
                 for plane in range(self.planes):
                     place = self.list.offset(count.value * 2)
@@ -304,11 +291,13 @@ class _Writer:
                     count.value = count.value + 1
         return count.value
 
-    def _pack_row(self, image: Image, row: Int, strip: _Strip, chunk: Chunk) -> None:
+    def _pack_row(
+        self, image: Image, row: Int, slots: Pointer, strip: _Strip, chunk: Chunk
+    ) -> None:
         """Copy a source row into the ring, with zeros where the windows reach past the image."""
         k, columns = self.k, self.columns
         slot = row % self.word["ring_rows"] * self.word["ring_pitch"]
-        self.slots.offset(row).store_int(slot)
+        slots.offset(row).store_int(slot)
         place = self.ring.offset(slot)
         start = strip.origin * columns.step + columns.lowest
         span = columns.highest - columns.lowest + 1
@@ -324,11 +313,12 @@ class _Writer:
             self.rows.zero(place.offset(plane * index), k.i64(0), lead)
             self.rows.zero(place.offset(plane * index), stop, count)
 
-    def _clear(self, place: Pointer, chunk: Chunk) -> None:
-        """Zero a target row, of which the phases will not write all columns."""
-        k = self.k
+    def _clear(self, place: Pointer, strip: _Strip, chunk: Chunk) -> None:
+        """Zero a block of a target row, of which the phases will not write all columns."""
+        k, spread = self.k, self.columns.spread
         zero = k.zeros(self.number, self.lanes)
-        with k.loop(0, self.word["target_cols"]) as col, self._vectors(chunk) as (_, at):
+        stop = k.min(strip.stop * spread, self.word["target_cols"])
+        with k.loop(strip.first * spread, stop) as col, self._vectors(chunk) as (_, at):
             self._store(place.offset(self._target_pitch * col + at), zero)
 
     @property
@@ -384,91 +374,13 @@ class _Writer:
                 pointers.append(here)
                 here = here.offset(self._target_pitch * spread)
             bank = self.bank.offset(c * self.taps * self.planes)
-            body = _Body(phase, width, start, source.offset(at), bank, entries, pointers)
+            body = Body(phase, width, start, source.offset(at), bank, entries)
             if self.to_filter:
-                self._sum_products(body)
+                self.tiles.sum_products(body, [self._load(pointer) for pointer in pointers])
             else:
-                self._gather_products(body)
-
-    # The innermost bodies
-
-    def _gather_products(self, body: _Body) -> None:
-        """Forward and input gradient: all sums in registers."""
-        k = self.k
-        sums = [k.variable(k.zeros(self.number, self.lanes)) for _ in range(body.width)]
-
-        def add(x: Pointer, w: Pointer, taps: range) -> None:
-            weights: dict[int, Vector] = {}
-            for column, uses in sorted(self._reads(body, taps).items()):
-                value = x.offset(column * self.chunk).load(self.lanes)
-                for cell, tap in uses:
-                    if tap not in weights:
-                        weights[tap] = w.offset(tap * self.lanes).load(self.lanes, aligned=True)
-                    sums[cell].value = k.fma(value, weights[tap], sums[cell].value)
-
-        with k.loop(0, body.entries, carry=sums) as entry:
-            x, w = self._entry(body, entry)
-            size, groups = _groups(body.phase.count)
-            with k.loop(0, groups, carry=sums) as group:
-                add(*self._shifted(body.phase, x, w, group * size), range(size))
-            rest = range(groups * size, body.phase.count)
-            if rest:
-                add(x, w, rest)
-        for pointer, total in zip(body.target, sums, strict=True):
-            self._store(pointer, total.value)
-
-    def _sum_products(self, body: _Body) -> None:
-        """Filter gradient: the tile of out_backprop in registers, sums loaded from and stored to L1."""
-        k = self.k
-        grads = [self._load(pointer) for pointer in body.target]
-
-        def add(x: Pointer, w: Pointer, taps: range) -> None:
-            reads = self._reads(body, taps)
-            last = {tap: column for column in sorted(reads) for _, tap in reads[column]}
-            live: dict[int, Vector] = {}
-            for column, uses in sorted(reads.items()):
-                value = x.offset(column * self.chunk).load(self.lanes)
-                for cell, tap in uses:
-                    if tap not in live:
-                        live[tap] = w.offset(tap * self.lanes).load(self.lanes, aligned=True)
-                    live[tap] = k.fma(value, grads[cell], live[tap])
-                for tap in [tap for tap in live if last[tap] == column]:
-                    w.offset(tap * self.lanes).store(live.pop(tap), aligned=True)
-
-        with k.loop(0, body.entries) as entry:
-            x, w = self._entry(body, entry)
-            size, groups = _groups(body.phase.count)
-            with k.loop(0, groups) as group:
-                add(*self._shifted(body.phase, x, w, group * size), range(size))
-            rest = range(groups * size, body.phase.count)
-            if rest:
-                add(x, w, rest)
-
-    def _entry(self, body: _Body, entry: Int) -> tuple[Pointer, Pointer]:
-        """Return the row of the ring and the row of taps an entry of the list stands for."""
-        place = self.list.offset(entry * 2)
-        x, w = place.load_int(), place.offset(1).load_int()
-        return body.source.offset(x), body.bank.offset(w)
-
-    def _shifted(self, phase: Phase, x: Pointer, w: Pointer, tap: Int) -> tuple[Pointer, Pointer]:
-        """Return both places as they are seen from a later tap of the phase."""
-        x = x.offset(tap * (phase.offset_step * self.chunk))
-        return x, w.offset(tap * (phase.tap_step * self.lanes))
-
-    def _reads(self, body: _Body, taps: range) -> dict[int, list[tuple[int, int]]]:
-        """Map each column behind `body.source` to the (cell of the tile, number of the tap) pairs that read it."""
-        phase, columns = body.phase, self.columns
-        reads: dict[int, list[tuple[int, int]]] = {}
-        for cell in range(body.width):
-            for i in taps:
-                offset = cell * columns.step + phase.offset + i * phase.offset_step
-                if body.start is not None:
-                    at = body.start * columns.step + offset
-                    if not 0 <= at < self.kernel.image:
-                        continue
-                tap = phase.tap + i * phase.tap_step
-                reads.setdefault(offset - columns.lowest, []).append((cell, tap))
-        return reads
+                sums = self.tiles.gather_products(body)
+                for pointer, total in zip(pointers, sums, strict=True):
+                    self._store(pointer, total)
 
     def _load(self, pointer: Pointer) -> Vector:
         return pointer.load(self.lanes) if self.by_channel else self.rows.load(pointer)
@@ -478,14 +390,3 @@ class _Writer:
             pointer.store(value)
         else:
             self.rows.store(pointer, value)
-
-
-def _groups(count: int) -> tuple[int, int]:
-    """Split the taps of a row into equal groups to loop over; what is left is written out behind them.
-
-    >>> _groups(7), _groups(9), _groups(31)
-    ((7, 1), (5, 1), (8, 3))
-    """
-    parts = -(-count // _UNROLLED)
-    size = -(-count // parts)
-    return size, count // size
