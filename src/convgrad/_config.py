@@ -81,6 +81,13 @@ def _thread_count(text: str) -> int:
 
 _ROWS: tuple[Switch, ...] = (
     Switch(
+        name="kernels",
+        variable="CONVGRAD_KERNELS",
+        parse=_flag,
+        default=True,
+        meaning="Whether compiled kernels are used; 0 computes everything with the slow reference.",
+    ),
+    Switch(
         name="target",
         variable="CONVGRAD_TARGET",
         parse=str,

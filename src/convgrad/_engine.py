@@ -17,7 +17,7 @@ from ._runtime.results import new_result
 if TYPE_CHECKING:
     from ._prepare import Executable
 
-_executables: dict[tuple[Problem, str | None, int | None], Executable] = {}
+_executables: dict[tuple[Problem, bool, str | None, int | None], Executable] = {}
 _LARGEST = 4096
 """Executables remembered; a program with more problems than that starts over."""
 
@@ -29,8 +29,13 @@ def run(function: str, problem: Problem, first: AnyArray, second: AnyArray) -> A
         result = _new_result(function, problem)
         result[...] = 0
         return result
-    # The two switches that decide the target; the executable is for the target they mean.
-    key = (problem, _config.get("target"), _config.get("vector_bits"))
+    # The switches that decide what runs: whether kernels may, and for which target.
+    key = (
+        problem,
+        _config.get("kernels"),
+        _config.get("target"),
+        _config.get("vector_bits"),
+    )
     execute = _executables.get(key) or _remember(key)
     first, second = _arrays.contiguous(first, dtype), _arrays.contiguous(second, dtype)
     result = _new_result(function, problem)
@@ -45,17 +50,18 @@ def _new_result(function: str, problem: Problem) -> AnyArray:
         raise AllocationError(f"{function}: {error}.") from None
 
 
-def _remember(key: tuple[Problem, str | None, int | None]) -> Executable:
+def _remember(key: tuple[Problem, bool, str | None, int | None]) -> Executable:
     """Prepare what computes a problem; the reference where nothing can be compiled."""
     from . import _prepare  # takes longer to import than all that is imported so far
 
     if len(_executables) >= _LARGEST:
         _executables.clear()
+    problem, kernels, *_ = key
     try:
-        found = _prepare.executable(key[0])
+        found = _prepare.executable(problem) if kernels else _prepare.without_kernels(problem)
     except CompileError as error:
         _warn_once(str(error))
-        found = _prepare.without_kernels(key[0])
+        found = _prepare.without_kernels(problem)
     _executables[key] = found
     return found
 

@@ -18,11 +18,11 @@ from . import (
     depthwise_direct,
     depthwise_direct_kernel,
     depthwise_flat,
+    depthwise_packed,
+    depthwise_packed_kernel,
     depthwise_plane,
     depthwise_plane_frame,
     depthwise_plane_kernel,
-    depthwise_packed,
-    depthwise_packed_kernel,
     reduce,
     reference,
 )
