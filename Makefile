@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 CHECKED := src tests examples tools
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format emulate clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -37,6 +37,9 @@ lint: $(STAMP) ## check format, lint and types
 format: $(STAMP) ## format the code and fix what ruff can fix
 	@$(PY) -m ruff format $(CHECKED)
 	@$(PY) -m ruff check --fix $(CHECKED)
+
+emulate: $(STAMP) ## run the AArch64 kernels under QEMU (needs qemu-user and gcc-aarch64-linux-gnu)
+	@$(PY) tools/emulate.py
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
