@@ -23,8 +23,15 @@ _LARGEST_WINDOW = 5
 """Kernel rows are unrolled; larger windows take `depthwise_packed`, which loops over them."""
 _LARGE_IMAGE = 1 << 20
 """Bytes of one image and its result above which whole rows are streamed with prefetch (half of Zen 3's L2 per core)."""
+_ALIASING = 1024
+"""Columns a multiple of this many bytes apart compete for the same lines of L1: 14x14x512 forward took .88 ms, with
+rows packed .29 (one thread)."""
 _SERIAL_FLOPS = 400_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
+_ITEMS = 16
+"""Items a forward pass or an input gradient is cut into at least, where its rows allow."""
+_SUMS_BYTES = 24 << 10
+"""Sums of a filter gradient's chunk, both levels: more would leave no room in L2 for the images."""
 _SHARES = 16
 """Shares of a filter gradient's units, chunks of channels included: enough for 8 threads to finish together."""
 
@@ -47,6 +54,11 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "input gradients of strides above 2 have too many phases for one tile"
     if not _widths(problem.kind, cols, _registers(target)):
         return "the windows at the left and right border overlap"
+    pitch = problem.in_c * problem.dtype.itemsize
+    if pitch % _ALIASING == 0 and _image_bytes(problem, rows, cols) <= _LARGE_IMAGE:
+        return (
+            f"columns {pitch} bytes apart share few cache lines; depthwise_packed copies them first"
+        )
     return None
 
 
@@ -118,8 +130,7 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
     registers = _registers(target)
     lanes = target.lanes(_number_size(problem))
     widths = _widths(problem.kind, cols, registers)
-    size = problem.dtype.itemsize
-    image = (rows.source * cols.source + rows.target * cols.target) * problem.in_c * size
+    image = _image_bytes(problem, rows, cols)
     window = max(problem.rows.window, problem.cols.window)
     to_filter = problem.kind is Kind.FILTER_GRADIENT
     everything = 1 << 30
@@ -135,23 +146,39 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
 
     streams = image > _LARGE_IMAGE and window <= 3
     stride = max(problem.rows.stride, problem.cols.stride)
+    whole_rows = _blocks(problem, rows.groups)
     if streams and stride == 2:
-        if to_filter:
-            return pick(2, 1, 1, 512), everything, 0
-        if problem.kind is Kind.FORWARD:
-            return pick(2, 1, 2, 512), everything, 28
-        return pick(2, 1, 2, 256), everything, 28
+        if problem.kind is Kind.INPUT_GRADIENT:
+            return pick(2, 1, 1, 0), everything, whole_rows
+        return pick(2, 1, 2, 512), everything, whole_rows
     if streams and stride == 1:
         large = image > 3 * _LARGE_IMAGE // 2 and problem.in_c >= 64
-        if to_filter:
-            ahead = 512 if large else 0
-            return pick(4, 2, 1, ahead), everything, 0
         if large:
-            return pick(2, 2, 1, 512), everything, 28
-        return pick(1, 4, 2, 512), everything, 28
+            return pick(2, 2, 1, 512) if to_filter else pick(4, 1, 1, 512), everything, whole_rows
+        return pick(1, 4, 2, 512), everything, whole_rows
+    if len(rows.footprint.phases) * len(cols.footprint.phases) > 1:
+        return pick(2, 1, 1, 0), everything, whole_rows
+    if window > 3 and stride == 1 and cols.groups >= 20 and not to_filter:
+        return pick(2, 4, 1, 0), everything, whole_rows
     width = min(widths, key=lambda width: (_waste(cols.groups, width), -width))
-    tile = Tile(1, width, 1)
-    return tile, 8 * lanes, rows.groups
+    taps = problem.rows.window * problem.cols.window
+    chunk = (
+        _even_chunk(problem.in_c, _SUMS_BYTES // (taps * 12), lanes) if to_filter else everything
+    )
+    return Tile(1, width, 1), chunk, whole_rows
+
+
+def _blocks(problem: Problem, groups: int) -> int:
+    """Return the groups of rows of a block: few blocks, but enough items for the threads to finish together."""
+    wanted = -(-_ITEMS // problem.batch)
+    return max(4, -(-groups // wanted))
+
+
+def _even_chunk(channels: int, most: int, lanes: int) -> int:
+    """Return the channels of equal chunks of at most `most` channels each."""
+    vectors = -(-channels // lanes)
+    chunks = -(-vectors // max(1, most // lanes))
+    return -(-vectors // chunks) * lanes
 
 
 def _unit_pixels(tile: Tile) -> int:
@@ -206,6 +233,12 @@ def _widths(kind: Kind, cols: Gather, registers: int) -> list[int]:
 def _registers(target: Target) -> int:
     """Vector registers to fill: no rule here gains from more than 16."""
     return min(target.vector_registers, 16)
+
+
+def _image_bytes(problem: Problem, rows: Gather, cols: Gather) -> int:
+    """Return the bytes of one image and its result."""
+    pixels = rows.source * cols.source + rows.target * cols.target
+    return pixels * problem.in_c * problem.dtype.itemsize
 
 
 def _number_size(problem: Problem) -> int:

@@ -26,7 +26,7 @@ _SHARES = 16
 """Shares of a filter gradient, chunks of channels included: enough for 8 threads to finish together."""
 _SERIAL_FLOPS = 400_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
-_LONGEST_SUM = 16
+_LONGEST_SUM = 10
 """Rows of a filter gradient that are added up in one go."""
 
 
