@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import convgrad
+from convgrad import _config
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -108,6 +109,14 @@ def test_every_page_is_listed() -> None:
     for page in PAGES:
         if page.startswith("docs/") and page != "docs/index.md":
             assert f"({page.removeprefix('docs/')})" in index, f"docs/index.md does not name {page}"
+
+
+def test_the_table_of_switches_is_current() -> None:
+    """`python tools/switches.py` rewrites it."""
+    page = (ROOT / "docs" / "switches.md").read_text(encoding="utf-8")
+    for row in _config.SWITCHES.values():
+        assert f"| `{row.variable}` |" in page
+        assert f"| {row.meaning} |" in page
 
 
 def test_every_folder_of_the_house_is_described() -> None:
