@@ -53,7 +53,7 @@ def mobilenet_layer() -> bool:
         f"   time                  {1000 * again:.2f} ms; first call {1000 * first:.0f} ms, compiling included"
     )
     print(
-        f"   error                 {overall:.1f} u overall, largest {of_terms:.4f} u of the sum of |x*g|, against float64"
+        f"   error                 {overall:.1f} u overall, at most {of_terms:.4f} u of a sum of |x*g|, against float64"
     )
     print("                         (u = 2**-24: rounding the exact value to float32 may cost 1 u)")
     print(f"   verdict               {verdict(right)}")

@@ -52,6 +52,7 @@ def launch(
             job = _pack_job(
                 pool.control, kernel_address, items, grain, address, stride, threads, spin
             )
+            pool.make_room()
             pool.run(job + args)
             return
     if items > 0:

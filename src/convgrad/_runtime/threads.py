@@ -13,6 +13,7 @@ import ctypes
 import operator
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -104,6 +105,9 @@ class Pool:
         self._enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses[parfor.WORKER])
         self._stop = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(addresses[parfor.STOP])
         self._members: list[threading.Thread] = []
+        self._caller_cpu = -1
+        self._placed = 0
+        self._allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
         self._growing = threading.Lock()
         parking.fill(self.words, way)
         self.cpus = available_cpus()
@@ -129,12 +133,45 @@ class Pool:
         finally:
             self._growing.release()
 
+    def make_room(self) -> None:
+        """Keep the workers off the processor the calling thread is on.
+
+        After a pause of 0.1 s or more Linux often wakes a worker on the caller's own processor and leaves it there
+        for milliseconds while another one is idle: 1.1 of 2 processors were used (2-core VM). Asking costs 0.3 us,
+        moving the workers 2 us each, and only when the caller has changed places.
+        """
+        if _getcpu is None:
+            return
+        cpu = _getcpu()
+        if cpu == self._caller_cpu and self.workers == self._placed:
+            return
+        self._caller_cpu, self._placed = cpu, self.workers
+        others = self._allowed - {cpu}
+        if not others:
+            return
+        for member in self._members:
+            # A worker that has just been started may have no number yet; the next call places it.
+            with contextlib.suppress(OSError, TypeError):
+                os.sched_setaffinity(member.native_id, others)  # type: ignore[arg-type]
+
     def stop(self, timeout: float) -> None:
         """Tell the workers to leave, and wait for them, but not long."""
         self._stop(self.control)
         deadline = time.monotonic() + timeout
         for member in self._members:
             member.join(max(0.0, deadline - time.monotonic()))
+
+
+def _find_getcpu() -> Callable[[], int] | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        return ctypes.CDLL(None).sched_getcpu
+    except (OSError, AttributeError):
+        return None
+
+
+_getcpu = _find_getcpu()
 
 
 def _checked(function: str, n: SupportsIndex) -> int:
