@@ -144,7 +144,8 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
         tile = Tile(height, width, vectors, ahead)
         return replace(tile, order=_order(problem, tile, registers)) if to_filter else tile
 
-    streams = image > _LARGE_IMAGE and window <= 3
+    dilated = max(problem.rows.dilation, problem.cols.dilation) > 1
+    streams = image > _LARGE_IMAGE and window <= 3 and not dilated
     stride = max(problem.rows.stride, problem.cols.stride)
     whole_rows = _blocks(problem, rows.groups)
     if streams and stride == 2:
@@ -158,6 +159,8 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
         return pick(1, 4, 2, 512), everything, whole_rows
     if len(rows.footprint.phases) * len(cols.footprint.phases) > 1:
         return pick(2, 1, 1, 0), everything, whole_rows
+    if dilated and image > _LARGE_IMAGE and window <= 3:
+        return pick(1, 4, 2, 512), everything, whole_rows
     if window > 3 and stride == 1 and cols.groups >= 20 and not to_filter:
         return pick(2, 4, 1, 0), everything, whole_rows
     width = min(widths, key=lambda width: (_waste(cols.groups, width), -width))
