@@ -11,7 +11,7 @@ import pytest
 from cases import KINDS, whole_numbers
 from convgrad import _jit, _prepare
 from convgrad._algorithms import depthwise_direct as direct
-from convgrad._algorithms.depthwise_direct_kernel import Tile
+from convgrad._algorithms.depthwise_direct_tile import Tile
 from convgrad._algorithms.gather import gather
 from convgrad._problem import Kind, Problem
 from kernels import expected_exactly, placed, problem_of, random_case_for

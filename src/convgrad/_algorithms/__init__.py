@@ -17,6 +17,7 @@ from .._targets import Target
 from . import (
     depthwise_direct,
     depthwise_direct_kernel,
+    depthwise_direct_tile,
     depthwise_flat,
     depthwise_packed,
     depthwise_packed_kernel,
@@ -49,7 +50,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
-    depthwise_direct_kernel.DirectKernel: depthwise_direct_kernel.emit,
+    depthwise_direct_tile.DirectKernel: depthwise_direct_kernel.emit,
     depthwise_plane_frame.PlaneKernel: depthwise_plane_kernel.emit,
     depthwise_packed_kernel.PackedKernel: depthwise_packed_kernel.emit,
     reduce.ReduceKernel: reduce.emit,

@@ -1,7 +1,8 @@
 """Depthwise convolution and its gradients on channels-last images, straight from and to the caller's memory.
 
 This module holds the schedule: which problems the kernel takes and which tile it gets. The mechanism is in
-`depthwise_direct_kernel`. The rule was fitted on Zen 3 (2 cores, AVX2, 32 MB of L3), in bytes and registers.
+`depthwise_direct_kernel` and `depthwise_direct_tile`. The rule was fitted on Zen 3 (2 cores, AVX2, 32 MB of L3), in
+bytes and registers.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .._plan import Operand, Plan, Step
 from .._problem import Kind, Problem
 from .._targets import Target
 from . import reduce
-from .depthwise_direct_kernel import DirectKernel, Tile
+from .depthwise_direct_tile import DirectKernel, Tile
 from .gather import Footprint, Gather, gather
 
 NAME = "depthwise_direct"
