@@ -8,7 +8,6 @@ bytes and registers.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 from typing import Literal
 
 from .._codegen import compute, element
@@ -95,7 +94,7 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
     taps = problem.rows.window * problem.cols.window
     units = problem.batch * row_blocks
     wide = element(reduce.partial_type(problem.dtype.short)).size
-    shares = min(max(1, -(-_SHARES // chunks)), units, _affordable_shares(problem, wide))
+    shares = min(max(1, -(-_SHARES // chunks)), units, reduce.affordable_shares(problem, wide))
     words = (
         *(rows.source, cols.source, rows.target, cols.target, rows.groups, cols.groups),
         *(channels, chunk, chunks, row_block, row_blocks, units, shares),
@@ -172,13 +171,6 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
         _even_chunk(problem.in_c, _SUMS_BYTES // (taps * 12), lanes) if to_filter else everything
     )
     return Tile(1, width, 1), chunk, whole_rows
-
-
-def _affordable_shares(problem: Problem, wide: int) -> int:
-    """Return how many rows of partial sums to write and read again for at most 6% of what the images weigh."""
-    images = prod(problem.input_shape) + prod(problem.output_shape)
-    row = 2 * prod(problem.filter_shape) * wide
-    return max(1, 6 * images * problem.dtype.itemsize // (100 * row))
 
 
 def _blocks(problem: Problem, groups: int) -> int:

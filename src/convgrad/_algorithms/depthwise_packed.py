@@ -73,7 +73,8 @@ def plan(problem: Problem, target: Target) -> Plan:
     )
     row_blocks = -(-it.target_rows // it.row_block)
     units = problem.batch * row_blocks * it.col_parts
-    shares = min(max(1, -(-_SHARES // it.chunks)), units)
+    affordable = reduce.affordable_shares(problem, it.number)
+    shares = min(max(1, -(-_SHARES // it.chunks)), units, affordable)
     if problem.kind is Kind.INPUT_GRADIENT:
         axis = (1, -rows.dilation, rows.before, rows.stride)
     else:

@@ -7,10 +7,12 @@ on the problem alone, so the bits do not depend on who computed them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from .._codegen import KernelBuilder, compute, element, symbol
 from .._kernel import KernelSource
 from .._plan import Step
+from .._problem import Problem
 from .._targets import Target
 
 _BLOCK = 1024
@@ -30,6 +32,13 @@ class ReduceKernel:
 def partial_type(dtype: str) -> str:
     """Return the type long sums are kept in: wider than the result, so that their length does not show in it."""
     return "f32" if dtype in ("f16", "bf16") else "f64"
+
+
+def affordable_shares(problem: Problem, wide: int) -> int:
+    """Return how many rows of partial sums to write and read again for at most 6% of what the images weigh."""
+    images = prod(problem.input_shape) + prod(problem.output_shape)
+    row = 2 * prod(problem.filter_shape) * wide
+    return max(1, 6 * images * problem.dtype.itemsize // (100 * row))
 
 
 def step(dtype: str, elements: int, parts: int, partial: str | None = None) -> Step:
