@@ -33,8 +33,8 @@ def main() -> None:
     """Replace the table."""
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(HEAD)
-    after = rest.partition("\n\n")[2]
-    PAGE.write_text(f"{before}{HEAD}{table()}\n{after}", encoding="utf-8")
+    prose = "".join(line for line in rest.splitlines(True) if not line.startswith("| "))
+    PAGE.write_text(f"{before}{HEAD}{table()}{prose}", encoding="utf-8")
 
 
 if __name__ == "__main__":
