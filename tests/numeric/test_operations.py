@@ -20,7 +20,7 @@ from tolerance import assert_close
 def mostly_the_reference(request: pytest.FixtureRequest) -> Iterator[None]:
     """Test the doors, not the kernels: each new geometry would compile one. The first seed of a test uses kernels."""
     seed = request.node.callspec.params.get("seed", 0) if hasattr(request.node, "callspec") else 0
-    with _config.scope(kernels=seed == 0):
+    with _config.scope(kernels=seed == 0 and _config.get("kernels")):
         yield
 
 
