@@ -44,7 +44,7 @@ class Explanation:
     def scratch_bytes(self) -> int:
         """Workspace of all threads together, and partial sums."""
         per_thread = max((step.scratch_bytes for step in self.plan.steps), default=0)
-        return per_thread * self.threads + self.plan.partial_bytes
+        return per_thread * self.threads + self.plan.partial_bytes + self.plan.packed_bytes
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""
@@ -81,6 +81,7 @@ class Explanation:
                 for step in self.plan.steps
             ],
             "partial_bytes": self.plan.partial_bytes,
+            "packed_bytes": self.plan.packed_bytes,
             "scratch_bytes": self.scratch_bytes,
         }
 

@@ -7,13 +7,14 @@ compared and explained.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from ._problem import Problem
 
-Operand = Literal["first", "second", "result", "partial"]
-"""Whose pointer a kernel gets: the two operands in the order the operation names them, the result, or partial sums."""
+Operand = Literal["first", "second", "result", "partial", "packed", "table"]
+"""Whose pointer a kernel gets: the two operands in the order the operation names them, the result, memory for partial
+sums, memory for an operand in another order, or the step's own table."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Step:
     """How many items are claimed at a time."""
     scratch_bytes: int = 0
     """Workspace of one thread."""
+    table: bytes = field(default=b"", repr=False)
+    """Constant numbers the kernel looks up: geometry that is too long for words."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Plan:
     """Launches in order; each sees all that the one before wrote. None for the reference."""
     partial_bytes: int = 0
     """Memory for partial sums, shared by the steps."""
+    packed_bytes: int = 0
+    """Memory for an operand in the order a kernel wants it, shared by the steps."""
     serial: bool = False
     """Whether the work is too little to share with other threads."""
     story: tuple[tuple[str, str], ...] = ()

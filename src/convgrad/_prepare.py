@@ -28,7 +28,7 @@ from ._targets import Target
 Executable = Callable[[AnyArray, AnyArray, AnyArray], None]
 """Fills the third array from the first two; all are C-contiguous, aligned, native and of the planned shapes."""
 
-_PLACES = ("first", "second", "result", "partial")
+_PLACES = ("first", "second", "result", "partial", "packed")
 _BYTE = np.dtype(np.uint8)
 
 
@@ -42,20 +42,29 @@ def prepare(plan: Plan, target: Target) -> Executable:
     """Load a plan's kernels and pack its words."""
     if not plan.steps:
         return without_kernels(plan.problem)
-    launches = []
+    launches, tables = [], []
     for step in plan.steps:
         kernel = _jit.load(step.kernel, partial(_algorithms.emit, step.kernel, target), target)
         words = pack_words(*step.words)
+        operands = step.operands
+        if step.table:
+            # The table is as constant as the words, so its address is one of them.
+            assert operands[-1] == "table", operands
+            tables.append(np.frombuffer(step.table, np.int64).copy())
+            words = pack_words(data_pointer(tables[-1])) + words
+            operands = operands[:-1]
         scratch = step.scratch_bytes + kernel.scratch_bytes
-        operands = tuple(_PLACES.index(operand) for operand in step.operands)
-        launches.append((kernel.address, operands, words, step.items, step.grain, scratch))
+        places = tuple(_PLACES.index(operand) for operand in operands)
+        launches.append((kernel.address, places, words, step.items, step.grain, scratch))
     partial_bytes, threads = plan.partial_bytes, 1 if plan.serial else None
+    packed_bytes = plan.packed_bytes
 
-    def execute(first: AnyArray, second: AnyArray, result: AnyArray) -> None:
-        places = (data_pointer(first), data_pointer(second), data_pointer(result), 0)
-        if partial_bytes:
-            sums = new_result((partial_bytes,), _BYTE)
-            places = (*places[:3], data_pointer(sums))
+    def execute(first: AnyArray, second: AnyArray, result: AnyArray, _: object = tables) -> None:
+        places = (data_pointer(first), data_pointer(second), data_pointer(result), 0, 0)
+        if partial_bytes or packed_bytes:
+            # Held until the last kernel is done: they own the memory.
+            sums, packed = (new_result((n,), _BYTE) for n in (partial_bytes, packed_bytes))
+            places = (*places[:3], data_pointer(sums), data_pointer(packed))
         for address, operands, words, items, grain, scratch in launches:
             pointers = pack_words(*[places[operand] for operand in operands])
             launch(address, pointers + words, items, grain, scratch, threads)
