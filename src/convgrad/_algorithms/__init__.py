@@ -15,6 +15,9 @@ from .._plan import Plan
 from .._problem import Problem
 from .._targets import Target
 from . import (
+    dense_direct,
+    dense_direct_kernel,
+    dense_pack,
     depthwise_direct,
     depthwise_direct_kernel,
     depthwise_direct_tile,
@@ -46,6 +49,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "depthwise_plane": depthwise_plane,
     "depthwise_flat": depthwise_flat,
     "depthwise_packed": depthwise_packed,
+    "dense_direct": dense_direct,
     "reference": reference,
 }
 
@@ -53,6 +57,8 @@ _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
     depthwise_direct_tile.DirectKernel: depthwise_direct_kernel.emit,
     depthwise_plane_frame.PlaneKernel: depthwise_plane_kernel.emit,
     depthwise_packed_kernel.PackedKernel: depthwise_packed_kernel.emit,
+    dense_direct_kernel.DirectDenseKernel: dense_direct_kernel.emit,
+    dense_pack.PackKernel: dense_pack.emit,
     reduce.ReduceKernel: reduce.emit,
 }
 
