@@ -17,6 +17,7 @@ from .._targets import Target
 from . import (
     dense_direct,
     dense_direct_kernel,
+    dense_direct_words,
     dense_pack,
     depthwise_direct,
     depthwise_direct_kernel,
@@ -57,7 +58,7 @@ _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
     depthwise_direct_tile.DirectKernel: depthwise_direct_kernel.emit,
     depthwise_plane_frame.PlaneKernel: depthwise_plane_kernel.emit,
     depthwise_packed_kernel.PackedKernel: depthwise_packed_kernel.emit,
-    dense_direct_kernel.DirectDenseKernel: dense_direct_kernel.emit,
+    dense_direct_words.DirectDenseKernel: dense_direct_kernel.emit,
     dense_pack.PackKernel: dense_pack.emit,
     reduce.ReduceKernel: reduce.emit,
 }

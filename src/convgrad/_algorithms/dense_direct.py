@@ -13,10 +13,11 @@ from .._codegen import compute, element
 from .._plan import Operand, Plan, Step
 from .._problem import Kind, Problem
 from .._targets import Target
-from .dense_direct_kernel import RUN, SHORT, DirectDenseKernel
-from .dense_direct_tables import AxisTable, BlockTables, Pitches
+from .dense_direct_tables import AxisTable, BlockTables, Pitches, Taps
+from .dense_direct_tile import SHORT
+from .dense_direct_words import DirectDenseKernel
 from .dense_pack import PackKernel
-from .gather import Footprint, Gather, Tap, gather
+from .gather import gather
 
 NAME = "dense_direct"
 
@@ -27,8 +28,10 @@ _SERIAL_FLOPS = 1_000_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
 _STAGED_BYTES = 1 << 20
 """Largest staged block. Above the second cache it still is read in order, tile by tile."""
-_FUSED_CHANNELS = 8
-"""Up to as many channels, the columns of a window are one run of neighbours: one tap of kw * C channels."""
+_STAGED_DEPTH = 64
+"""Channels of a group up to which NHWC blocks are staged group by group."""
+_DOT_SUMS = 12
+"""Vectors of sums where vectors run along the channels summed over."""
 _MANY_TILES = 140
 """Tiles of a block while the filter is larger than the source: each panel is then read by few blocks."""
 
@@ -89,27 +92,32 @@ class _Schedule:
             gather(problem.cols, problem.kind),
         )
         self.taps = problem.rows.window * problem.cols.window
-        self.tap_depth = self.depth
         self.channels = problem.groups * self.depth
-        self.fused = self._is_fused()
-        self.before = self.borders = 0
-        if self.fused:
-            cols = problem.cols
-            self.before, self.borders = cols.before, cols.window - 1
-            step = Footprint(((Tap(0, 0),),), cols.stride, 0, 0)
-            self.cols = Gather(step, (cols.out - 1) * cols.stride + 1, cols.out)
-            self.taps, self.tap_depth = problem.rows.window, self.depth * cols.window
         whole = self.width * self.merged
+        self.planes = problem.data_format == "NCHW"
+        converted = problem.dtype.itemsize != self.number
+        self.narrow = whole if whole < self.lanes else 0
+        self.dot = self.narrow > 0 and self.depth * self.merged >= self.lanes
         self.tile = choose_tile(whole, self.lanes, target)
         self.panel = self.tile.vectors * self.lanes
+        if self.dot:
+            self.tile = Tile(max(1, _DOT_SUMS // whole), whole)
+            self.panel = whole
         self.panels = -(-whole // self.panel)
-        self.narrow = whole if whole < self.lanes else 0
-        self.planes = problem.data_format == "NCHW"
-        self.staged = self.fused or self.planes or problem.dtype.itemsize != self.number
-        self.tap_size = self.tap_depth * self.merged * self.panel
+        # Groups as narrow as a few vectors spend their time on getting from tap to tap; staged, taps lie together.
+        few = self.groups > 1 and self.depth * self.merged <= _STAGED_DEPTH and self.taps > 1
+        self.staged = self.planes or converted or few
+        self.tap_size = self.depth * self.merged * self.panel
         self.filter_bytes = self.groups * self.panels * self.taps * self.tap_size * self.number
         source = self.rows.source * self.cols.source * self.channels * problem.batch
         self.source_bytes = source * self.number
+        self.in_place = (
+            problem.batch * self.rows.target * self.cols.target <= self.tile.height
+            and self.forward
+            and self.merged == 1
+            and not converted
+            and self.width >= self.panel
+        )
 
     def _merged(self) -> int:
         """Return how many groups to merge so that their channels fill a vector."""
@@ -118,11 +126,6 @@ class _Schedule:
             (m for m in range(1, groups + 1) if groups % m == 0 and m * self.width >= self.lanes),
             groups,
         )
-
-    def _is_fused(self) -> bool:
-        cols = self.problem.cols
-        few = self.channels <= _FUSED_CHANNELS and self.problem.groups == 1
-        return self.forward and few and cols.dilation == 1 and cols.window > 1
 
     def _block(self) -> tuple[int, int, int]:
         """Return images, rows and columns of a block."""
@@ -159,51 +162,52 @@ class _Schedule:
         panels = self.panels * self.groups
         panel_range = panels if blocks >= _ITEMS else max(1, panels * blocks // _ITEMS)
         panel_ranges = -(-panels // panel_range)
-        packs = blocks <= 2
+        packs = blocks <= 2 and not self.in_place
         source_pitch, target_pitch = self._pitches()
         variants = [images] + ([problem.batch % images] if problem.batch % images else [])
-        tap_row = self.tap_size if self.fused else self.tap_size * problem.cols.window
+        depth, filter_row = self.depth * self.merged, problem.groups * self.width
+        tap = depth * filter_row if self.in_place else self.tap_size
+        if self.dot:
+            tap = depth
         tables = BlockTables(
             rows,
             cols,
             variants,
             tile.height,
-            Pitches(None, None, self.channels) if self.staged else source_pitch,
+            Pitches(None, None, depth) if self.staged else source_pitch,
             Pitches(None, None, self.panel) if self.planes else target_pitch,
-            (tap_row, 0 if self.fused else self.tap_size),
-            self.borders,
+            Taps(tap * problem.cols.window, tap, problem.cols.window, depth, not self.forward),
         )
-        staged_pixels = images * max(
-            a.source_count * (b.source_count + self.borders)
-            for a in rows.examples
-            for b in cols.examples
+        group_size = (
+            images
+            * depth
+            * max(a.source_count * b.source_count for a in rows.examples for b in cols.examples)
         )
-        staged = staged_pixels * self.channels if self.staged else 0
-        panel_at = _line(staged, self.number)
+        panel_at = _line(self.groups * group_size, self.number) if self.staged else 0
         pixels_at = panel_at + (_line(self.taps * self.tap_size, self.number) if packs else 0)
         block_pixels = images * block_rows * block_cols
         scratch = pixels_at + (block_pixels * self.panel if self.planes else 0)
         pack = PackKernel(
-            problem.dtype.short, not self.forward, self.merged == 1 and self.width >= self.panel
+            problem.dtype.short,
+            tile.vectors,
+            transposed=not self.forward,
+            whole=self.merged == 1 and self.width >= self.panel,
+            rows=self.dot,
         )
-        shape = (self.tap_depth, self.width, self.groups, self.merged, self.taps, self.panels, self.panel)  # fmt: skip
-        source_plane = self.rows.source * self.cols.source
-        if self.fused:
-            source_plane = self.rows.source * problem.cols.size
-        depth = self.tap_depth * self.merged
-        run = -(-depth // -(-depth // RUN) // 4) * 4
+        shape = (
+            *(self.depth, self.width, self.groups, self.merged),
+            *(self.taps, problem.cols.window, self.panels),
+        )
         words = (
             *shape,
-            *(problem.cols.size if self.fused else self.cols.source,),
             *(source_pitch.image or 0, source_pitch.row or 0, source_pitch.col),
+            *(self.rows.source * self.cols.source if self.planes else 1, self.cols.source),
             *(target_pitch.image or 0, target_pitch.row or 0, target_pitch.col),
-            *(images, problem.batch, len(rows.spans), len(cols.spans)),
+            *(self.rows.target * self.cols.target if self.planes else 1, self.cols.target),
+            *(filter_row, images, problem.batch, len(rows.spans), len(cols.spans)),
             *(len(rows.examples), len(cols.examples), panel_range, panel_ranges),
-            *(self.before, self.borders, self.channels),
-            *(self.rows.target * self.cols.target, source_plane),
             *(tables.rows_at, tables.cols_at, tables.structures_at, tables.tiles_at),
-            *(run, -(-depth // run)),
-            *(panel_at, pixels_at),
+            *(group_size, panel_at, pixels_at),
         )
         kernel = DirectDenseKernel(
             problem.dtype.short,
@@ -211,22 +215,24 @@ class _Schedule:
             tile.vectors,
             planes=self.planes,
             staged=self.staged,
+            dot=self.dot,
+            in_place=self.in_place,
             pack=pack if packs else None,
             levels=problem.dtype.itemsize == self.number
             and not problem.dtype.is_integer
-            and self.taps * self.tap_depth > SHORT,
+            and self.taps * self.depth > SHORT * (self.lanes if self.dot else 1),
             narrow=self.narrow,
-            prefetch=False,
         )
         source: Operand = "first" if self.forward else "second"
         filter_: Operand = "second" if self.forward else "first"
         steps = []
-        if not packs:
+        beforehand = not packs and not self.in_place
+        if beforehand:
             steps.append(Step(pack, (filter_, "packed"), shape, panels * self.taps, grain=4))
         steps.append(
             Step(
                 kernel,
-                (source, filter_ if packs else "packed", "result", "table"),
+                (source, "packed" if beforehand else filter_, "result", "table"),
                 words,
                 blocks * panel_ranges,
                 1,
@@ -234,11 +240,12 @@ class _Schedule:
                 tables.data,
             )
         )
+        how = "by each item" if packs else "beforehand"
         story = (
             ("tile", f"{tile.height} pixels x {self.panel} channels"),
             ("block", f"{images} x {block_rows} x {block_cols} pixels, {blocks} of them"),
             ("panels", f"{panels}, {panel_range} at a time"),
-            ("the filter is packed", "by each item" if packs else "beforehand"),
+            ("the filter is", "read in place" if self.in_place else f"packed {how}"),
             ("the source is", "copied block by block" if self.staged else "read in place"),
             *([("groups merged", str(self.merged))] if self.merged > 1 else []),
         )
@@ -246,7 +253,7 @@ class _Schedule:
             problem,
             NAME,
             tuple(steps),
-            packed_bytes=0 if packs else self.filter_bytes,
+            packed_bytes=self.filter_bytes if beforehand else 0,
             serial=problem.flops < _SERIAL_FLOPS,
             story=story,
         )
@@ -254,9 +261,8 @@ class _Schedule:
     def _pitches(self) -> tuple[Pitches, Pitches]:
         """Return the strides of the source and of the target as they lie in memory."""
         problem = self.problem
-        source_cols = problem.cols.size if self.fused else self.cols.source
         sizes = (
-            (self.rows.source, source_cols, self.channels),
+            (self.rows.source, self.cols.source, self.channels),
             (self.rows.target, self.cols.target, problem.groups * self.width),
         )
         found = []

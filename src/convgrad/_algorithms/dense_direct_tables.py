@@ -112,6 +112,24 @@ class Pitches:
     col: int
 
 
+ENTRY = 3
+"""Numbers of an entry: place in the filter, displacement in the source, and products."""
+
+
+@dataclass(frozen=True)
+class Taps:
+    """How the taps of a filter lie in the packed one."""
+
+    row: int
+    """Elements from one row of taps to the next."""
+    col: int
+    cols: int
+    depth: int
+    """Channels of one tap."""
+    reversed: bool
+    """Whether columns are packed last first, so that an input gradient too walks its source forwards."""
+
+
 class BlockTables:
     """All tables of one plan, in one list of 64-bit numbers with the places where each starts."""
 
@@ -123,21 +141,17 @@ class BlockTables:
         height: int,
         source: Pitches,
         target: Pitches,
-        tap_pitch: tuple[int, int],
-        borders: int,
+        taps: Taps,
     ) -> None:
-        """`images` are the numbers of images of blocks, the usual one first; `height` the pixels of a tile.
-
-        `tap_pitch` is what a tap's row and column move in the packed filter; `borders` the columns that a staged
-        block has more than it reads.
-        """
+        """`images` are the numbers of images of blocks, the usual one first; `height` the pixels of a tile."""
         self.rows, self.cols, self.height = rows, cols, height
         self.numbers: list[int] = []
         self.rows_at = self._place(rows.words())
         self.cols_at = self._place(cols.words())
-        entry_rows = self._entries(rows, tap_pitch[0], source.row, source, cols)
-        entry_cols = self._entries(cols, tap_pitch[1], source.col, source, cols)
-        self._borders = borders
+        if len(self.numbers) % ENTRY:
+            self.numbers += [0] * (ENTRY - len(self.numbers) % ENTRY)
+        entry_rows = self._entries(rows, source.row, source, taps, of_rows=True)
+        entry_cols = self._entries(cols, source.col, source, taps, of_rows=False)
         structures: list[int] = []
         tiles: list[Numbers] = []
         count = 0
@@ -163,27 +177,42 @@ class BlockTables:
         return start
 
     def _entries(
-        self, axis: AxisTable, tap_pitch: int, pitch: int | None, source: Pitches, cols: AxisTable
+        self, axis: AxisTable, pitch: int | None, source: Pitches, taps: Taps, of_rows: bool
     ) -> Any:
-        """Write each class's taps: their place in the filter and their displacement in the source.
+        """Write each class's taps: their place in the filter, their displacement in the source, and their length.
 
-        Where a staged row is as long as the block's, displacements depend on the block's columns.
+        Where a staged row is as long as the block's, displacements depend on the block's columns. Neighbouring columns
+        of the filter that read neighbouring pixels are one entry, if nothing lies between the pixels.
         """
         known: dict[int, list[tuple[int, int]]] = {}
+        tap_pitch = taps.row if of_rows else taps.col
+        reach = 0 if of_rows else source.col
 
         def find(row: Span, col: Span) -> list[tuple[int, int]]:
-            step = pitch if pitch is not None else (col.source_count + self._borders) * source.col
+            step = pitch if pitch is not None else col.source_count * source.col
             if step not in known:
                 known[step] = []
-                for taps in axis.entries:
-                    start = len(self.numbers) // 2
-                    for tap, moved in taps:
-                        self.numbers += [tap * tap_pitch, moved * step]
-                    known[step].append((start, start + len(taps)))
+                for found in axis.entries:
+                    entries: list[list[int]] = []
+                    for tap, moved in found if of_rows or not taps.reversed else found[::-1]:
+                        place = tap if of_rows or not taps.reversed else taps.cols - 1 - tap
+                        entry = [place * tap_pitch, moved * step, taps.depth]
+                        last = entries[-1] if entries else None
+                        if (
+                            last
+                            and reach == taps.depth
+                            and entry[0] == last[0] + last[2] // taps.depth * tap_pitch
+                            and entry[1] == last[1] + last[2]
+                        ):
+                            last[2] += taps.depth
+                        else:
+                            entries.append(entry)
+                    start = len(self.numbers) // ENTRY
+                    for entry in entries:
+                        self.numbers += entry
+                    known[step].append((start, start + len(entries)))
             return known[step]
 
-        if len(self.numbers) % 2:
-            self.numbers.append(0)
         return find
 
     def _tiles(
@@ -199,7 +228,7 @@ class BlockTables:
         """Return the tiles of a block: ranges of row and column entries, then source and target offsets."""
         source_row = source.row
         if source_row is None:
-            source_row = (col.source_count + self._borders) * source.col
+            source_row = col.source_count * source.col
         source_image = source.image if source.image is not None else row.source_count * source_row
         target_row = target.row if target.row is not None else col.count * target.col
         target_image = target.image if target.image is not None else row.count * target_row

@@ -20,10 +20,14 @@ WORDS = (
     "groups",  # merged ones
     "merged",  # groups in a merged one
     "taps",
+    "window_cols",
     "panels",  # of one merged group
-    "lanes",  # of a panel
 )
 """The words that say what a packed filter looks like; kernels that pack for themselves have them too."""
+
+
+_AHEAD = 24
+"""Rows asked for ahead of the one being copied."""
 
 
 @dataclass(frozen=True)
@@ -31,24 +35,28 @@ class PackKernel:
     """Writes a filter in panels; items are pairs of a panel and a tap."""
 
     dtype: str
+    vectors: int
+    """Vectors of a panel."""
     transposed: bool
-    """Whether the filter's last axis is summed over: that of an input gradient."""
+    """Whether the filter's last axis is summed over and its columns are taken last first: for an input gradient."""
     whole: bool
     """Whether groups are at least a panel wide and not merged."""
+    rows: bool = False
+    """Whether to write ``packed[channel][tap][k]`` instead: for kernels whose vectors run along k."""
 
 
 def emit(kernel: PackKernel, target: Target) -> KernelSource:
     """Write the kernel: words are filter, packed, then `WORDS`."""
-    order = "t" if kernel.transposed else "n"
-    shape = f"{order}{'w' if kernel.whole else 'm'}"
-    k = KernelBuilder(symbol("dense_pack", kernel.dtype, shape, target, kernel), target)
+    name = "dense_pack_t" if kernel.transposed else "dense_pack"
+    k = KernelBuilder(symbol(name, kernel.dtype, str(kernel.vectors), target, kernel), target)
     storage = element(kernel.dtype)
     word = {name: k.arg_i64(2 + i) for i, name in enumerate(WORDS)}
     packer = Packer(k, kernel, k.arg_pointer(0, storage), word)
     packed = k.arg_pointer(1, compute(storage))
     with k.loop(k.begin, k.end) as item:
         panel, tap = item // word["taps"], item % word["taps"]
-        packer.tap(panel, tap, packed.offset(item * packer.tap_size))
+        at = panel * word["taps"] * packer.tap_size + tap * packer.tap_pitch
+        packer.tap(panel, tap, packed.offset(at))
     return k.finish()
 
 
@@ -62,18 +70,29 @@ class Packer:
         self.kernel = kernel
         self.source = source
         self.word = word
-        self.tap_size = word["depth"] * word["merged"] * word["lanes"]
+        self.lanes = (
+            kernel.vectors if kernel.rows else kernel.vectors * k.lanes(compute(source.element))
+        )
+        self.tap_size = word["depth"] * word["merged"] * self.lanes
         """Elements of one tap of one panel."""
+        self.tap_pitch = word["depth"] * word["merged"] if kernel.rows else self.tap_size
+        """Elements from one tap of a panel to the next."""
 
     def tap(self, panel: Int, tap: Int, target: Pointer) -> None:
         """Write one tap of a panel, counted through all groups, to `target`."""
         k, word = self.k, self.word
+        if self.kernel.transposed:
+            col = tap % word["window_cols"]
+            tap = tap - col + (word["window_cols"] - 1 - col)
         group, place = panel // word["panels"], panel % word["panels"]
+        if self.kernel.rows:
+            self._rows(tap, target)
+            return
         if not self.kernel.whole:
             self._merged(group, place, tap, target)
             return
-        start = k.min(place * word["lanes"], word["width"] - word["lanes"])
-        depth, width, lanes = word["depth"], word["width"], word["lanes"]
+        depth, width, lanes = word["depth"], word["width"], self.lanes
+        start = k.min(place * lanes, width - lanes)
         if self.kernel.transposed:
             pitch = word["groups"] * depth
             source = self.source.offset((tap * width + start) * pitch + group * depth)
@@ -82,14 +101,35 @@ class Packer:
         pitch = word["groups"] * width
         source = self.source.offset(tap * depth * pitch + group * width + start)
         vector = k.lanes(target.element)
-        with k.loop(0, depth) as row, k.loop(0, lanes, vector, nonempty=True) as lane:
-            value = source.offset(row * pitch + lane).load(vector)
-            target.offset(row * lanes + lane).store(value)
+        with k.loop(0, depth) as row:
+            here, there = source.offset(row * pitch), target.offset(row * lanes)
+            # Rows lie a page or so apart, where no hardware looks ahead.
+            here.offset(pitch * _AHEAD).prefetch()
+            for lane in range(0, lanes, vector):
+                there.offset(lane).store(here.offset(lane).load(vector))
+
+    def _rows(self, tap: Int, target: Pointer) -> None:
+        """Write one tap of every channel, all groups merged into one: zeros outside a channel's own group."""
+        k, word = self.k, self.word
+        depth, width, merged = (word[name] for name in ("depth", "width", "merged"))
+        with k.loop(0, width * merged) as channel:
+            member = channel // width
+            there = target.offset(channel * word["taps"] * depth * merged)
+            clear(k, there, depth * merged)
+            there = there.offset(member * depth)
+            if self.kernel.transposed:
+                at = (tap * width + channel % width) * (depth * merged) + member * depth
+                copy(k, self.source.offset(at), there, depth)
+            else:
+                with k.loop(0, depth) as row:
+                    at = (tap * depth + row) * (width * merged) + channel
+                    there.offset(row).store(self.source.offset(at).load())
 
     def _merged(self, group: Int, place: Int, tap: Int, target: Pointer) -> None:
         """Write blocks on a diagonal, element by element: narrow groups have small filters."""
         k, word = self.k, self.word
-        depth, width, lanes, merged = (word[n] for n in ("depth", "width", "lanes", "merged"))
+        depth, width, merged = (word[name] for name in ("depth", "width", "merged"))
+        lanes = self.lanes
         start = k.max(k.min(place * lanes, width * merged - lanes), 0)
         clear(k, target, self.tap_size)
         with k.loop(0, merged) as member:
