@@ -7,7 +7,7 @@ packed. The mechanism is in `dense_direct_kernel`, the geometry in `dense_direct
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 
 from .._codegen import compute, element
 from .._plan import Operand, Plan, Step
@@ -23,13 +23,18 @@ NAME = "dense_direct"
 
 _ITEMS = 24
 """Items wanted: panels of a block are shared out until there are as many."""
-_FEW_ITEMS = 8
+_FEW_ITEMS = 4
+_SPLIT_FLOPS = 4_000_000
+"""Below, blocks are not made smaller for the sake of more items: their tiles would be less full."""
 _SERIAL_FLOPS = 1_000_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
 _STAGED_BYTES = 1 << 20
 """Largest staged block. Above the second cache it still is read in order, tile by tile."""
-_STAGED_DEPTH = 64
-"""Channels of a group up to which NHWC blocks are staged group by group."""
+_SHARE = 0.5
+"""Part of the second cache for the source of a block."""
+_ONE_TAP_SHARE = 0.31
+_FEW_TILES = 10
+"""Tiles for which a filter may be read in place."""
 _DOT_SUMS = 12
 """Vectors of sums where vectors run along the channels summed over."""
 _MANY_TILES = 140
@@ -104,16 +109,17 @@ class _Schedule:
             self.tile = Tile(max(1, _DOT_SUMS // whole), whole)
             self.panel = whole
         self.panels = -(-whole // self.panel)
-        # Groups as narrow as a few vectors spend their time on getting from tap to tap; staged, taps lie together.
-        few = self.groups > 1 and self.depth * self.merged <= _STAGED_DEPTH and self.taps > 1
+        # Groups as narrow as a vector spend their time on getting from tap to tap; staged, taps lie together.
+        few = self.groups > 1 and self.depth * self.merged <= self.lanes and self.taps > 1
         self.staged = self.planes or converted or few
         self.tap_size = self.depth * self.merged * self.panel
         self.filter_bytes = self.groups * self.panels * self.taps * self.tap_size * self.number
         source = self.rows.source * self.cols.source * self.channels * problem.batch
         self.source_bytes = source * self.number
         self.in_place = (
-            problem.batch * self.rows.target * self.cols.target <= self.tile.height
-            and self.forward
+            self.forward
+            and not self.dot
+            and self._reads_filter_rarely()
             and self.merged == 1
             and not converted
             and self.width >= self.panel
@@ -127,6 +133,20 @@ class _Schedule:
             groups,
         )
 
+    def _reads_filter_rarely(self) -> bool:
+        """Tell whether packing the filter costs more than it saves.
+
+        One tile reads every line once. A few read them from the second cache, if the lines of a panel, a row of the
+        filter apart, do not all fall into the same few sets of its 8 ways.
+        """
+        problem = self.problem
+        tiles = -(-problem.batch * self.rows.target * self.cols.target // self.tile.height)
+        pitch = problem.groups * self.width * self.number // 64
+        sets = self.target.l2_bytes // (64 * 8)
+        room = 8 * sets // gcd(max(1, pitch), sets)
+        lines = self.depth * self.taps * (-(-self.panel * self.number // 64))
+        return tiles <= 1 or (tiles <= _FEW_TILES and lines <= room // 2)
+
     def _block(self) -> tuple[int, int, int]:
         """Return images, rows and columns of a block."""
         problem, tile = self.problem, self.tile
@@ -134,7 +154,8 @@ class _Schedule:
         pixels = problem.batch * height * width
         scale = self.rows.footprint.step * self.cols.footprint.step
         pixel_bytes = self.channels * self.number * scale
-        budget = self.target.l2_bytes * 5 // 16 if self.taps == 1 else self.target.l2_bytes // 4
+        share = _ONE_TAP_SHARE if self.taps == 1 else _SHARE
+        budget = int(self.target.l2_bytes * share)
         wanted = max(tile.height, budget // pixel_bytes)
         if self.filter_bytes > self.source_bytes:
             wanted = max(wanted, _MANY_TILES * tile.height)
@@ -143,7 +164,7 @@ class _Schedule:
         if self.planes:
             wanted = min(wanted, _STAGED_BYTES // (4 * self.panel * self.number))
         panels = self.panels * self.groups
-        if -(-pixels // wanted) * panels < _FEW_ITEMS and self.problem.flops > _SERIAL_FLOPS:
+        if -(-pixels // wanted) * panels < _FEW_ITEMS and self.problem.flops > _SPLIT_FLOPS:
             wanted = max(tile.height, -(-pixels * panels // _FEW_ITEMS))
         if height * width <= wanted:
             return _even(problem.batch, max(1, wanted // (height * width))), height, width

@@ -27,6 +27,9 @@ from .dense_direct_words import Block, DirectDenseKernel
 from .dense_pack import Packer
 from .dense_stage import copy, transposed_copy
 
+_PIXELS = 4
+"""Pixels copied at once."""
+
 
 def emit(kernel: DirectDenseKernel, target: Target) -> KernelSource:
     """Write the kernel: words are source, filter or packed filter, result, table, then `WORDS`."""

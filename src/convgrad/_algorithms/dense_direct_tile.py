@@ -8,16 +8,16 @@ from .._codegen import Int, Pointer, Variable, Vector
 from .dense_direct_tables import ENTRY
 from .dense_direct_words import Block, Frame
 
-RUN = 40
+RUN = 48
 """Most products added up in registers before they go to the totals.
 
-A plain sum of n products errs by about 0.29 sqrt(n) u: 7 u for the 576 of a 3x3 window on 64 channels. In runs of 32 it
-is 2.2 u, and of 64, which is 3% faster, 2.6 u.
+A plain sum of n products errs by about 0.29 sqrt(n) u: 7 u for the 576 of a 3x3 window on 64 channels. In runs of 48 it
+is 2.4 u and 3 to 4% slower than without; of 64 2.6 u and 2.5%.
 """
 _ENOUGH = 32
 """Products after which runs of several taps go to the totals."""
-SHORT = 64
-"""Sums of so few products need no totals."""
+SHORT = 160
+"""Sums of so few products go without totals: first layers, groups of 16 and narrow pointwise layers, at most 3.6 u."""
 _UNROLL = 4
 _AHEAD = 32
 """Rows of a filter in place that are asked for ahead."""
