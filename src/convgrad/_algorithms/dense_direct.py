@@ -35,8 +35,8 @@ _SHARE = 0.5
 _ONE_TAP_SHARE = 0.31
 _FEW_TILES = 10
 """Tiles for which a filter may be read in place."""
-_DOT_SUMS = 12
-"""Vectors of sums where vectors run along the channels summed over."""
+_DOT_HEIGHTS = {1: 8, 2: 6, 3: 4, 4: 2, 5: 2}
+"""Pixels of a tile by channels, where vectors run along the channels summed over; measured."""
 _MANY_TILES = 140
 """Tiles of a block while the filter is larger than the source: each panel is then read by few blocks."""
 
@@ -62,10 +62,13 @@ class Tile:
 
 
 def tiles(target: Target) -> tuple[Tile, ...]:
-    """Return the tiles of a target, best first: sums, a row of the filter and one pixel fit the registers."""
+    """Return the tiles of a target, best first: sums, a row of the filter and one pixel fit the registers.
+
+    With 4 x 3 they fill all 16, LLVM keeps one of the sums in memory, and a product takes twice as long.
+    """
     if target.vector_registers >= 32:
         return Tile(8, 3), Tile(8, 2), Tile(8, 1)
-    return Tile(6, 2), Tile(4, 3), Tile(8, 1)
+    return Tile(6, 2), Tile(3, 3), Tile(8, 1)
 
 
 def choose_tile(width: int, lanes: int, target: Target) -> Tile:
@@ -106,7 +109,7 @@ class _Schedule:
         self.tile = choose_tile(whole, self.lanes, target)
         self.panel = self.tile.vectors * self.lanes
         if self.dot:
-            self.tile = Tile(max(1, _DOT_SUMS // whole), whole)
+            self.tile = Tile(_DOT_HEIGHTS.get(whole, 1), whole)
             self.panel = whole
         self.panels = -(-whole // self.panel)
         # Groups as narrow as a vector spend their time on getting from tap to tap; staged, taps lie together.
@@ -219,6 +222,7 @@ class _Schedule:
             *(self.depth, self.width, self.groups, self.merged),
             *(self.taps, problem.cols.window, self.panels),
         )
+        line, block_size = 64 // self.number, images * block_rows * block_cols * depth
         words = (
             *shape,
             *(source_pitch.image or 0, source_pitch.row or 0, source_pitch.col),
@@ -228,7 +232,15 @@ class _Schedule:
             *(filter_row, images, problem.batch, len(rows.spans), len(cols.spans)),
             *(len(rows.examples), len(cols.examples), panel_range, panel_ranges),
             *(tables.rows_at, tables.cols_at, tables.structures_at, tables.tiles_at),
+            *(block_size, -(-tile.height * depth // panel_range // line) * line),
             *(group_size, panel_at, pixels_at),
+        )
+        prefetch = (
+            self.taps == 1
+            and self.groups == 1
+            and not self.staged
+            and self.rows.footprint.step == self.cols.footprint.step == 1
+            and self.source_bytes > 4 * self.target.l2_bytes
         )
         kernel = DirectDenseKernel(
             problem.dtype.short,
@@ -243,6 +255,7 @@ class _Schedule:
             and not problem.dtype.is_integer
             and self.taps * self.depth > SHORT * (self.lanes if self.dot else 1),
             narrow=self.narrow,
+            prefetch=prefetch,
         )
         source: Operand = "first" if self.forward else "second"
         filter_: Operand = "second" if self.forward else "first"
@@ -256,7 +269,8 @@ class _Schedule:
                 (source, "packed" if beforehand else filter_, "result", "table"),
                 words,
                 blocks * panel_ranges,
-                1,
+                # What follows what an item works on should be its thread's next one, for the prefetch to help.
+                max(1, blocks * panel_ranges // 32) if prefetch else 1,
                 scratch * self.number,
                 tables.data,
             )

@@ -64,7 +64,7 @@ class _Writer(Tiles):
                         packer.tap(panel, tap, filter_.offset(tap * packer.tap_pitch))
                 else:
                     mine = filter_.offset(panel * (self.depth * self.panel * word["taps"]))
-                self._panel(block, group, channel, mine)
+                self._panel(block, panel - first, group, channel, mine)
         return k.finish()
 
     def _stage(self, block: Block) -> None:
@@ -105,7 +105,7 @@ class _Writer(Tiles):
                     depth,
                 )
 
-    def _panel(self, block: Block, group: Int, channel: Int, filter_: Pointer) -> None:
+    def _panel(self, block: Block, turn: Int, group: Int, channel: Int, filter_: Pointer) -> None:
         word = self.word
         if self.kernel.staged:
             source = self.staged.offset(group * word["group_size"])
@@ -118,10 +118,10 @@ class _Writer(Tiles):
         target = target.offset(channel * word["target_plane"])
         if self.kernel.planes:
             pixels = self.staged.offset(word["pixels_at"])
-            self.tiles(block, source, pixels, filter_)
+            self.tiles(block, source, pixels, filter_, turn)
             self._to_planes(block, pixels, target)
         else:
-            self.tiles(block, source, target, filter_)
+            self.tiles(block, source, target, filter_, turn)
 
     def _to_planes(self, block: Block, pixels: Pointer, target: Pointer) -> None:
         """Turn the pixels of a panel into rows of its channels' planes."""

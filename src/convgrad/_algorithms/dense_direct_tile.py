@@ -26,10 +26,23 @@ _AHEAD = 32
 class Tiles(Frame):
     """Writes tiles; methods go from the outside in."""
 
-    def tiles(self, block: Block, source: Pointer, target: Pointer, filter_: Pointer) -> None:
-        """Compute all tiles of a block for one panel; `target` is where its first pixel goes."""
+    ahead: Pointer | None = None
+    """What a tile asks for while it computes."""
+
+    def tiles(
+        self,
+        block: Block,
+        source: Pointer,
+        target: Pointer,
+        filter_: Pointer,
+        turn: Int,
+    ) -> None:
+        """Compute all tiles of a block for one panel, the item's `turn`th; `target` is where its first pixel goes."""
         with self.k.loop(0, block.count) as number:
             tile = block.tiles.offset(number * (4 + 2 * self.kernel.height))
+            if self.kernel.prefetch:
+                place = (turn * block.count + number) * self.word["ahead"]
+                self.ahead = source.offset(self.word["block_size"] + place)
             self._tile(tile, source, target, filter_)
 
     def _tile(self, tile: Pointer, source: Pointer, target: Pointer, filter_: Pointer) -> None:
@@ -108,6 +121,8 @@ class Tiles(Frame):
             with k.loop(first, last, step, carry=acc) as depth:
                 row = weights.offset(depth * pitch)
                 at = moved + depth
+                if self.ahead is not None and step > 1:
+                    self.ahead.offset(depth * (64 // step // self.number.size)).prefetch(locality=2)
                 for u in range(step):
                     if self.kernel.in_place:
                         row.offset(pitch * (_AHEAD + u)).prefetch()

@@ -34,6 +34,8 @@ WORDS = (
     "cols_at",
     "structures_at",
     "tiles_at",
+    "block_size",  # elements from one block of the source to the next, where the kernel prefetches
+    "ahead",  # elements of the next block to ask for per tile and panel
     "group_size",  # elements of one group in a staged block
     "panel_at",  # places in the workspace, in elements
     "pixels_at",
@@ -64,6 +66,8 @@ class DirectDenseKernel:
     """Whether sums are long enough to be taken in runs: not under a 16-bit rounding, nor in integers."""
     narrow: int = 0
     """Channels where they are fewer than lanes, else 0."""
+    prefetch: bool = False
+    """Whether to ask for the next block of the source while one is in use (one tap, blocks that follow each other)."""
 
 
 @dataclass(frozen=True)
