@@ -7,6 +7,7 @@ formula cannot agree with itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import ml_dtypes
@@ -20,6 +21,8 @@ DTYPES = {
     "float32": np.dtype(np.float32),
     "float64": np.dtype(np.float64),
 }
+NUMPY = {**DTYPES, "int32": np.dtype(np.int32)}
+"""What a case may be of: int32 too, which only the dense forward and input gradient take."""
 UNITS = {"half": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
 ACCUMULATOR_UNITS = {name: 2.0**-53 if name == "float64" else 2.0**-24 for name in UNITS}
 
@@ -115,6 +118,11 @@ class Case:
             return taps * self.group_out
         return self.batch * self.out_size[0] * self.out_size[1]
 
+    @property
+    def products(self) -> int:
+        """Multiplications of any of the three sums, taps in the padding included."""
+        return prod(self.output_shape) * self.terms("forward")
+
 
 KINDS = ("forward", "input", "filter")
 
@@ -165,7 +173,7 @@ class Data:
 
 def whole_numbers(case: Case, rng: np.random.Generator, largest: int = 4) -> Data:
     """Draw small whole numbers, exact in every dtype; all sums stay below 2**24, so float32 adds them exactly."""
-    dtype = DTYPES[case.dtype]
+    dtype = NUMPY[case.dtype]
     x, f, g = (
         rng.integers(-largest, largest + 1, shape).astype(dtype)
         for shape in (case.input_shape, case.filter_shape, case.output_shape)

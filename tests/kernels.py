@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from cases import DTYPES, KINDS, Case, Data, random_case, run
-from convgrad import _dtypes, _planner, _prepare, _problem
+from cases import KINDS, NUMPY, Case, Data, random_case, run
+from convgrad import _dtypes, _jit, _planner, _prepare, _problem
+from convgrad._algorithms import ALGORITHMS
 from convgrad._arguments import FRIENDLY, settings
 from convgrad._problem import Problem
 from convgrad._targets import Target
@@ -22,7 +23,7 @@ def problem_of(case: Case, kind: str) -> Problem:
     dense = (_problem.CONV2D, _problem.CONV2D_INPUT, _problem.CONV2D_FILTER)
     depthwise = (_problem.DEPTHWISE, _problem.DEPTHWISE_INPUT, _problem.DEPTHWISE_FILTER)
     call = (depthwise if case.depthwise else dense)[KINDS.index(kind)]
-    row = _dtypes.find(DTYPES[case.dtype])
+    row = _dtypes.find(NUMPY[case.dtype])
     assert row is not None
     how = settings("test", FRIENDLY, case.strides, case.padding, case.data_format, case.dilations)
     grad = None if kind == "forward" else case.output_shape
@@ -53,33 +54,97 @@ def placed(values: Any, place: Place) -> Any:
 
 
 def expected_exactly(case: Case, kind: str, data: Data) -> Any:
-    """Return the exact result on whole numbers, rounded once to the case's dtype."""
+    """Return the exact result on whole numbers, rounded once to the case's dtype; int32 wraps."""
     exact = run(case, kind, data, "reference", exact=True)
-    row = _dtypes.find(DTYPES[case.dtype])
+    if case.dtype == "int32":
+        return ((exact + 2**31) % 2**32 - 2**31).astype(np.int32)
+    row = _dtypes.find(NUMPY[case.dtype])
     assert row is not None
     return _dtypes.round_once(exact.astype(np.float64), row)
 
 
+MOST_PRODUCTS = 12_000_000
+"""Of a generated case: the oracle takes about 30 ms for them."""
+
+_CHANNELS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 20, 24, 31, 32, 33, 40, 64, 96)
+"""Of one group: below, at and above every vector and panel of any target, and what is left over."""
+
+
 def random_case_for(
     rng: np.random.Generator, name: str, target: Target, largest: int = 24, **fixed: Any
-) -> Case:
-    """Draw a case one algorithm takes for all three operations; narrow and wide, few and many channels."""
-    while True:
-        draw: dict[str, Any] = {
-            "depthwise": True,
-            "size": tuple(int(n) for n in rng.integers(1, largest, 2)),
-            "groups": int(rng.choice([1, 2, 3, 5, 8, 9, 12, 16, 17, 24, 40, 72])),
-            "group_out": int(rng.choice([1, 1, 1, 1, 2, 3, 4])),
-        }
-        if rng.random() < 0.6:
-            draw["window"] = tuple(int(n) for n in rng.choice([1, 2, 3, 3, 3, 5, 7], 2))
-            draw["strides"] = tuple(int(n) for n in rng.integers(1, 3, 2))
-        if rng.random() < 0.4:
-            draw["padding"] = "SAME"
-            draw["dilations"] = (1, 1)
-        case = random_case(rng, **{**draw, **fixed})
-        if 0 in (*case.input_shape, *case.output_shape):
+) -> tuple[Case, tuple[str, ...]]:
+    """Draw a case one algorithm takes, and the operations it takes it for."""
+    for _ in range(100_000):
+        depthwise = fixed.get("depthwise", rng.random() < 0.25)
+        family = _depthwise_draw if depthwise else _dense_draw
+        case = random_case(rng, **{**family(rng, largest), **fixed})
+        if 0 in (*case.input_shape, *case.output_shape) or case.products > MOST_PRODUCTS:
             continue
-        reasons = (_planner.refusals(problem_of(case, kind), target)[name] for kind in KINDS)
-        if not any(reasons):
-            return case
+        kinds = taken(name, case, target)
+        if kinds:
+            return case, kinds
+    raise AssertionError(f"{name} takes nothing that is drawn")
+
+
+def taken(name: str, case: Case, target: Target) -> tuple[str, ...]:
+    """Return the operations an algorithm takes a case for; int32 has no filter gradient."""
+    kinds = KINDS[:2] if case.dtype == "int32" else KINDS
+    refused = (_planner.refusals(problem_of(case, kind), target)[name] for kind in kinds)
+    return tuple(kind for kind, reason in zip(kinds, refused, strict=True) if reason is None)
+
+
+def _depthwise_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
+    """Narrow and wide, few and many channels."""
+    draw: dict[str, Any] = {
+        "depthwise": True,
+        "size": tuple(int(n) for n in rng.integers(1, largest, 2)),
+        "groups": int(rng.choice([1, 2, 3, 5, 8, 9, 12, 16, 17, 24, 40, 72])),
+        "group_out": int(rng.choice([1, 1, 1, 1, 2, 3, 4])),
+    }
+    if rng.random() < 0.6:
+        draw["window"] = tuple(int(n) for n in rng.choice([1, 2, 3, 3, 3, 5, 7], 2))
+        draw["strides"] = tuple(int(n) for n in rng.integers(1, 3, 2))
+    if rng.random() < 0.4:
+        draw["padding"] = "SAME"
+        draw["dilations"] = (1, 1)
+    return draw
+
+
+def _dense_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
+    """Any channels in one or a few groups, or many narrow groups; windows networks have, and others."""
+    narrow = rng.random() < 0.15
+    windows = ((3, 3), (3, 3), (1, 1), (1, 7), (7, 1), tuple(int(n) for n in rng.integers(1, 8, 2)))
+    channels = rng.choice([1, 2, 4, 8] if narrow else _CHANNELS, 2)
+    draw: dict[str, Any] = {
+        "depthwise": False,
+        "batch": int(rng.choice([1, 1, 2, 2, 3, 5, 9])),
+        "size": tuple(int(n) for n in rng.integers(1, largest, 2)),
+        "groups": int(rng.choice([8, 16, 24, 32] if narrow else [1, 1, 1, 1, 2, 3, 4, 8])),
+        "group_in": int(channels[0]),
+        "group_out": int(channels[1]),
+        "window": windows[int(rng.integers(len(windows)))],
+    }
+    if rng.random() < 0.5:
+        draw["strides"] = (1, 1)
+    if rng.random() < 0.6:
+        draw["dilations"] = (1, 1)
+    if rng.random() < 0.1:
+        draw["dtype"] = "int32"
+    return draw
+
+
+def _is_opt_in(name: str) -> bool:
+    """Whether an algorithm wants to be asked for, as the switches stand: it has tests of its own."""
+    case = Case(False, 1, (9, 12), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
+    reasons = (_planner.refusals(problem_of(case, k), _jit.host_target())[name] for k in KINDS)
+    return any("opt-in" in (reason or "") for reason in reasons)
+
+
+NAMES = [name for name in ALGORITHMS if name != "reference" and not _is_opt_in(name)]
+"""Algorithms with kernels."""
+
+UNIVERSAL = {
+    True: dict.fromkeys(KINDS, "depthwise_packed"),
+    False: {"forward": "dense_direct", "input": "dense_direct", "filter": "dense_filter"},
+}
+"""By family and operation: the algorithm that takes every shape whose scratch is bearable."""

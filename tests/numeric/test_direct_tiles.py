@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import KINDS, whole_numbers
+from cases import whole_numbers
 from convgrad import _jit, _prepare
 from convgrad._algorithms import depthwise_direct as direct
 from convgrad._algorithms.depthwise_direct_tile import Tile
@@ -39,14 +39,15 @@ def test_any_tile_is_exact(seed: int, checked: Any) -> None:
     rng = np.random.default_rng(seed)
     lanes = HOST.lanes(4)
     for _ in range(12):
-        case = random_case_for(rng, direct.NAME, HOST, groups=int(rng.choice([8, 16, 20, 32])))
+        groups = int(rng.choice([8, 16, 20, 32]))
+        case, kinds = random_case_for(rng, direct.NAME, HOST, groups=groups, depthwise=True)
         data = whole_numbers(case, rng)
         operands = {
             "forward": (data.x, data.f),
             "input": (data.f, data.g),
             "filter": (data.x, data.g),
         }
-        for kind in KINDS:
+        for kind in kinds:
             problem = problem_of(case, kind)
             lanes = HOST.lanes(8 if case.dtype == "float64" else 4)
             tile = random_tile(rng, problem, lanes)

@@ -12,15 +12,24 @@ import pytest
 
 import convgrad
 from calling import TARGETS, label
-from cases import KINDS, normal, whole_numbers
+from cases import DTYPES, Case, Data, normal, whole_numbers
 from convgrad import _jit
-from convgrad._algorithms import ALGORITHMS
 from convgrad._targets import Target
-from kernels import Place, compute, expected_exactly, random_case_for
+from kernels import NAMES, Place, compute, expected_exactly, random_case_for, taken
 from tolerance import assert_close
 
-NAMES = [name for name in ALGORITHMS if name != "reference"]
 HOST = _jit.host_target()
+
+
+def assert_exact(
+    name: str, target: Target, case: Case, kind: str, data: Data, place: Place
+) -> None:
+    got = compute(name, target, case, kind, data, place)
+    np.testing.assert_array_equal(
+        got.astype(np.float64),
+        expected_exactly(case, kind, data).astype(np.float64),
+        str((name, target.label, case, kind, place)),
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -28,16 +37,10 @@ HOST = _jit.host_target()
 def test_whole_numbers_come_out_exact(name: str, target: Target, checked: Any) -> None:
     rng = np.random.default_rng([1, *name.encode()])
     for turn in range(12):
-        case = random_case_for(rng, name, target)
+        case, kinds = random_case_for(rng, name, target)
         data = whole_numbers(case, rng)
-        for kind in KINDS:
-            place: Place = ("start", "end", "shifted")[turn % 3]
-            got = compute(name, target, case, kind, data, place)
-            np.testing.assert_array_equal(
-                got.astype(np.float64),
-                expected_exactly(case, kind, data).astype(np.float64),
-                str((case, kind, place)),
-            )
+        for kind in kinds:
+            assert_exact(name, target, case, kind, data, ("start", "end", "shifted")[turn % 3])
             checked[f"{name} problems on guarded memory, exact integers"] += 1
 
 
@@ -46,15 +49,10 @@ def test_whole_numbers_come_out_exact(name: str, target: Target, checked: Any) -
 def test_no_cell_outside_the_arrays_is_touched(name: str, place: Place, checked: Any) -> None:
     rng = np.random.default_rng([2, *name.encode()])
     for _ in range(30):
-        case = random_case_for(rng, name, HOST)
+        case, kinds = random_case_for(rng, name, HOST)
         data = whole_numbers(case, rng)
-        for kind in KINDS:
-            got = compute(name, HOST, case, kind, data, place)
-            np.testing.assert_array_equal(
-                got.astype(np.float64),
-                expected_exactly(case, kind, data).astype(np.float64),
-                str((case, kind, place)),
-            )
+        for kind in kinds:
+            assert_exact(name, HOST, case, kind, data, place)
             checked[f"{name} problems on guarded memory, exact integers"] += 1
 
 
@@ -62,14 +60,31 @@ def test_no_cell_outside_the_arrays_is_touched(name: str, place: Place, checked:
 def test_rounding_stays_in_the_bound_and_threads_change_no_bit(name: str, checked: Any) -> None:
     rng = np.random.default_rng([3, *name.encode()])
     for _ in range(45):
-        case = random_case_for(rng, name, HOST, largest=48)
+        dtype = str(rng.choice(list(DTYPES)))
+        case, kinds = random_case_for(rng, name, HOST, largest=48, dtype=dtype)
         data = normal(case, rng)
-        for kind in KINDS:
+        for kind in kinds:
             results = []
-            for count in (1, 2, 3, 8):
+            for count in (1, 2, 3, 8, 2):
                 with convgrad.threads(count):
                     results.append(compute(name, HOST, case, kind, data))
             assert_close(case, kind, data, results[0])
             for other in results[1:]:
                 assert other.tobytes() == results[0].tobytes(), (case, kind)
-            checked["problems with the same bits on 1, 2, 3 and 8 threads"] += 1
+            checked["problems with the same bits on 1, 2, 3 and 8 threads and when repeated"] += 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_int32_wraps_around(name: str) -> None:
+    """Where an algorithm takes it: sums of any 32-bit numbers, modulo 2**32."""
+    rng = np.random.default_rng([4, *name.encode()])
+    for data_format in ("NHWC", "NCHW"):
+        for groups, group_in, group_out in ((1, 5, 20), (2, 33, 3), (1, 64, 64)):
+            case = Case(
+                *(False, 2, (7, 9), groups, group_in, group_out, (3, 3), (1, 1), (1, 1), "SAME"),
+                *(data_format, "int32"),
+            )
+            shapes = (case.input_shape, case.filter_shape, case.output_shape)
+            x, f, g = (rng.integers(-(2**31), 2**31, shape, dtype=np.int32) for shape in shapes)
+            for kind in taken(name, case, HOST):
+                assert_exact(name, HOST, case, kind, Data(x, f, g), "end")

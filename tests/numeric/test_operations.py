@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import convgrad
 from cases import DOORS, DTYPES, KINDS, Case, Data, normal, random_case, run, whole_numbers
-from convgrad import _config, _dtypes
+from convgrad import _config
+from kernels import expected_exactly
 from tolerance import assert_close
 
 
@@ -22,14 +23,6 @@ def mostly_the_reference(request: pytest.FixtureRequest) -> Iterator[None]:
     seed = request.node.callspec.params.get("seed", 0) if hasattr(request.node, "callspec") else 0
     with _config.scope(kernels=seed == 0 and _config.get("kernels")):
         yield
-
-
-def expected_exactly(case: Case, kind: str, data: Data) -> Any:
-    """Return the exact integer result, rounded once to the case's dtype."""
-    exact = run(case, kind, data, "reference", exact=True)
-    row = _dtypes.find(DTYPES[case.dtype])
-    assert row is not None
-    return _dtypes.round_once(exact.astype(np.float64), row)
 
 
 @pytest.mark.parametrize("seed", range(20))
