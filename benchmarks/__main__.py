@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from . import peers, report, tables
+from . import busy, peers, report, step, tables, winograd
 from .problems import ITEMSIZE, LAYOUTS, OPS, Problem, parse
 from .runner import Settings, run
 
@@ -17,10 +17,18 @@ EXAMPLES = """examples:
   python -m benchmarks dense --threads 1 --peers torch,tf-onednn
   python -m benchmarks depthwise --shape 8x56x56x144k3s2 --shape 1x28x28x96k5m2 --peers none
   python -m benchmarks dense --shape 8x14x14x256k3o256 --layout NCHW --dtype bfloat16
+  python -m benchmarks all --peers torch,tf-onednn --no-memory --json all.json
+  python -m benchmarks winograd --filter 'rn50|vgg|unet'
+  python -m benchmarks busy --peers torch-cl,torch-nchw
+  python -m benchmarks step --batch 8
 
 problems are written [batch x]height x width x channels, then letters: k window (k3 or k1x7), s stride, d dilation,
 m multiplier (depthwise), o output channels and g groups (dense), v for VALID padding, b batch. --list shows the tables.
 """
+
+
+OTHERS = ("winograd", "busy", "step")
+"""Questions other than a race against peers."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -32,7 +40,13 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("suite", choices=[*tables.SUITES, "all"], help="which table of problems")
+    add(
+        "suite",
+        choices=[*tables.SUITES, "all", *OTHERS],
+        help="a table of problems; all of them on one page; or a question of its own: winograd (against our direct "
+        "kernels, with errors), busy (beside a process that spins on a core), step (kernels and time of the first "
+        "training step of a network)",
+    )
     add(
         "--ops",
         default=",".join(OPS),
@@ -95,6 +109,20 @@ def _parser() -> argparse.ArgumentParser:
         default=120,
         help="seconds until a silent peer is given up; default %(default)s",
     )
+    add(
+        "--winograd",
+        default="auto",
+        choices=["off", "auto", "fast"],
+        help="convgrad's switch of that name",
+    )
+    add(
+        "--below",
+        type=float,
+        default=1.0,
+        metavar="RATIO",
+        help="list all rows below; default %(default)s",
+    )
+    add("--batch", type=int, default=8, help="of `step`; default %(default)s")
     add("--json", type=Path, metavar="FILE", help="also write everything there")
     add("--list", action="store_true", help="print the problems and stop")
     return parser
@@ -110,9 +138,14 @@ def main(arguments: list[str] | None = None) -> int:
         if not set(ops) <= set(OPS):
             raise ValueError(f"--ops must be among {', '.join(OPS)}, got {given.ops}")
         chosen = peers.select(given.peers)
-        if min(given.threads, given.rounds) < 1 or given.seconds <= 0 or given.keep < 0:
+        _set_winograd(given.winograd, given.suite)
+        if (
+            min(given.threads, given.rounds, given.batch) < 1
+            or given.seconds <= 0
+            or given.keep < 0
+        ):
             raise ValueError(
-                "--threads, --rounds and --seconds must be positive, --keep must not be negative"
+                "--threads, --rounds, --batch and --seconds must be positive, --keep must not be negative"
             )
     except ValueError as error:
         parser.error(str(error))
@@ -130,20 +163,72 @@ def main(arguments: list[str] | None = None) -> int:
         warm_malloc=given.warm_malloc,
         memory=not given.no_memory,
         timeout=given.timeout,
+        winograd=given.winograd,
+        below=given.below,
     )
+    if given.suite in OTHERS:
+        return _other(given, problems, chosen, settings)
     results = run(problems, chosen, settings, _progress)
     _progress("")
-    print(report.render(results), end="")
+    results["summary"] = report.summarise(results["rows"])
+    print(report.page(results) if given.suite == "all" else report.render(results), end="")
     if given.json:
         report.save(results, given.json)
     wrong = any(row["ours"]["status"] != "ok" for row in results["rows"])
     return int(wrong or bool(results["errors"]))
 
 
+def _other(
+    given: argparse.Namespace, problems: list[Problem], chosen: list[peers.Peer], how: Settings
+) -> int:
+    """Answer one of `OTHERS`."""
+    if given.suite == "step":
+        results = step.run(given.batch, given.threads, given.dtype, given.layout)
+        text = step.render(results)
+    elif given.suite == "busy":
+        results = busy.run(problems, chosen, how, _progress)
+        text = busy.render(results)
+    else:
+        results = winograd.run(problems, how, _progress)
+        text = winograd.render(results)
+    _progress("")
+    about = results["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    print(
+        f"{text}\n\n{about['cpu']}, {given.threads} threads, {given.dtype} {given.layout}; {versions}"
+    )
+    if given.json:
+        report.save({"settings": vars(how), **results}, given.json)
+    return 0
+
+
+def _set_winograd(value: str, suite: str) -> None:
+    """Hand the switch to this process and its children."""
+    from convgrad import _config
+
+    if "winograd" not in _config.SWITCHES:
+        if value != "auto" or suite == "winograd":
+            raise ValueError("this convgrad has no switch named winograd")
+        return
+    if value != "auto":
+        os.environ[_config.SWITCHES["winograd"].variable] = value
+        _config.set_default("winograd", value)
+
+
 def _problems(given: argparse.Namespace) -> list[Problem]:
     if given.shape:
         return [parse(text) for text in given.shape]
-    problems = tables.select(given.suite, quick=given.quick, pattern=given.filter)
+    if given.suite == "busy":
+        problems = tables.select("all", quick=True, pattern=given.filter)
+    elif given.suite == "winograd":
+        plain = [
+            p for p in tables.select("dense", pattern=given.filter) if winograd.is_candidate(p)
+        ]
+        problems = plain[:10] if given.quick else plain
+    elif given.suite == "step":
+        return []
+    else:
+        problems = tables.select(given.suite, quick=given.quick, pattern=given.filter)
     if not problems:
         raise ValueError(f"no problem matches --filter {given.filter!r}; --list shows them")
     return problems

@@ -116,9 +116,14 @@ class Expected:
 
 def expect(case: Case) -> Expected:
     """Compute the numbers `case` must give, in float64 by ``convgrad.reference``."""
+    return expect_from(case, operands_of(case))
+
+
+def expect_from(case: Case, arrays: Operands) -> Expected:
+    """The same for operands of the caller's."""
     from convgrad import reference
 
-    problem, arrays = case.problem, operands_of(case)
+    problem = case.problem
     groups = problem.group_count
     per_in, per_out = problem.channels // groups, problem.out_c // groups
     whole = problem.flops(effective=False) <= 2 * FULL_CHECK

@@ -28,6 +28,9 @@ GAP = 0.02
 TOO_SLOW = 4.0
 """A peer this many times slower than the fastest peer after two rounds is not timed further."""
 
+PATIENCE = 6.0
+"""A contestant that has used this many times its `seconds` gets no further round: some take seconds for one call."""
+
 
 @dataclass
 class Block:
@@ -113,18 +116,22 @@ def race(
 ) -> dict[str, Times]:
     """Time everybody in turns: `seconds` each in all, spread over `rounds`."""
     times = {each.name: Times() for each in (ours, *peers)}
-    running = list(peers)
+    running = [ours, *peers]
     for number in range(rounds):
-        for each in _rotated([ours, *running], number):
+        for each in list(_rotated(running, number)):
             if gap:
                 time.sleep(gap)
             block = each.block(seconds / rounds)
             if block is not None:
                 times[each.name].blocks.append(block)
-            elif each in running:
+            else:
                 running.remove(each)
+        running = [each for each in running if sum(times[each.name].calls) < PATIENCE * seconds]
         if number >= 1:
-            running = _worth_timing(running, times)
+            worth = _worth_timing([each for each in running if each is not ours], times)
+            running = [each for each in running if each is ours or each in worth]
+        if not running:
+            break
     return times
 
 

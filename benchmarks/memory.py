@@ -55,8 +55,8 @@ def _measure(case: Case, threads: int) -> dict[str, Any]:
         case.problem, batch=1, height=2 * case.problem.kernel_h, width=2 * case.problem.kernel_w
     )
     tiny = replace(tiny, dilation=1, stride=1, padding="SAME")
-    our_call(replace(case, problem=tiny), _filled(replace(case, problem=tiny)))()
-    call = our_call(case, _filled(case))
+    our_call(replace(case, problem=tiny), filled(replace(case, problem=tiny)))()
+    call = our_call(case, filled(case))
     _trim()
     before = _status("VmRSS")
     call()
@@ -67,7 +67,7 @@ def _measure(case: Case, threads: int) -> dict[str, Any]:
     return {"grown": grown, "result": result.nbytes, "extra": grown - result.nbytes}
 
 
-def _filled(case: Case) -> Operands:
+def filled(case: Case) -> Operands:
     """Operands without temporaries."""
     problem, kind = case.problem, DTYPES[case.dtype]
     shapes = (

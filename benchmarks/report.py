@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .runner import geometric_mean
+from .problems import parse
 
 FLAGS = {
     "W": "our result is WRONG",
@@ -22,6 +22,8 @@ FLAGS = {
 }
 
 WORST = 8
+LIMITS = (0.97, 1.0)
+"""Rows below these are counted."""
 
 Row = dict[str, Any]
 
@@ -31,7 +33,8 @@ def render(results: dict[str, Any]) -> str:
     rows: list[Row] = results["rows"]
     parts = [table(rows), legend(rows)]
     if any(row["ratio"] for row in rows):
-        parts += [means(rows, results["settings"]["ops"]), by_peer(rows), losses(rows)]
+        parts += [means(rows, results["settings"]["ops"]), by_part(rows), by_label(rows)]
+        parts += [by_peer(rows), losses(rows, results["settings"]["below"])]
     parts += [faults(rows), memory(rows), machine(results)]
     if results["errors"]:
         parts.append("\n  ".join(["Cases convgrad could not do:", *results["errors"]]))
@@ -60,7 +63,7 @@ def table(rows: Sequence[Row]) -> str:
         ("extra MB", _extra),
         ("notes", lambda row: row["flags"]),
     ]
-    return _align(
+    return align(
         [[title for title, _ in columns], *([show(row) for _, show in columns] for row in rows)],
         left=(0, 1, 4, 12),
     )
@@ -87,7 +90,101 @@ def means(rows: Sequence[Row], ops: Sequence[str]) -> str:
         medians = [row["median_ratio"] for row in mine]
         shown = (_number(geometric_mean(values)) for values in (ratios, medians, clean))
         lines.append([op, str(len(mine)), *shown, f"{sum(r >= 1 for r in ratios)}/{len(ratios)}"])
-    return _align(lines, left=(0,))
+    return align(lines, left=(0,))
+
+
+def part_of(row: Row) -> tuple[str, str]:
+    """Return the suite of a row and the part of it that has a figure of its own.
+
+    >>> part_of({"text": "56x56x64k3s1o64b8"}), part_of({"text": "56x56x64k3s2o64b8"})
+    (('dense', '3x3 stride 1'), ('dense', 'others'))
+    >>> part_of({"text": "56x56x128k3s1o128g32b8"}), part_of({"text": "56x56x64k3s1b8"})
+    (('dense', 'groups'), ('depthwise', ''))
+    """
+    problem = parse(row["text"])
+    if not problem.is_dense:
+        return "depthwise", ""
+    if problem.groups > 1:
+        return "dense", "groups"
+    plain = (problem.kernel_h, problem.kernel_w, problem.stride, problem.dilation) == (3, 3, 1, 1)
+    return "dense", "3x3 stride 1" if plain else "others"
+
+
+def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return one record per suite, part and operation: rows, means, the lowest row, how many lie below the limits."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        if row["ratio"]:
+            suite, part = part_of(row)
+            for name in filter(None, dict.fromkeys((part, "all"))):
+                found.setdefault((suite, name, row["op"]), []).append(row)
+    records = []
+    for (suite, part, op), mine in found.items():
+        lowest = min(mine, key=lambda row: row["ratio"])
+        records.append(
+            {
+                "suite": suite,
+                "part": part,
+                "op": op,
+                "rows": len(mine),
+                "ratio": geometric_mean([row["ratio"] for row in mine]),
+                "median_ratio": geometric_mean([row["median_ratio"] for row in mine]),
+                "lowest": lowest["ratio"],
+                "lowest_row": lowest["problem"],
+                "below": {str(limit): sum(r["ratio"] < limit for r in mine) for limit in LIMITS},
+            }
+        )
+    places = {"all": 0, "3x3 stride 1": 1, "others": 2, "groups": 3}
+    return sorted(records, key=lambda r: (r["suite"], places[r["part"]]))
+
+
+def by_part(rows: Sequence[Row]) -> str:
+    """The records of `summarise` as a table."""
+    header = ["suite", "part", "op", "rows", "minima", "medians", *(f"< {x:g}" for x in LIMITS)]
+    lines = [
+        [
+            *(record["suite"], record["part"], record["op"], str(record["rows"])),
+            *(_number(record["ratio"]), _number(record["median_ratio"])),
+            *(str(count) for count in record["below"].values()),
+            *(_number(record["lowest"]), record["lowest_row"]),
+        ]
+        for record in summarise(rows)
+    ]
+    return align([[*header, "lowest", "where"], *lines], left=(0, 1, 2, 9))
+
+
+def by_label(rows: Sequence[Row]) -> str:
+    """Geometric means of every network; a layer that several share counts for each."""
+    ops = list(dict.fromkeys(row["op"] for row in rows))
+    lines = [["network", "rows", *ops, "lowest", "where"]]
+    for label in dict.fromkeys(label for row in rows for label in row["labels"]):
+        mine = [row for row in rows if row["ratio"] and label in row["labels"]]
+        if not mine:
+            continue
+        lowest = min(mine, key=lambda row: row["ratio"])
+        means = (geometric_mean([r["ratio"] for r in mine if r["op"] == op]) for op in ops)
+        where = f"{lowest['problem']} {lowest['op']}"
+        lines.append([label, str(len(mine)), *map(_number, means), _number(lowest["ratio"]), where])
+    return align(lines, left=(0, len(lines[0]) - 1)) if len(lines) > 1 else ""
+
+
+def page(results: dict[str, Any]) -> str:
+    """The one-page summary: suites and parts by operation, the worst rows, what was compared on what."""
+    rows: list[Row] = results["rows"]
+    wrong = [f"{row['problem']} {row['op']}" for row in rows if row["ours"]["status"] != "ok"]
+    parts = [
+        "Ratio = best peer / convgrad, geometric means of minima and of medians; above 1 we are faster.",
+        by_part(rows) if any(row["ratio"] for row in rows) else "No peer was timed.",
+    ]
+    if any(row["ratio"] for row in rows):
+        parts += [by_peer(rows), losses(rows, 0.0)]
+    parts.append(f"Wrong results of ours: {', '.join(wrong) or 'none'} of {len(rows)}")
+    parts += [memory(rows), machine(results)]
+    if results["errors"]:
+        parts.append("\n  ".join(["Cases convgrad could not do:", *results["errors"]]))
+    if not results["complete"]:
+        parts.append("Interrupted: the cases after the last row were not measured.")
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def by_peer(rows: Sequence[Row]) -> str:
@@ -105,21 +202,20 @@ def by_peer(rows: Sequence[Row]) -> str:
         best = sum(row["best_peer"] == name for row, _ in mine)
         middle = f"{cores[len(cores) // 2]:.1f}" if cores else "-"
         lines.append([name, _number(mean), str(best), str(len(timed)), *count.values(), middle])
-    return _align(lines, left=(0,))
+    return align(lines, left=(0,))
 
 
-def losses(rows: Sequence[Row]) -> str:
-    """The worst rows, and everything below 1."""
+def losses(rows: Sequence[Row], below_what: float = 1.0) -> str:
+    """The worst rows, and everything below a limit."""
     ranked = sorted((row for row in rows if row["ratio"]), key=lambda row: row["ratio"])
     worst = [_short(row) for row in ranked[:WORST]]
-    below = sum(row["ratio"] < 1 for row in ranked)
+    below = sum(row["ratio"] < below_what for row in ranked)
+    counts = ", ".join(f"{sum(r['ratio'] < x for r in ranked)} below {x:g}" for x in LIMITS)
     text = "Worst rows:\n" + "\n".join(worst)
     if below > WORST:
         more = "\n".join(_short(row) for row in ranked[WORST:below])
-        text += f"\nOther rows below 1.0 ({below} of {len(ranked)} in all):\n{more}"
-    else:
-        text += f"\nRows below 1.0: {below} of {len(ranked)}"
-    return text
+        text += f"\nOther rows below {below_what:g}:\n{more}"
+    return f"{text}\nOf {len(ranked)} rows: {counts}"
 
 
 def faults(rows: Sequence[Row]) -> str:
@@ -158,7 +254,8 @@ def machine(results: dict[str, Any]) -> str:
         f"{versions}",
         f"{settings['dtype']} {settings['layout']}, {settings['threads']} threads, {settings['rounds']} rounds, "
         f"{settings['seconds']:g} s each, keep {settings['keep']}, "
-        f"peers' malloc {'keeps big blocks' if settings['warm_malloc'] else 'as it is'}",
+        f"peers' malloc {'keeps big blocks' if settings['warm_malloc'] else 'as it is'}, "
+        f"winograd {settings['winograd']}",
         f"peak {speed['peak'] / 1e9:.0f} GF/s; copy {copy[0] / 1e9:.0f} GB/s in cache, {copy[-1] / 1e9:.0f} beyond; "
         f"page fault {speed['fault_seconds'] * 1e6:.1f} us; huge pages {about['huge_pages'] or '?'}",
     ]
@@ -176,6 +273,11 @@ def machine(results: dict[str, Any]) -> str:
 def save(results: dict[str, Any], path: Path) -> None:
     """Write everything as JSON; a number that is not finite becomes null."""
     path.write_text(json.dumps(_finite(results), indent=1) + "\n")
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """NaN of nothing."""
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 
 def ms(value: float) -> str:
@@ -205,7 +307,7 @@ def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2f}"
 
 
-def _align(lines: list[list[str]], left: Iterable[int]) -> str:
+def align(lines: Sequence[Sequence[str]], left: Iterable[int]) -> str:
     """Pad cells into columns: text to the left, numbers to the right."""
     widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
     to_left = set(left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -36,6 +35,10 @@ class Settings:
     warm_malloc: bool = False
     memory: bool = True
     timeout: float = 120.0
+    winograd: str = "auto"
+    """What convgrad's switch of that name is set to."""
+    below: float = 1.0
+    """Rows below this ratio are listed."""
 
 
 @dataclass
@@ -46,6 +49,7 @@ class Ours:
     keep: int = 0
     name: str = "convgrad"
     slow: bool = field(default=False)
+    """Whether a call takes longer than a block, so that a call to warm up is not worth it."""
 
     def block(self, seconds: float) -> Block:
         block = run_block(self.call, seconds, keep=self.keep, warm=not self.slow)
@@ -66,7 +70,7 @@ def run(
     progress("measuring the machine")
     known = machine or probe(settings.threads, settings.dtype)
     limited = set_threads(settings.threads)
-    workers = _workers(peers, settings)
+    workers = workers_of(peers, settings)
     began, rows, complete = time.strftime("%Y-%m-%d %H:%M:%S"), list[dict[str, Any]](), True
     errors: list[str] = []
     cases = [Case(p, op, settings.dtype, settings.layout) for p in problems for op in settings.ops]
@@ -103,7 +107,7 @@ def run(
     }
 
 
-def _workers(peers: Sequence[Peer], settings: Settings) -> dict[str, Worker]:
+def workers_of(peers: Sequence[Peer], settings: Settings) -> dict[str, Worker]:
     families: dict[str, list[Peer]] = {}
     for peer in peers:
         families.setdefault(peer.process, []).append(peer)
@@ -193,8 +197,3 @@ def _notes(
         if found:
             flags[letter] = "; ".join(found)
     return "".join(flags), list(flags.values())
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """NaN of nothing."""
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan

@@ -34,6 +34,9 @@ from .peers import BY_NAME, Peer, Prepared, Refused
 
 ROOT = Path(__file__).resolve().parents[1]
 
+SLOW_MS = 1000.0
+"""A peer whose first call took longer than this needs no second one to warm up."""
+
 
 def child_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     """Return our environment with our import path, so that a child finds the same convgrad."""
@@ -147,6 +150,7 @@ class Remote:
             answer = self._worker.ask("prepare", self.name, case, expected)
             limit = WRONG[case.dtype]
             self.record = {"status": "ok", **answer}
+            self._slow = answer["first_ms"] > SLOW_MS
             if not answer["error"] <= limit:  # NaN too
                 reason = f"wrong result: error {answer['error']:.1e} of the largest value, limit {limit:g}"
                 self.record.update(status="wrong", reason=reason)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 from math import prod
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from kernels import NAMES, UNIVERSAL, problem_of
 from shapes import LARGE
 
 HOST = _jit.host_target()
+ROOT = Path(__file__).resolve().parents[2]
 MB = 1 << 20
 
 
@@ -65,62 +68,33 @@ def test_plans_of_large_problems_are_small(shape: str, data_format: str) -> None
                 assert plan.packed_bytes <= 4 * filter_bytes + MB, (plan.packed_bytes, why)
 
 
-def layer(batch: int, size: int, window: int, stride: int, *channels: int) -> Case:
-    """Channels are (in, out), or (channels,) for a depthwise layer."""
-    depthwise = len(channels) == 1
-    groups = (channels[0], 1, 1) if depthwise else (1, *channels)
+def case_of(layer: Any) -> Case:
+    """Return a layer of the benchmarks' networks as a case."""
+    channels = (layer.groups, layer.channels // layer.groups, layer.outputs // layer.groups)
     return Case(
-        *(depthwise, batch, (size, size), *groups),
-        *((window, window), (stride, stride), (1, 1), "SAME"),
+        *(not layer.is_dense, layer.batch, (layer.height, layer.width)),
+        *(channels if layer.is_dense else (layer.channels, 1, layer.multiplier)),
+        *((layer.kernel_h, layer.kernel_w), (layer.stride,) * 2, (layer.dilation,) * 2),
+        layer.padding,
     )
 
 
-def resnet50(batch: int) -> list[Case]:
-    layers = [layer(batch, 224, 7, 2, 3, 64)]
-    before, size = 64, 56
-    for stage, blocks in enumerate((3, 4, 6, 3)):
-        width = 64 << stage
-        for block in range(blocks):
-            stride = 2 if stage and not block else 1
-            layers += [
-                layer(batch, size, 1, 1, before, width),
-                layer(batch, size, 3, stride, width, width),
-                layer(batch, size // stride, 1, 1, width, 4 * width),
-            ]
-            if not block:
-                layers.append(layer(batch, size, 1, stride, before, 4 * width))
-            before, size = 4 * width, size // stride
-    return layers
-
-
-def mobilenet_v2(batch: int) -> list[Case]:
-    layers = [layer(batch, 224, 3, 2, 3, 32)]
-    before, size = 32, 112
-    rows = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1))
-    for widen, width, blocks, first in (*rows, (6, 160, 3, 2), (6, 320, 1, 1)):
-        for block in range(blocks):
-            stride, inside = (1 if block else first), widen * before
-            if widen > 1:
-                layers.append(layer(batch, size, 1, 1, before, inside))
-            layers.append(layer(batch, size, 3, stride, inside))
-            size //= stride
-            layers.append(layer(batch, size, 1, 1, inside, width))
-            before = width
-    return [*layers, layer(batch, size, 1, 1, before, 1280)]
-
-
+@pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="not part of this distribution")
 @pytest.mark.parametrize(
-    ("network", "layers", "most"), [("resnet50", 53, 40), ("mobilenet_v2", 52, 60)]
+    ("network", "layers", "most"), [("ResNet-50", 53, 40), ("MobileNetV2", 52, 60)]
 )
-def test_a_training_step_needs_few_kernels(network: str, layers: int, most: int) -> None:
+def test_a_training_step_needs_few_kernels(
+    network: str, layers: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sizes are run-time words: a network compiles a few kernels, and another batch size compiles hardly any."""
-    build = {"resnet50": resnet50, "mobilenet_v2": mobilenet_v2}[network]
-    assert len(build(8)) == layers
+    monkeypatch.syspath_prepend(str(ROOT))
+    from benchmarks.networks import NETWORKS
+
+    assert len(NETWORKS[network](8)) == layers
     kernels: dict[int, set[Hashable]] = {}
     for batch in (8, 32):
-        plans = [
-            _planner.choose(problem_of(case, kind), HOST) for case in build(batch) for kind in KINDS
-        ]
+        cases = [case_of(layer) for layer in NETWORKS[network](batch)]
+        plans = [_planner.choose(problem_of(case, kind), HOST) for case in cases for kind in KINDS]
         assert all(plan.steps for plan in plans)
         kernels[batch] = {step.kernel for plan in plans for step in plan.steps}
     assert len(kernels[8]) <= most, sorted(map(repr, kernels[8]))

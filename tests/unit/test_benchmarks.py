@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from dataclasses import replace
@@ -18,7 +19,17 @@ if not (ROOT / "benchmarks").is_dir():
     pytest.skip("the benchmarks are not part of this distribution", allow_module_level=True)
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import measure, peers, report, runner, tables  # noqa: E402
+from benchmarks import (  # noqa: E402
+    busy,
+    measure,
+    networks,
+    peers,
+    report,
+    runner,
+    step,
+    tables,
+    winograd,
+)
 from benchmarks.__main__ import main  # noqa: E402
 from benchmarks.cases import Case, expect, operands_of, our_call  # noqa: E402
 from benchmarks.machine import FOOTPRINTS, Machine  # noqa: E402
@@ -196,10 +207,13 @@ def test_race_takes_turns_and_drops_the_hopeless() -> None:
 
     order: list[str] = []
     rivals = [Fake("a", 1.0), Fake("slow", 9.0), Fake("dead", 0.0)]
-    times = measure.race(Fake("ours", 1.0), rivals, rounds=3, seconds=1, gap=0)
+    times = measure.race(Fake("ours", 1.0), rivals, rounds=3, seconds=4, gap=0)
     assert order == ["ours", "a", "slow", "dead", "a", "slow", "ours", "ours", "a"]
     assert times["a"].summary()["calls"] == 3
     assert times["dead"].summary() == {}
+    order.clear()
+    measure.race(Fake("ours", 1.0), [Fake("asleep", 30.0)], rounds=3, seconds=4, gap=0)
+    assert order == ["ours", "asleep", "ours", "ours"]
 
 
 def row(name: str, op: str, ours: float, their: dict[str, float], **more: Any) -> dict[str, Any]:
@@ -216,6 +230,8 @@ def row(name: str, op: str, ours: float, their: dict[str, float], **more: Any) -
     problem = parse(name)
     found = {
         "problem": problem.name,
+        "text": problem.text,
+        "labels": problem.labels,
         "op": op,
         "dtype": "float32",
         "ours": {**timed(ours), "error": 0.0},
@@ -265,7 +281,7 @@ def test_report_names_best_peer_means_and_losses() -> None:
     assert [r["best_peer"] for r in results["rows"]] == ["b", "a", "a"]
     assert re.search(r"^fwd +2 +4.00 +4.00 +4.00 +2/2$", text, re.MULTILINE)
     assert re.search(r"^all +3 +2.00 +2.00 +2.00 +2/3$", text, re.MULTILINE)
-    assert "Rows below 1.0: 1 of 3" in text
+    assert "Of 3 rows: 1 below 0.97, 1 below 1" in text
     assert "b: wrong result" in text
     assert [r["flags"] for r in results["rows"]] == ["", "x", "r"]
 
@@ -317,3 +333,65 @@ def test_command_line_lists_and_refuses(capsys: Any) -> None:
 
 def test_problem_is_plain_data() -> None:
     assert Problem(1, 2, 2, 3, 1, 1) == parse("2x2x3k1")
+
+
+def test_one_page_says_parts_lowest_rows_and_counts() -> None:
+    results = judged(
+        row("rn50:8x7x7x64k3o64", "fwd", 1.0, {"a": 4.0}),
+        row("rn50:8x7x7x64k1o64", "fwd", 1.0, {"a": 0.98}),
+        row("g4:8x7x7x64k3o64g16", "fwd", 1.0, {"a": 0.5}),
+        row("8x7x7x64k3", "fwd", 1.0, {"a": 2.0}),
+    )
+    found = {(r["suite"], r["part"]): r for r in report.summarise(results["rows"])}
+    assert {key: r["rows"] for key, r in found.items()} == {
+        ("depthwise", "all"): 1,
+        ("dense", "all"): 3,
+        ("dense", "3x3 stride 1"): 1,
+        ("dense", "others"): 1,
+        ("dense", "groups"): 1,
+    }
+    assert found["dense", "all"]["below"] == {"0.97": 1, "1.0": 2}
+    assert found["dense", "all"]["lowest_row"] == "g4:7x7x64k3s1o64g16b8"
+    text = report.page(results)
+    assert re.search(r"^dense +3x3 stride 1 +fwd +1 +4.00 +4.00 +0 +0 +4.00", text, re.MULTILINE)
+    assert len(text.splitlines()) < 60
+    assert re.search(r"^g4 +1 +0.50 +0.50 +g4:", report.render(results), re.MULTILINE)
+
+
+def test_networks_have_their_layers() -> None:
+    """A step has three calls per layer but one: the image needs no gradient."""
+    for network, layers, depthwise in (("ResNet-50", 53, 0), ("MobileNetV2", 52, 17)):
+        problems = networks.NETWORKS[network](8)
+        assert (len(problems), sum(not p.is_dense for p in problems)) == (layers, depthwise)
+        assert len(list(networks.training_step(network, 8))) == 3 * layers - 1
+        known = {p.text for suite in tables.SUITES.values() for p in suite.problems}
+        assert {p.text for p in problems} <= known
+
+
+def test_step_runs_cold_and_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a network of two layers, in this process: what children answer."""
+    small = [parse("1x6x6x3k3o4"), parse("1x6x6x4k3")]
+    monkeypatch.setitem(networks.NETWORKS, "small", lambda batch: small)
+    answer = step._child("small", 1, 1, "float32", "NHWC")
+    assert answer["calls"] == 5
+    shown = step.render({"rows": [{"network": "small", "state": "cold", **answer}]})
+    assert re.search(r"^small +cold +5 ", shown, re.MULTILINE)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cannot pin processes here")
+def test_busy_compares_medians() -> None:
+    how = runner.Settings(ops=("fwd",), rounds=1, seconds=0.001)
+    results = busy.run([parse("1x4x4x3k3")], [], how)
+    assert results["rows"][0]["medians"]["convgrad"]["busy_ms"] > 0
+    assert "geometric mean" in busy.render(results)
+
+
+def test_data_of_the_winograd_table() -> None:
+    case = Case(parse("1x9x9x16k3o16"), "fwd")
+    whole = winograd.draw(case, "whole")
+    assert (whole.x == whole.x.round()).all()
+    heavy = winograd.draw(case, "heavy-tailed").x
+    assert np.abs(heavy).max() > 1000 * np.median(np.abs(heavy))
+    assert np.isfinite(winograd.draw(replace(case, dtype="half"), "heavy-tailed").x).all()
+    assert winograd.is_candidate(case.problem)
+    assert not winograd.is_candidate(parse("1x9x9x16k3s2o16"))

@@ -1,0 +1,89 @@
+"""What the first training step of a network costs: kernels compiled and time, cold and warm.
+
+Each network runs in fresh processes: once with an empty cache folder, once with the folder the first one filled. A
+process makes every convolution call of a step twice; the second step is the steady state. Operands are made outside
+the clock. ``python -m benchmarks.step`` is the child.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Any
+
+from .cases import Case, our_call
+from .machine import describe
+from .memory import filled, set_threads
+from .networks import NETWORKS, training_step
+from .report import align, ms
+from .worker import ROOT, child_environment
+
+
+def run(batch: int, threads: int, dtype: str, layout: str) -> dict[str, Any]:
+    """Measure every network cold and warm."""
+    rows: list[dict[str, Any]] = []
+    for network in NETWORKS:
+        with tempfile.TemporaryDirectory() as folder:
+            for state in ("cold", "warm"):
+                request = json.dumps([network, batch, threads, dtype, layout])
+                done = subprocess.run(
+                    [sys.executable, "-m", "benchmarks.step", request],
+                    cwd=ROOT,
+                    env=child_environment({"CONVGRAD_CACHE_DIR": folder}),
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                if done.returncode:
+                    raise RuntimeError(f"{network}, {state}: {done.stderr.strip()[-2000:]}")
+                rows.append({"network": network, "state": state, **json.loads(done.stdout)})
+    return {"rows": rows, "machine": describe({}, threads)}
+
+
+def render(results: dict[str, Any]) -> str:
+    """Return the table as text."""
+    lines = [
+        ["network", "cache", "calls", "kernels", "compiled", "compiling ms", "first ms", "next"]
+    ]
+    for row in results["rows"]:
+        numbers = [str(row[key]) for key in ("calls", "kernels", "compiled")]
+        times = [ms(row[key]) for key in ("compile_ms", "first_ms", "next_ms")]
+        lines.append([row["network"], row["state"], *numbers, *times])
+    text = (
+        "All convolution calls of one training step in a fresh process, then the same again (next); cold: empty\n"
+        "cache folder, warm: the folder the cold process left. kernels: distinct ones, ours for threads included."
+    )
+    return f"{align(lines, left=(0, 1))}\n\n{text}"
+
+
+def _child(network: str, batch: int, threads: int, dtype: str, layout: str) -> dict[str, Any]:
+    from convgrad import _jit
+
+    set_threads(threads)
+    calls = [Case(problem, op, dtype, layout) for problem, op in training_step(network, batch)]
+    operands = {case.problem: filled(case) for case in calls}
+    seconds = []
+    for _ in range(2):
+        spent = 0.0
+        for case in calls:
+            call = our_call(case, operands[case.problem])
+            start = time.perf_counter()
+            call()
+            spent += time.perf_counter() - start
+        seconds.append(spent)
+    known = _jit.stats()
+    return {
+        "calls": len(calls),
+        "kernels": known.compiled + known.from_disk,
+        "compiled": known.compiled,
+        "compile_ms": known.compile_ms,
+        "first_ms": seconds[0] * 1e3,
+        "next_ms": seconds[1] * 1e3,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(_child(*json.loads(sys.argv[1]))))

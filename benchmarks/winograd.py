@@ -1,0 +1,167 @@
+"""Winograd against our own direct kernels: time, and the errors of both on three kinds of data.
+
+Both are the public calls, one with the switch on and one with it off. Errors are relative Frobenius errors in units
+of the dtype's rounding, over the part of the result `cases.expect` would check.
+
+normal        standard normal numbers
+heavy-tailed  exp(3 N) with random signs, and 3% of the pixels of the image times 10000
+whole         small whole numbers: both must be exact
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .cases import DTYPES, Array, Case, Operands, expect_from, operands_of, our_call
+from .machine import describe
+from .measure import race
+from .memory import set_threads
+from .problems import Problem
+from .report import align, geometric_mean, ms
+from .runner import Ours, Settings
+
+UNITS = {"float32": 2.0**-24, "half": 2.0**-11, "bfloat16": 2.0**-8, "float64": 2.0**-53}
+DATA = ("normal", "heavy-tailed", "whole")
+
+
+def run(
+    problems: Sequence[Problem],
+    settings: Settings,
+    progress: Callable[[str], None] = lambda text: None,
+) -> dict[str, Any]:
+    """Compare on every case the planner computes by Winograd as `settings.winograd` allows."""
+    set_threads(settings.threads)
+    rows: list[dict[str, Any]] = []
+    left = 0
+    for problem in problems:
+        for op in settings.ops:
+            case = Case(problem, op, settings.dtype, settings.layout)
+            progress(f"{problem.name} {op}")
+            names = [algorithm(case, switch) for switch in (settings.winograd, "off")]
+            if names[0] == names[1]:
+                left += 1
+            else:
+                rows.append({**_measure(case, settings), "algorithms": names})
+    return {"rows": rows, "same": left, "machine": describe({}, settings.threads)}
+
+
+def is_candidate(problem: Problem) -> bool:
+    """Whether Winograd could compute it at all."""
+    plain = (problem.kernel_h, problem.kernel_w, problem.stride, problem.dilation) == (3, 3, 1, 1)
+    return plain and problem.is_dense
+
+
+def algorithm(case: Case, switch: str) -> str:
+    """Return which algorithm computes a case with the switch at a value."""
+    from convgrad import _arguments, _config, _dtypes, _jit, _planner, _problem
+
+    problem = case.problem
+    row = _dtypes.find(np.dtype(DTYPES[case.dtype]))
+    call = {"fwd": _problem.CONV2D, "dx": _problem.CONV2D_INPUT, "dw": _problem.CONV2D_FILTER}
+    assert row is not None and problem.is_dense
+    settings = _arguments.settings(
+        *("benchmark", _arguments.FRIENDLY, problem.stride, problem.padding),
+        *(case.layout, problem.dilation),
+    )
+    built = _problem.build(
+        *(call[case.op], settings, row, problem.input_shape(case.layout), problem.filter_shape),
+        None if case.op == "fwd" else problem.output_shape(case.layout),
+    )
+    with _config.scope(winograd=switch):
+        refusals = _planner.refusals(built, _jit.host_target())
+    return next(name for name, reason in refusals.items() if reason is None)
+
+
+def _switched(call: Callable[[], Array], switch: str) -> Callable[[], Array]:
+    from convgrad import _config
+
+    def run() -> Array:
+        with _config.scope(winograd=switch):
+            return call()
+
+    return run
+
+
+def _measure(case: Case, settings: Settings) -> dict[str, Any]:
+    call = our_call(case, operands_of(case))
+    ours = Ours(_switched(call, settings.winograd), name="winograd")
+    direct = Ours(_switched(call, "off"), name="direct")
+    ours.call(), direct.call()
+    times = race(ours, [direct], rounds=settings.rounds, seconds=settings.seconds)
+    errors = {}
+    for kind in DATA:
+        arrays = draw(case, kind)
+        expected = expect_from(case, arrays)
+        call = our_call(case, arrays)
+        errors[kind] = [
+            _error(expected.part(case, _switched(call, switch)()), expected.values, case.dtype)
+            for switch in (settings.winograd, "off")
+        ]
+    shown = {name: found.summary()["min_ms"] for name, found in times.items()}
+    return {
+        "problem": case.problem.name,
+        "op": case.op,
+        "ms": shown,
+        "ratio": shown["direct"] / shown["winograd"],
+        "effective_gflops": case.problem.flops() / shown["winograd"] / 1e6,
+        "errors": errors,
+    }
+
+
+def draw(case: Case, kind: str) -> Operands:
+    """Return operands of one kind of data."""
+    rng = np.random.default_rng(1)
+    problem, dtype = case.problem, DTYPES[case.dtype]
+    shapes = (
+        problem.input_shape(case.layout),
+        problem.filter_shape,
+        problem.output_shape(case.layout),
+    )
+    if kind == "whole":
+        x, f, g = (rng.integers(-4, 5, shape).astype(dtype) for shape in shapes)
+        return Operands(x, f, g)
+    x, f, g = (rng.standard_normal(shape, dtype=np.float32) for shape in shapes)
+    if kind == "heavy-tailed":
+        # A 16-bit float with 5 bits of exponent cannot hold the outliers: milder ones there.
+        power, outlier = (1.0, 16.0) if case.dtype == "half" else (3.0, 1e4)
+        x, f, g = (
+            np.sign(each) * np.exp(power * rng.standard_normal(each.shape, dtype=np.float32))
+            for each in (x, f, g)
+        )
+        for image in (x, g):
+            pixels = image if case.layout == "NHWC" else image.transpose(0, 2, 3, 1)
+            pixels[rng.random(pixels.shape[:3]) < 0.03] *= outlier
+    return Operands(*(each.astype(dtype) for each in (x, f, g)))
+
+
+def _error(got: Array, exact: Array, dtype: str) -> float:
+    difference = got.astype(np.float64) - exact
+    size = float((exact**2).sum())
+    return math.sqrt(float((difference**2).sum()) / size) / UNITS[dtype] if size else 0.0
+
+
+def render(results: dict[str, Any]) -> str:
+    """Return the table as text."""
+    rows = results["rows"]
+    header = ["problem", "op", "algorithm", "ms", "direct ms", "ratio", "GF/s"]
+    for kind in DATA:
+        header += [kind, "direct"]
+    lines = [header]
+    for row in rows:
+        shown = [ms(row["ms"]["winograd"]), ms(row["ms"]["direct"]), f"{row['ratio']:.2f}"]
+        errors = [f"{value:.2f}" for kind in DATA for value in row["errors"][kind]]
+        rate = f"{row['effective_gflops']:.0f}"
+        lines.append([row["problem"], row["op"], row["algorithms"][0], *shown, rate, *errors])
+    parts = [align(lines, left=(0, 1, 2))]
+    for op in dict.fromkeys(row["op"] for row in rows):
+        ratios = [row["ratio"] for row in rows if row["op"] == op]
+        parts.append(f"{op}: geometric mean {geometric_mean(ratios):.2f} of {len(ratios)} rows")
+    parts.append(
+        "ratio = direct / Winograd; GF/s counts the plain sum's operations; errors in u, relative Frobenius norm.\n"
+        f"{results['same']} cases are left out: the planner computes them the same way with the switch off."
+    )
+    return "\n\n".join(parts)
