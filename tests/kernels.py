@@ -73,12 +73,17 @@ _CHANNELS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 20, 24, 31, 32, 33, 40, 64, 96)
 def random_case_for(
     rng: np.random.Generator, name: str, target: Target, largest: int = 24, **fixed: Any
 ) -> tuple[Case, tuple[str, ...]]:
-    """Draw a case one algorithm takes, and the operations it takes it for."""
-    for _ in range(100_000):
+    """Draw a case one algorithm takes, and the operations it takes it for; `whole=False` leaves int32 out."""
+    whole = fixed.pop("whole", True)
+    for _ in range(20_000):
         depthwise = fixed.get("depthwise", rng.random() < 0.25)
-        family = _depthwise_draw if depthwise else _dense_draw
-        case = random_case(rng, **{**family(rng, largest), **fixed})
+        draw = (_depthwise_draw if depthwise else _dense_draw)(rng, largest)
+        if not depthwise and rng.random() < 0.3:
+            draw |= _plain_draw(rng, largest)
+        case = random_case(rng, **{**draw, **fixed})
         if 0 in (*case.input_shape, *case.output_shape) or case.products > MOST_PRODUCTS:
+            continue
+        if case.dtype == "int32" and not whole:
             continue
         kinds = taken(name, case, target)
         if kinds:
@@ -131,6 +136,20 @@ def _dense_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
     if rng.random() < 0.1:
         draw["dtype"] = "int32"
     return draw
+
+
+def _plain_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
+    """The layer most networks are made of: 3x3, stride 1, enough channels and pixels for Winograd."""
+    return {
+        "batch": int(rng.choice([1, 1, 2, 3])),
+        "size": tuple(int(n) for n in rng.integers(largest // 2, largest + 2, 2)),
+        "groups": int(rng.choice([1, 1, 1, 2])),
+        "group_in": int(rng.choice([16, 32, 33, 36, 40, 48, 64])),
+        "group_out": int(rng.choice([16, 32, 33, 36, 40, 48, 64])),
+        "window": (3, 3),
+        "strides": (1, 1),
+        "dilations": (1, 1),
+    }
 
 
 def _is_opt_in(name: str) -> bool:
