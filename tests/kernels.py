@@ -77,10 +77,7 @@ def random_case_for(
     whole = fixed.pop("whole", True)
     for _ in range(20_000):
         depthwise = fixed.get("depthwise", rng.random() < 0.25)
-        draw = (_depthwise_draw if depthwise else _dense_draw)(rng, largest)
-        if not depthwise and rng.random() < 0.3:
-            draw |= _plain_draw(rng, largest)
-        case = random_case(rng, **{**draw, **fixed})
+        case = random_case(rng, **{**drawn(rng, depthwise, largest), **fixed})
         if 0 in (*case.input_shape, *case.output_shape) or case.products > MOST_PRODUCTS:
             continue
         if case.dtype == "int32" and not whole:
@@ -96,6 +93,14 @@ def taken(name: str, case: Case, target: Target) -> tuple[str, ...]:
     kinds = KINDS[:2] if case.dtype == "int32" else KINDS
     refused = (_planner.refusals(problem_of(case, kind), target)[name] for kind in kinds)
     return tuple(kind for kind, reason in zip(kinds, refused, strict=True) if reason is None)
+
+
+def drawn(rng: np.random.Generator, depthwise: bool, largest: int) -> dict[str, Any]:
+    """Draw what `random_case` should not draw by itself, for kernels of one family."""
+    if depthwise:
+        return _depthwise_draw(rng, largest)
+    draw = _dense_draw(rng, largest)
+    return {**draw, **_plain_draw(rng, largest)} if rng.random() < 0.3 else draw
 
 
 def _depthwise_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
