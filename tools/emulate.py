@@ -119,6 +119,10 @@ class Arena:
         """Return bytes of the arena as an array."""
         return self.bytes[address - BASE : address - BASE + size]
 
+    def holds(self, array: Any) -> bool:
+        """Whether an array lies in the arena."""
+        return 0 <= int(array.ctypes.data) - self._start < self.bytes.size
+
     def address(self, array: Any) -> int:
         """Return where the emulated side sees an array of the arena."""
         return int(array.ctypes.data) - self._start + BASE
@@ -391,6 +395,12 @@ def compute(machine: Machine, kernels: Kernels, way: str, chosen: Chosen, data: 
         rubbish = np.frombuffer(b"\xff" * int(np.prod(shape)) * dtype.itemsize, dtype)
         return machine.place(rubbish.reshape(shape), True, READ | WRITE)
 
+    def data_pointer(array: Any) -> int:
+        """Tables are made by the engine, in this program's memory: the kernel reads a copy it must not write."""
+        if not machine.arena.holds(array):
+            array = machine.place(array, True, READ)
+        return machine.arena.address(array)
+
     at_end = machine.random.random() < 0.5
     data = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     first, second = (machine.place(each, at_end, READ) for each in data[chosen.kind])
@@ -404,7 +414,7 @@ def compute(machine: Machine, kernels: Kernels, way: str, chosen: Chosen, data: 
             mock.patch.multiple(
                 _prepare,
                 launch=machine.launch,
-                data_pointer=machine.arena.address,
+                data_pointer=data_pointer,
                 new_result=new_result,
             )
         )
