@@ -43,6 +43,14 @@ DENSE_SHAPES = {
     "first layer of patches": dense(1, (32, 32), 1, 3, 40, (4, 4), (4, 4), (1, 1), "VALID"),
     "first layer, one channel": dense(2, (28, 28), 1, 1, 33, (5, 5), (1, 1), (1, 1), "SAME"),
     "one result channel": dense(2, (15, 14), 1, 64, 1, (3, 3), (1, 1), (1, 1), "SAME"),
+    **{
+        f"{few} {what}, {window}x{window}": dense(
+            2, (5, 7), 1, *channels, (window, window), (1, 1), (1, 1), "SAME"
+        )
+        for few in (2, 3, 4)
+        for what, channels in (("results", (40, few)), ("sources", (few, 40)))
+        for window in (1, 3)
+    },
     "one of everything": dense(1, (1, 1), 1, 1, 1, (1, 1), (1, 1), (1, 1), "VALID"),
     "fully connected": dense(5, (1, 1), 1, 300, 101, (1, 1), (1, 1), (1, 1), "VALID"),
     "fully connected, one image": dense(1, (1, 1), 1, 512, 10, (1, 1), (1, 1), (1, 1), "VALID"),
