@@ -19,6 +19,9 @@ from . import (
     dense_direct_kernel,
     dense_direct_words,
     dense_pack,
+    dense_filter,
+    dense_filter_kernel,
+    dense_filter_merge,
     depthwise_direct,
     depthwise_direct_kernel,
     depthwise_direct_tile,
@@ -51,6 +54,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "depthwise_flat": depthwise_flat,
     "depthwise_packed": depthwise_packed,
     "dense_direct": dense_direct,
+    "dense_filter": dense_filter,
     "reference": reference,
 }
 
@@ -60,6 +64,8 @@ _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
     depthwise_packed_kernel.PackedKernel: depthwise_packed_kernel.emit,
     dense_direct_words.DirectDenseKernel: dense_direct_kernel.emit,
     dense_pack.PackKernel: dense_pack.emit,
+    dense_filter_kernel.FilterKernel: dense_filter_kernel.emit,
+    dense_filter_merge.MergeKernel: dense_filter_merge.emit,
     reduce.ReduceKernel: reduce.emit,
 }
 
