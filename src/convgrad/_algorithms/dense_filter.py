@@ -137,6 +137,7 @@ def _tables(problem: Problem, it: Schedule) -> tuple[bytes, tuple[int, ...], int
         "col_classes": len(it.col_blocks.classes),
         "ragged_images": int(last != it.images),
         "taps": it.taps,
+        "run": it.run,
         "x_cols": cols.size,
         "x_pixel": problem.in_c if nhwc else 1,
         "x_channel": 1 if nhwc else x_plane,

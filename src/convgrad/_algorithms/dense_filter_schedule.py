@@ -110,6 +110,18 @@ class Schedule:
     def partial_bytes(self) -> int:
         return 0 if self.direct else self.slices * self.pitches[0] * self.number
 
+    @property
+    def run(self) -> int:
+        """Products of a running sum: long ones cost digits, short ones up to 4 % of the time.
+
+        A sum of n products in runs of l, then chunks, then slices errs by about 0.3 units times the root of
+        l + chunk / l + chunks + slices.
+        """
+        pixels = self.images * self.block_rows * self.block_cols
+        later = -(-self.chunks // self.slices) + self.slices
+        fine = (run for run in (64, 56, 48, 40) if run + pixels / run + later <= 68)
+        return next(fine, 32)
+
     @cached_property
     def row_blocks(self) -> Blocks:
         return blocks(self.row_axis, self.block_rows)
