@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._codegen import Element, Int, KernelBuilder, Pointer, compute, transpose
+from .._codegen import Element, Int, KernelBuilder, Pointer, Variable, compute, transpose
 
 RUN_WORDS = 4
 """Words of a run in the table."""
@@ -127,35 +127,50 @@ class Packer:
         with k.loop(pack.group, pack.group_end, nonempty=True) as group:
             here = source.offset(group * pack.channels)
             for width, begin, end in pack.kinds:
-                whole = k.min(k.min(pack.tile_end, end), pack.whole)
-                with k.loop(k.max(pack.tile, begin), whole) as tile:
-                    self._tile(
-                        pack, here.offset(pack.start(tile)), group, tile, pixel, step, width, count
-                    )
+                first, whole = k.max(pack.tile, begin), k.min(k.min(pack.tile_end, end), pack.whole)
+                pieces = self._pieces(width)
+                a = k.variable(here.offset(pack.start(first)))
+                b = k.variable(pack.place(group, first).offset(pixel * pack.width))
+                if len(pieces) > 1 and width < self.lanes <= width + pack.kinds[-1][0]:
+                    # One vector: it reads into the next tile's channels and spills into the next pixel.
+                    wide = k.min(whole, pack.whole - 1)
+                    with k.loop(first, wide, carry=[a, b]):
+                        self._tile(pack, a, b, step, width, [(0, self.lanes)], count)
+                    first = k.max(first, wide)
+                with k.loop(first, whole, carry=[a, b]):
+                    self._tile(pack, a, b, step, width, pieces, count)
             with k.when(pack.tile_end > pack.whole):
                 self._ragged(pack, here, group, pixel, step, count)
+
+    def _pieces(self, width: int) -> list[tuple[int, int]]:
+        """Cut a tile's channels into vectors: where each starts, and its lanes."""
+        pieces, done = [], 0
+        while done < width:
+            lanes = self.lanes
+            while lanes > width - done:
+                lanes //= 2
+            pieces.append((done, lanes))
+            done += lanes
+        return pieces
 
     def _tile(
         self,
         pack: Pack,
-        source: Pointer,
-        group: Int,
-        tile: Int,
-        pixel: Int,
+        source: Variable[Pointer],
+        target: Variable[Pointer],
         step: Int,
         width: int,
+        pieces: list[tuple[int, int]],
         count: int,
     ) -> None:
-        place = pack.place(group, tile).offset(pixel * pack.width)
+        """Copy one tile's channels of a few pixels and go on to the next tile."""
+        a, b = source.value, target.value
         for _ in range(count):
-            done = 0
-            while done < width:
-                lanes = self.lanes
-                while lanes > width - done:
-                    lanes //= 2
-                place.offset(done).store(source.offset(done).load(lanes))
-                done += lanes
-            source, place = source.offset(step), place.offset(pack.width)
+            for start, lanes in pieces:
+                b.offset(start).store(a.offset(start).load(lanes))
+            a, b = a.offset(step), b.offset(pack.width)
+        source.value = source.value.offset(width)
+        target.value = target.value.offset(pack.tile_size)
 
     def _ragged(
         self, pack: Pack, source: Pointer, group: Int, pixel: Int, step: Int, count: int

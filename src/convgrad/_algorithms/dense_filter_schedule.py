@@ -196,9 +196,11 @@ def _tile(problem: Problem, target: Target) -> Schedule:
         rows, few, width = 8, 4, 1
     elif vectors % 2 == 0 or vectors > 7:
         rows, few, width = (14, 8, 2) if many else (6, 4, 2)
+    elif vectors == 3:
+        # 4 x 3 would need all of 16 registers and spills.
+        rows, few, width = (8, 4, 3) if many else (3, 3, 3)
     else:
-        width = 3 if vectors % 3 == 0 or vectors == 5 else 2
-        rows, few = (8, 4) if many else ((4, 4) if width == 3 else (6, 4))
+        rows, few, width = (8, 4, 2) if many else (6, 4, 2)
     return Schedule(
         number=number,
         lanes=lanes,
