@@ -33,6 +33,9 @@ from . import (
     depthwise_plane_kernel,
     reduce,
     reference,
+    winograd,
+    winograd_filter,
+    winograd_kernel,
 )
 
 
@@ -55,6 +58,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "depthwise_packed": depthwise_packed,
     "dense_direct": dense_direct,
     "dense_filter": dense_filter,
+    "winograd": winograd,
     "reference": reference,
 }
 
@@ -67,6 +71,8 @@ _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
     dense_filter_kernel.FilterKernel: dense_filter_kernel.emit,
     dense_filter_merge.MergeKernel: dense_filter_merge.emit,
     reduce.ReduceKernel: reduce.emit,
+    winograd_filter.FilterKernel: winograd_filter.emit,
+    winograd_kernel.WinogradKernel: winograd_kernel.emit,
 }
 
 
