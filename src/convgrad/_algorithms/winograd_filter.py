@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._codegen import Int, KernelBuilder, Pointer, compute, element, symbol, transpose
+from .._codegen import F32, F64, Int, KernelBuilder, Pointer, compute, element, symbol, transpose
 from .._kernel import KernelSource
 from .._targets import Target
 from .winograd_scheme import SCHEMES, both_ways
@@ -20,7 +20,7 @@ from .winograd_scheme import SCHEMES, both_ways
 BLOCK = 32
 """k of one item, at most; a whole number of vectors on all targets."""
 UNROLL = 4
-"""k per turn of the innermost loop of the second kernel."""
+"""k per turn of the innermost loop of the second kernel: the shortest sums."""
 
 WORDS = (
     "sums",  # channels summed over, in a group: the range of k
@@ -63,10 +63,13 @@ def emit(kernel: FilterKernel, target: Target) -> KernelSource:
     sums, columns = word["sums"], word["columns"]
 
     def transform(taps: list[Pointer], place: Pointer) -> None:
-        grid = [[taps[3 * r + s].load(lanes) for s in range(3)] for r in range(3)]
+        # In float64, rounded once: the transform's own roundings would be a tenth of the error.
+        grid = [
+            [taps[3 * r + s].load(lanes).cast("fpext", F64) for s in range(3)] for r in range(3)
+        ]
         for row in both_ways(k, scheme.filter_matrix, grid):
             for value in row:
-                place.store(value, aligned=True)
+                place.store(value.cast("fptrunc", F32), aligned=True)
                 place = place.offset(word["frequency_pitch"])
 
     def straight(group: Int, first: Int, start: Int, place: Pointer) -> None:
