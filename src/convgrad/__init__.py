@@ -13,6 +13,7 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
+from ._options import options
 from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
 
@@ -35,6 +36,7 @@ __all__ = [
     "explain",
     "get_num_threads",
     "nn",
+    "options",
     "raw_ops",
     "reference",
     "separable_conv2d",

@@ -40,6 +40,15 @@ def _one_of(*values: int) -> Callable[[str], int]:
     return parse
 
 
+def _word(*words: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"it must be one of {', '.join(words)}")
+        return text
+
+    return parse
+
+
 def _flag(text: str) -> bool:
     """Read a yes or a no.
 
@@ -68,6 +77,9 @@ def _bytes(text: str) -> int:
         raise ValueError("it must be a number of bytes, or one with K, M or G behind it")
     return int(number) * scale
 
+
+WINOGRAD = ("off", "auto", "fast")
+"""Values of the switch, each allowing more than the one before."""
 
 MAX_THREADS = 256
 """Threads of one call; the word that hands out work has 8 bits for them."""
@@ -135,6 +147,13 @@ _ROWS: tuple[Switch, ...] = (
         parse=_bytes,
         default=256 << 20,
         meaning="Most bytes of released results kept for new ones; 0 leaves all results to NumPy.",
+    ),
+    Switch(
+        name="winograd",
+        variable="CONVGRAD_WINOGRAD",
+        parse=_word(*WINOGRAD),
+        default="auto",
+        meaning="Winograd's algorithms for 3x3 windows: off, auto (only within the promised errors) or fast (all).",
     ),
 )
 

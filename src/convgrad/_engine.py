@@ -17,7 +17,8 @@ from ._runtime.results import new_result
 if TYPE_CHECKING:
     from ._prepare import Executable
 
-_executables: dict[tuple[Problem, bool, str | None, int | None], Executable] = {}
+_Key = tuple[Problem, bool, str | None, int | None, str]
+_executables: dict[_Key, Executable] = {}
 _LARGEST = 4096
 """Executables remembered; a program with more problems than that starts over."""
 
@@ -29,12 +30,13 @@ def run(function: str, problem: Problem, first: AnyArray, second: AnyArray) -> A
         result = _new_result(function, problem)
         result[...] = 0
         return result
-    # The switches that decide what runs: whether kernels may, and for which target.
+    # The switches that decide what runs: whether kernels may, which of them, and for which target.
     key = (
         problem,
         _config.get("kernels"),
         _config.get("target"),
         _config.get("vector_bits"),
+        _config.get("winograd"),
     )
     execute = _executables.get(key) or _remember(key)
     first, second = _arrays.contiguous(first, dtype), _arrays.contiguous(second, dtype)
@@ -50,7 +52,7 @@ def _new_result(function: str, problem: Problem) -> AnyArray:
         raise AllocationError(f"{function}: {error}.") from None
 
 
-def _remember(key: tuple[Problem, bool, str | None, int | None]) -> Executable:
+def _remember(key: _Key) -> Executable:
     """Prepare what computes a problem; the reference where nothing can be compiled."""
     from . import _prepare  # takes longer to import than all that is imported so far
 

@@ -1,9 +1,14 @@
-"""Which algorithm computes a problem, and why: algorithms say why not, the first that does not refuse is taken."""
+"""Which algorithm computes a problem, and why: algorithms say why not, the first that does not refuse is taken.
+
+An algorithm may stand behind a switch: its module then names, under the switch's name in capitals, the least value that
+allows it. `choose` and `refusals` heed the switches of the caller's context; `choose_named` does not.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
+from . import _config
 from ._algorithms import ALGORITHMS
 from ._errors import ArgumentError, InternalError
 from ._plan import Plan
@@ -11,11 +16,15 @@ from ._problem import Problem
 from ._targets import Target
 
 
-@lru_cache(maxsize=4096)
 def choose(problem: Problem, target: Target) -> Plan:
     """Return the plan for a problem."""
-    for algorithm in ALGORITHMS.values():
-        if algorithm.why_not(problem, target) is None:
+    return _choose(problem, target, _config.get("winograd"))
+
+
+@lru_cache(maxsize=4096)
+def _choose(problem: Problem, target: Target, winograd: str) -> Plan:
+    for name, algorithm in ALGORITHMS.items():
+        if not _switched_off(name, winograd) and algorithm.why_not(problem, target) is None:
             return algorithm.plan(problem, target)
     raise InternalError(f"no algorithm takes {problem}; please report this")
 
@@ -30,5 +39,18 @@ def choose_named(problem: Problem, target: Target, name: str) -> Plan:
 
 
 def refusals(problem: Problem, target: Target) -> dict[str, str | None]:
-    """Return, for every algorithm in order, why it refuses, or None."""
-    return {name: algorithm.why_not(problem, target) for name, algorithm in ALGORITHMS.items()}
+    """Return, for every algorithm in order, why it refuses or is not asked, or None."""
+    winograd = _config.get("winograd")
+    return {
+        name: algorithm.why_not(problem, target) or _switched_off(name, winograd)
+        for name, algorithm in ALGORITHMS.items()
+    }
+
+
+def _switched_off(name: str, winograd: str) -> str | None:
+    """Return why the switch keeps an algorithm from being asked, or None."""
+    least = getattr(ALGORITHMS[name], "WINOGRAD", None)
+    order = _config.WINOGRAD
+    if least is None or order.index(winograd) >= order.index(least):
+        return None
+    return f'opt-in: options(winograd="{least}")' if winograd == "auto" else "switched off"

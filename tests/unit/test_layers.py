@@ -22,6 +22,7 @@ ALLOWED = {
     "__init__": {
         "_api",
         "_explain",
+        "_options",
         "_runtime",
         "_version",
         "compat",
@@ -79,6 +80,7 @@ ALLOWED = {
         "_problem",
         "_targets",
     },
+    "_options": {"_config"},
     "_oracle": {"_dtypes", "_geometry", "_problem"},
     "_arrays": {"_dtypes", "_runtime"},
     # How a kernel is written, compiled and run. None of these knows convolution.

@@ -34,6 +34,7 @@ from . import (
     reduce,
     reference,
     winograd,
+    winograd_fast,
     winograd_filter,
     winograd_kernel,
 )
@@ -56,9 +57,10 @@ ALGORITHMS: dict[str, Algorithm] = {
     "depthwise_plane": depthwise_plane,
     "depthwise_flat": depthwise_flat,
     "depthwise_packed": depthwise_packed,
+    "winograd_fast": winograd_fast,
+    "winograd": winograd,
     "dense_direct": dense_direct,
     "dense_filter": dense_filter,
-    "winograd": winograd,
     "reference": reference,
 }
 

@@ -18,6 +18,8 @@ from .winograd_kernel import WinogradKernel
 from .winograd_scheme import SCHEMES, Scheme
 
 NAME = "winograd"
+WINOGRAD = "auto"
+"""The least value of the switch that allows it."""
 
 _LINE = 16
 """Numbers of a cache line."""
@@ -38,10 +40,10 @@ _SERIAL_FLOPS = 400_000
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
-    return refusal(problem, target, 2)
+    return refusal(problem, 2)
 
 
-def refusal(problem: Problem, target: Target, outputs: int) -> str | None:
+def refusal(problem: Problem, outputs: int) -> str | None:
     """Return why a scheme cannot compute the problem, or None if it can."""
     rows, cols = problem.rows, problem.cols
     if problem.depthwise:
@@ -224,10 +226,9 @@ class _Schedule:
         target = tuple(a.size if self.to_input else a.out for a in axes)
         before = tuple(2 - a.before if self.to_input else a.before for a in axes)
         plane = p.group_in * p.out_c
+        weights = (0, plane, p.out_c, 1, self.columns)
         if self.to_input:
             weights = (8 * plane, -plane, 1, p.out_c, self.sums)
-        else:
-            weights = (0, plane, p.out_c, 1, self.columns)
         return (
             *(self.sums, self.columns, self.sums_padded, self.panels, self.parts),
             *(self.blocks, self.block_tiles, self.tiles),

@@ -90,8 +90,8 @@ def emit(kernel: FilterKernel, target: Target) -> KernelSource:
             with k.loop(0, 9, nonempty=True) as tap:
                 plane = source.offset((8 - tap) * word["tap_pitch"])
                 rows = [plane.offset(word["pitch"] * i).load(lanes) for i in range(lanes)]
-                for i, value in enumerate(transpose(rows)):
-                    turned.offset(tap * (lanes * lanes) + i * lanes).store(value, aligned=True)
+                for n, value in enumerate(transpose(rows)):
+                    turned.offset(tap * (lanes * lanes) + n * lanes).store(value, aligned=True)
             with k.loop(0, lanes, nonempty=True) as i:
                 row = turned.offset(i * lanes)
                 taps = [row.offset(tap * lanes * lanes) for tap in range(9)]

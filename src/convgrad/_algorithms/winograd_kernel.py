@@ -9,9 +9,9 @@
           M[frequency][tile][channel] += V[frequency][tile][k] * U[panel][frequency][k][channel]
         y = A^T M A, straight to the result                                       # M never leaves L1
 
-Accuracy shapes the product. M is 1.67 times as large as y, and its errors with it: a running sum over 64 channels is off
-by 4.4 units of rounding where the promise is 2.5. So products are added up by fours, fours in a run, and runs in M, three
-levels of short sums, the first two of them in registers. That leaves room for a tile of 3 x 2 vectors only (16
+Accuracy shapes the product. M is 1.67 times as large as y, and its errors with it: a running sum over 64 channels is
+off by 4.4 units of rounding where the promise is 2.5. So products are added up by fours, fours in a run, and runs in M,
+three levels of short sums, the first two of them in registers. That leaves room for a tile of 3 x 2 vectors only (16
 registers) and costs 10 to 15% of the time against 6 x 2 with one running sum (Zen 3); the additions have pipes of
 their own.
 """

@@ -216,4 +216,5 @@ class Output:
                 x = pixel.offset(c * word["source_channel"]).load().cast("fpext", F64)
                 f = plane.offset(c * word["filter_sum"]).load().cast("fpext", F64)
                 total.value = k.fma(x, f, total.value)
-        return total.value
+        result: Vector = total.value
+        return result

@@ -94,7 +94,7 @@ def _apply(k: KernelBuilder, matrix: Matrix, values: Sequence[Vector]) -> list[V
 
 
 def _combine(k: KernelBuilder, weights: Sequence[float], values: Sequence[Vector]) -> Vector:
-    """Return the weighted sum of values, largest weights of one sign first: it starts with a plain 1 if there is one."""
+    """Return the weighted sum of values; it starts with a weight of 1 if there is one."""
     terms = [(w, v) for w, v in zip(weights, values, strict=True) if w]
     terms.sort(key=lambda term: term[0] != 1)
     shared = {abs(weight) for weight, _ in terms}

@@ -1,0 +1,42 @@
+"""`options`: the switches a program may set for a block of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from . import _config
+from ._errors import ArgumentError
+
+_PUBLIC = {"winograd": _config.WINOGRAD}
+"""Switches that change what is computed how, and the values they take."""
+
+
+@contextmanager
+def options(**values: Any) -> Iterator[None]:
+    """Set options for the calls inside the ``with`` block; other contexts do not see.
+
+    Parameters
+    ----------
+    winograd : "off", "auto" or "fast"
+        Whether 3x3 convolutions of stride 1 may use Winograd's algorithms, which multiply less and add before they
+        multiply. "auto", the default, takes those whose errors stay within what is promised for all algorithms; "fast"
+        also takes those with errors about ten times as large; "off" takes none.
+
+    Examples
+    --------
+    >>> import numpy as np, convgrad
+    >>> x, f = np.ones((1, 16, 16, 32), np.float32), np.ones((3, 3, 32, 32), np.float32)
+    >>> with convgrad.options(winograd="off"):
+    ...     convgrad.conv2d(x, f, 1, "VALID").max()
+    np.float32(288.0)
+    """
+    for name, value in values.items():
+        if name not in _PUBLIC:
+            raise ArgumentError(f"options: `{name}` is no option; there is {', '.join(_PUBLIC)}.")
+        if value not in _PUBLIC[name]:
+            words = ", ".join(map(repr, _PUBLIC[name]))
+            raise ArgumentError(f"options: `{name}` must be one of {words}, got {value!r}.")
+    with _config.scope(**values):
+        yield

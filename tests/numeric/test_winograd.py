@@ -1,0 +1,239 @@
+"""Winograd's algorithms: exact on whole numbers, confined like the plain sum, within the promised errors.
+
+What `test_kernels` does for the depthwise family is done here on 3x3 problems with enough channels.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import convgrad
+from calling import TARGETS, label
+from cases import UNITS, Case, Data, normal, whole_numbers
+from convgrad import _jit, _oracle, _planner
+from convgrad._algorithms import winograd, winograd_fast
+from convgrad._errors import ArgumentError
+from convgrad._targets import Target
+from kernels import Place, compute, expected_exactly, problem_of
+from tolerance import assert_close
+
+HOST = _jit.host_target()
+KINDS = ("forward", "input")
+PADS = ("SAME", "VALID", ((0, 2), (1, 0)), ((3, 1), (0, 4)))
+
+
+def case_of(rng: np.random.Generator, **fixed: Any) -> Case:
+    """Draw a problem the algorithms take, both ways."""
+    while True:
+        groups = int(rng.choice([1, 1, 1, 2]))
+        draw: dict[str, Any] = {
+            "depthwise": False,
+            "batch": int(rng.integers(1, 4)),
+            "size": tuple(int(n) for n in rng.integers(1, 24, 2)),
+            "groups": groups,
+            "group_in": int(rng.integers(32, 70)),
+            "group_out": int(rng.integers(32, 70)),
+            "window": (3, 3),
+            "strides": (1, 1),
+            "dilations": (1, 1),
+            "padding": PADS[int(rng.integers(len(PADS)))],
+            "data_format": str(rng.choice(["NHWC", "NCHW"])),
+            "dtype": str(rng.choice(["float32", "float32", "half", "bfloat16"])),
+        }
+        case = Case(**{**draw, **fixed})
+        if not case.legal or 0 in (*case.input_shape, *case.output_shape):
+            continue
+        if not any(winograd_fast.why_not(problem_of(case, kind), HOST) for kind in KINDS):
+            return case
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=label)
+def test_whole_numbers_come_out_exact(target: Target, checked: Any) -> None:
+    rng = np.random.default_rng(1)
+    for turn in range(9):
+        case = case_of(rng)
+        data = whole_numbers(case, rng, 3)
+        for kind in KINDS:
+            place: Place = ("start", "end", "shifted")[turn % 3]
+            got = compute(winograd.NAME, target, case, kind, data, place)
+            expected = expected_exactly(case, kind, data)
+            np.testing.assert_array_equal(
+                got.astype(np.float64), expected.astype(np.float64), str((case, kind, place))
+            )
+            checked["winograd problems on guarded memory, exact integers"] += 1
+
+
+@pytest.mark.parametrize("name", [winograd.NAME, winograd_fast.NAME])
+def test_threads_change_no_bit(name: str) -> None:
+    rng = np.random.default_rng(2)
+    for place in ("start", "end", "shifted"):
+        case = case_of(rng, size=(25, 19), dtype="float32")
+        data = normal(case, rng)
+        for kind in KINDS:
+            results = []
+            for count in (1, 2, 3, 8):
+                with convgrad.threads(count):
+                    results.append(compute(name, HOST, case, kind, data, place))
+            for other in results[1:]:
+                assert other.tobytes() == results[0].tobytes(), (case, kind)
+            if name == winograd.NAME:
+                assert_close(case, kind, data, results[0])
+
+
+def error(name: str, case: Case, kind: str, data: Data) -> float:
+    """Return the relative Frobenius error in units of the dtype."""
+    operands = {"forward": (data.x, data.f), "input": (data.f, data.g)}[kind]
+    exact = _oracle.compute(
+        problem_of(case, kind), *(each.astype(np.longdouble) for each in operands)
+    )
+    difference = compute(name, HOST, case, kind, data).astype(np.longdouble) - exact
+    return float(np.sqrt((difference**2).sum() / (exact**2).sum())) / UNITS[case.dtype]
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_stay_small(kind: str, data_format: str) -> None:
+    """The promise for all algorithms is 2.5; F(4,3) is opt-in because it is not kept."""
+    for dtype, limits in (
+        ("float32", (2.5, 20)),
+        ("half", (0.45, 0.45)),
+        ("bfloat16", (0.45, 0.45)),
+    ):
+        case = Case(
+            *(False, 8, (28, 28), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME"),
+            data_format=data_format,
+            dtype=dtype,
+        )
+        data = normal(case, np.random.default_rng(0))
+        for name, limit in zip((winograd.NAME, winograd_fast.NAME), limits, strict=True):
+            assert 0 < error(name, case, kind, data) <= limit, (name, dtype)
+
+
+def scaled(case: Case, rng: np.random.Generator, how: str) -> Data:
+    """Return data whose pixels differ by orders of magnitude."""
+    data = normal(case, rng)
+
+    def scale(image: Any) -> Any:
+        shape = (
+            (*image.shape[:3], 1)
+            if case.data_format == "NHWC"
+            else (image.shape[0], 1, *image.shape[2:])
+        )
+        factors = np.exp(3 * rng.standard_normal(shape))
+        if how == "spikes":
+            factors = np.where(rng.random(shape) < 0.03, 1e4, 1.0)
+        return (image * factors).astype(image.dtype)
+
+    return Data(scale(data.x), data.f, scale(data.g))
+
+
+@pytest.mark.parametrize("how", ["log-normal", "spikes"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_errors_are_relative_to_the_own_window(kind: str, how: str) -> None:
+    """A large pixel must not spoil results whose window it is not in: F(2,3) never mixes it in."""
+    case = Case(False, 2, (28, 28), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
+    data = scaled(case, np.random.default_rng(3), how)
+    operands = {"forward": (data.x, data.f), "input": (data.f, data.g)}[kind]
+    wide = [each.astype(np.longdouble) for each in operands]
+    exact = _oracle.compute(problem_of(case, kind), *wide)
+    scale = _oracle.compute(problem_of(case, kind), *(np.abs(each) for each in wide))
+    got = compute(winograd.NAME, HOST, case, kind, data).astype(np.longdouble)
+    assert float((np.abs(got - exact) / scale).max()) / UNITS["float32"] <= 12
+
+
+def same_class(got: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    np.testing.assert_array_equal(np.isposinf(got), np.isposinf(expected))
+    np.testing.assert_array_equal(np.isneginf(got), np.isneginf(expected))
+
+
+@pytest.mark.parametrize("name", [winograd.NAME, winograd_fast.NAME])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("dtype", ["float32", "half", "bfloat16"])
+@pytest.mark.parametrize("where", ["image", "filter"])
+def test_infinities_and_nans_stay_where_the_plain_sum_puts_them(
+    where: str, dtype: str, data_format: str, name: str
+) -> None:
+    rng = np.random.default_rng(4)
+    case = Case(
+        *(False, 2, (25, 21), 1, 33, 40, (3, 3), (1, 1), (1, 1), "SAME"),
+        data_format=data_format,
+        dtype=dtype,
+    )
+    data = whole_numbers(case, rng)
+    for array in (data.f,) if where == "filter" else (data.x, data.g):
+        places = rng.choice(array.size, 4, replace=False)
+        array.ravel()[places] = [np.inf, -np.inf, np.nan, np.inf]
+    for kind in KINDS:
+        got = compute(name, HOST, case, kind, data).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            operands = {"forward": (data.x, data.f), "input": (data.f, data.g)}[kind]
+            expected = _oracle.compute(
+                problem_of(case, kind), *(each.astype(np.float64) for each in operands)
+            )
+        same_class(got, expected)
+        finite = np.isfinite(expected)
+        assert 0 < finite.sum() < finite.size
+        if name == winograd.NAME:
+            unit = 1e-2 if dtype != "float32" else 0.0
+            np.testing.assert_allclose(got[finite], expected[finite], rtol=unit)
+
+
+@pytest.mark.parametrize("name", [winograd.NAME, winograd_fast.NAME])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_no_overflow_where_the_plain_sum_has_none(name: str, data_format: str) -> None:
+    """Sums of two and four such numbers are too large for float32, and so would be their transforms."""
+    case = Case(
+        *(False, 1, (24, 24), 1, 32, 32, (3, 3), (1, 1), (1, 1), "SAME"), data_format=data_format
+    )
+    rng = np.random.default_rng(5)
+    data = normal(case, rng)
+    signs = [np.sign(each) for each in (data.x, data.g)]
+    big = Data(
+        *(s.astype(np.float32) * np.float32(3e38) for s in signs[:1]),
+        data.f,
+        signs[1] * np.float32(3e38),
+    )
+    weights = np.zeros_like(data.f)
+    weights[1, 1] = np.eye(32)
+    weights[0, 2] = np.eye(32) * 0.0625
+    data = Data(big.x.astype(np.float32), weights, big.g.astype(np.float32))
+    for kind in KINDS:
+        operands = {"forward": (data.x, data.f), "input": (data.f, data.g)}[kind]
+        exact = _oracle.compute(problem_of(case, kind), *(e.astype(np.float64) for e in operands))
+        with np.errstate(over="ignore"):
+            expected = exact.astype(np.float32)
+        got = compute(name, HOST, case, kind, data)
+        assert np.isfinite(expected).mean() > 0.99
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_refusals_name_their_reason() -> None:
+    good: dict[str, Any] = {
+        "depthwise": False, "batch": 1, "size": (16, 16), "groups": 1, "group_in": 32, "group_out": 32,
+        "window": (3, 3), "strides": (1, 1), "dilations": (1, 1), "padding": "SAME",
+    }  # fmt: skip
+    for change, reason in (
+        ({"dtype": "float64"}, "not exact enough for float64"),
+        ({"window": (3, 1)}, "only 3x3"),
+        ({"strides": (1, 2)}, "only stride 1"),
+        ({"dilations": (2, 2)}, "only stride 1"),
+        ({"group_in": 31}, "fewer than 32 channels"),
+        ({"size": (4, 4)}, "fewer than 32 tiles"),
+    ):
+        problem = problem_of(Case(**{**good, **change}), "forward")
+        with pytest.raises(ArgumentError, match=f"winograd does not take this problem: {reason}"):
+            _planner.choose_named(problem, HOST, winograd.NAME)
+    assert "filter gradients" in (winograd.why_not(problem_of(Case(**good), "filter"), HOST) or "")
+
+
+def test_workspace_stays_small() -> None:
+    """The images may be huge and the channels many: only the transformed filter grows, with the filter."""
+    for channels, size in ((64, 100_000), (2048, 14)):
+        case = Case(False, 4, (size, size), 1, channels, channels, (3, 3), (1, 1), (1, 1), "SAME")
+        plan = winograd.plan(problem_of(case, "forward"), HOST)
+        assert all(step.scratch_bytes <= 4 << 20 and not step.table for step in plan.steps)
+        assert plan.packed_bytes <= 8 * channels * channels * 16

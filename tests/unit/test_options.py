@@ -1,0 +1,86 @@
+"""Options hold inside their block, and mistakes name the option, the rule and the value."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+import convgrad
+from convgrad import _config
+from convgrad.errors import ArgumentError
+
+SHAPES: Any = ([8, 28, 28, 64], [3, 3, 64, 64])
+
+
+def candidates(**values: Any) -> dict[str, str | None]:
+    with convgrad.options(**values):
+        return convgrad.explain("conv2d", *SHAPES).refusals
+
+
+def chosen(**values: Any) -> str:
+    with convgrad.options(**values):
+        return convgrad.explain("conv2d", *SHAPES).algorithm
+
+
+def test_the_switch_decides_which_winograd_may_run() -> None:
+    assert chosen() == "winograd"
+    assert chosen(winograd="auto") == "winograd"
+    assert chosen(winograd="fast") == "winograd_fast"
+    assert not chosen(winograd="off").startswith("winograd")
+
+
+def test_refusals_say_what_to_set() -> None:
+    assert candidates()["winograd_fast"] == 'opt-in: options(winograd="fast")'
+    assert candidates(winograd="off")["winograd"] == "switched off"
+    assert candidates(winograd="off")["winograd_fast"] == "switched off"
+    assert candidates(winograd="fast")["winograd_fast"] is None
+
+
+def test_blocks_nest_end_and_are_not_seen_by_other_threads() -> None:
+    seen = []
+    with convgrad.options(winograd="off"):
+        with convgrad.options(winograd="fast"):
+            assert _config.get("winograd") == "fast"
+        assert _config.get("winograd") == "off"
+        thread = threading.Thread(target=lambda: seen.append(_config.get("winograd")))
+        thread.start()
+        thread.join()
+    assert _config.get("winograd") == "auto"
+    assert seen == ["auto"]
+
+
+def test_an_error_ends_the_block_too() -> None:
+    with pytest.raises(KeyError), convgrad.options(winograd="off"):
+        raise KeyError
+    assert _config.get("winograd") == "auto"
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"winograd": "on"}, "options: `winograd` must be one of 'off', 'auto', 'fast', got 'on'"),
+        ({"winograd": True}, "options: `winograd` must be one of 'off', 'auto', 'fast', got True"),
+        ({"winograd": None}, "options: `winograd` must be one of 'off', 'auto', 'fast', got None"),
+        ({"winograd": ["off"]}, "options: `winograd` must be one of .*, got \\['off'\\]"),
+        ({"kernels": False}, "options: `kernels` is no option; there is winograd"),
+    ],
+)
+def test_mistakes(values: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message), convgrad.options(**values):
+        pass
+
+
+@pytest.mark.parametrize("text", ["off", "auto", "fast"])
+def test_the_environment_sets_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setenv("CONVGRAD_WINOGRAD", text)
+    assert _config.get("winograd") == text
+
+
+def test_the_environment_may_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setenv("CONVGRAD_WINOGRAD", "on")
+    with pytest.warns(RuntimeWarning, match="one of off, auto, fast"):
+        assert _config.get("winograd") == "auto"
