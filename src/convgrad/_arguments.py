@@ -46,6 +46,19 @@ FRIENDLY = Forms("flexible", "flexible", "friendly")
 RAW = Forms("list4", "list4", "raw")
 
 
+_LONGEST_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """Spell a value for a message: an array passed by mistake must not fill the screen.
+
+    >>> shown(list(range(100)))
+    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26...'
+    """
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:97]}..."
+
+
 def settings(
     function: str,
     forms: Forms,
@@ -133,15 +146,15 @@ def sizes(function: str, argument: str, value: Any, lengths: tuple[int, ...]) ->
     if value is None:
         raise ArgumentError(f"{function}: `{argument}` must be a vector of sizes, got None.")
     if isinstance(value, str | bytes):
-        raise ArgumentTypeError(f"{function}: `{argument}` must hold integers, got {value!r}.")
+        raise ArgumentTypeError(f"{function}: `{argument}` must hold integers, got {shown(value)}.")
     items = _items(value)
     if items is None or any(_is_nested(item) for item in items):
-        raise ArgumentError(f"{function}: `{argument}` must be 1-dimensional, got {value!r}.")
+        raise ArgumentError(f"{function}: `{argument}` must be 1-dimensional, got {shown(value)}.")
     result = tuple(_integer(function, argument, item, value) for item in items)
     if len(result) not in lengths:
         wanted = " values or ".join(str(length) for length in lengths)
         raise ArgumentError(
-            f"{function}: `{argument}` must hold {wanted} values, got {len(result)}: {value!r}."
+            f"{function}: `{argument}` must hold {wanted} values, got {len(result)}: {shown(value)}."
         )
     return result
 
@@ -157,9 +170,11 @@ def _data_format(function: str, value: Any) -> str:
     if value is None:
         return "NHWC"
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"{function}: `data_format` must be a string, got {value!r}.")
+        raise ArgumentTypeError(f"{function}: `data_format` must be a string, got {shown(value)}.")
     if value not in DATA_FORMATS:
-        raise ArgumentError(f"{function}: `data_format` must be 'NHWC' or 'NCHW', got {value!r}.")
+        raise ArgumentError(
+            f"{function}: `data_format` must be 'NHWC' or 'NCHW', got {shown(value)}."
+        )
     return str(value)
 
 
@@ -169,11 +184,11 @@ def _pair(function: str, argument: str, form: PairForm, value: Any, layout: str)
     for number in numbers:
         if number < 1:
             raise ArgumentError(
-                f"{function}: `{argument}` must be larger than 0, got {number} in {value!r}."
+                f"{function}: `{argument}` must be larger than 0, got {number} in {shown(value)}."
             )
         if number > _LARGEST_INT32:
             raise ArgumentError(
-                f"{function}: `{argument}` must be below 2**31, got {number} in {value!r}."
+                f"{function}: `{argument}` must be below 2**31, got {number} in {shown(value)}."
             )
     if len(numbers) == 1:
         return numbers[0], numbers[0]
@@ -182,7 +197,7 @@ def _pair(function: str, argument: str, form: PairForm, value: Any, layout: str)
     batch, depth, rows, cols = _by_layout(numbers, layout)
     if batch != 1 or depth != 1:
         raise ArgumentError(
-            f"{function}: `{argument}` in the batch and depth dimensions must be 1 ({layout}), got {value!r}."
+            f"{function}: `{argument}` in the batch and depth dimensions must be 1 ({layout}), got {shown(value)}."
         )
     return rows, cols
 
@@ -200,7 +215,7 @@ def _numbers(function: str, argument: str, form: PairForm, value: Any) -> tuple[
         lengths = (4,) if form == "list4" else (2,)
         wanted = "a list or tuple of 4 ints" if form == "list4" else "a list or tuple of 2 ints"
     if items is None:
-        raise ArgumentTypeError(f"{function}: `{argument}` must be {wanted}, got {value!r}.")
+        raise ArgumentTypeError(f"{function}: `{argument}` must be {wanted}, got {shown(value)}.")
     numbers = tuple(_integer(function, argument, item, value) for item in items)
     if len(numbers) not in lengths:
         if form == "flexible":
@@ -209,7 +224,7 @@ def _numbers(function: str, argument: str, form: PairForm, value: Any) -> tuple[
             rule = "must specify 4 dimensions"
         else:
             rule = "must hold 2 values (rows, columns)"
-        raise ArgumentError(f"{function}: `{argument}` {rule}, got {len(numbers)}: {value!r}.")
+        raise ArgumentError(f"{function}: `{argument}` {rule}, got {len(numbers)}: {shown(value)}.")
     return numbers
 
 
@@ -224,15 +239,16 @@ def _padding(
             return "SAME" if word == "SAME" else "VALID"
         hint = "; give the list of pairs itself" if value == "EXPLICIT" else ""
         raise ArgumentError(
-            f"{function}: `padding` must be 'SAME', 'VALID' or a list of pairs{hint}, got {value!r}."
+            f"{function}: `padding` must be 'SAME', 'VALID' or a list of pairs{hint}, got {shown(value)}."
         )
     if isinstance(value, np.ndarray):
         raise ArgumentError(
-            f"{function}: `padding` must be a list or tuple of pairs, not an array; use `.tolist()`, got {value!r}."
+            f"{function}: `padding` must be a list or tuple of pairs, not an array; use `.tolist()`, "
+            f"got {shown(value)}."
         )
     if not isinstance(value, list | tuple):
         raise ArgumentTypeError(
-            f"{function}: `padding` must be 'SAME', 'VALID' or a list of pairs, got {value!r}."
+            f"{function}: `padding` must be 'SAME', 'VALID' or a list of pairs, got {shown(value)}."
         )
     pairs = [_pad_pair(function, element, value) for element in value]
     if form == "friendly" and len(pairs) == 2:
@@ -240,7 +256,7 @@ def _padding(
     if len(pairs) != 4:
         also = " or 2 pairs (rows, columns)" if form == "friendly" else ""
         raise ArgumentError(
-            f"{function}: `padding` must hold 4 pairs in {layout} order{also}, got {len(pairs)}: {value!r}."
+            f"{function}: `padding` must hold 4 pairs in {layout} order{also}, got {len(pairs)}: {shown(value)}."
         )
     return _spatial_pads(function, "padding", pairs, value, layout)
 
@@ -250,7 +266,7 @@ def _raw_padding(
 ) -> Literal["SAME", "VALID"] | tuple[Pads, Pads]:
     if not isinstance(value, str):
         raise ArgumentTypeError(
-            f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT', got {value!r}."
+            f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT', got {shown(value)}."
         )
     if not isinstance(explicit, list | tuple):
         raise ArgumentTypeError(
@@ -269,11 +285,11 @@ def _raw_padding(
         return _spatial_pads(function, "explicit_paddings", pairs, explicit, layout)
     if value not in ("SAME", "VALID"):
         raise ArgumentError(
-            f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT', got {value!r}."
+            f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT', got {shown(value)}."
         )
     if flat:
         raise ArgumentError(
-            f"{function}: `explicit_paddings` must be empty with padding {value!r}, got {explicit!r}."
+            f"{function}: `explicit_paddings` must be empty with padding {shown(value)}, got {explicit!r}."
         )
     return "SAME" if value == "SAME" else "VALID"
 
@@ -282,7 +298,7 @@ def _pad_pair(function: str, element: Any, value: Any) -> Pads:
     if not isinstance(element, list | tuple) or len(element) != 2:
         raise ArgumentError(
             f"{function}: each element of `padding` must be a list of size 2 (before, after), "
-            f"got {element!r} in {value!r}."
+            f"got {element!r} in {shown(value)}."
         )
     before, after = (_integer(function, "padding", number, value) for number in element)
     _check_pads(function, "padding", (before, after), value)
@@ -293,11 +309,11 @@ def _check_pads(function: str, argument: str, pair: Pads, value: Any) -> None:
     for pad in pair:
         if pad < 0:
             raise ArgumentError(
-                f"{function}: all elements of `{argument}` must be nonnegative, got {pad} in {value!r}."
+                f"{function}: all elements of `{argument}` must be nonnegative, got {pad} in {shown(value)}."
             )
         if pad > _LARGEST_INT32:
             raise ArgumentError(
-                f"{function}: all elements of `{argument}` must be below 2**31, got {pad} in {value!r}."
+                f"{function}: all elements of `{argument}` must be below 2**31, got {pad} in {shown(value)}."
             )
 
 
@@ -307,7 +323,7 @@ def _spatial_pads(
     batch, depth, rows, cols = _by_layout(pairs, layout)
     if batch != (0, 0) or depth != (0, 0):
         raise ArgumentError(
-            f"{function}: `{argument}` in the batch and depth dimensions must be 0 ({layout}), got {value!r}."
+            f"{function}: `{argument}` in the batch and depth dimensions must be 0 ({layout}), got {shown(value)}."
         )
     return rows, cols
 
@@ -347,10 +363,10 @@ def _items(value: Any) -> tuple[Any, ...] | None:
 
 def _integer(function: str, argument: str, item: Any, value: Any) -> int:
     if isinstance(item, bool | np.bool_):
-        raise ArgumentTypeError(f"{function}: `{argument}` must hold integers, got {value!r}.")
+        raise ArgumentTypeError(f"{function}: `{argument}` must hold integers, got {shown(value)}.")
     try:
         return operator.index(item)
     except TypeError:
         raise ArgumentTypeError(
-            f"{function}: `{argument}` must hold integers, got {item!r} in {value!r}."
+            f"{function}: `{argument}` must hold integers, got {item!r} in {shown(value)}."
         ) from None
