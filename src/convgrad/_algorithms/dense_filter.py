@@ -46,6 +46,7 @@ def plan(problem: Problem, target: Target) -> Plan:
         rows=it.rows,
         few=it.few,
         vectors=it.vectors,
+        prefetch=it.prefetch,
     )
     table, words, scratch = _tables(problem, it)
     out: Operand = "result" if it.direct else "partial"

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._codegen import I32, I64, Bool, Int, KernelBuilder, Pointer, compute, element, symbol
+from .._codegen import I32, I64, Bool, Int, KernelBuilder, Pointer, Vector, compute, element, symbol
 from .._kernel import KernelSource
 from .._targets import Target
 from .dense_filter_pack import Pack, Packer
@@ -55,6 +55,8 @@ class FilterKernel:
     """Input channels of the small tiles that end a row of tiles."""
     vectors: int
     """Vectors of output channels of a tile."""
+    prefetch: bool = False
+    """Whether the products of a chunk ask for the pixels of the next one: NHWC, windows of one tap, no holes."""
 
 
 def emit(kernel: FilterKernel, target: Target) -> KernelSource:
@@ -107,19 +109,13 @@ class _Writer:
                 self._chunk(item, chunk)
         return k.finish()
 
-    def _chunk(self, item: _Item, chunk: Int) -> None:
+    def _place(self, chunk: Int) -> tuple[Pointer, Pointer, Pointer, Pointer, Int]:
+        """Return a chunk's first pixels in x and dy, its rows of the table, and its block of images."""
         k, word, table = self.k, self.word, self.table
         cols, rest = chunk % word["col_blocks"], chunk // word["col_blocks"]
         rows, images = rest % word["row_blocks"], rest // word["row_blocks"]
         row_block = table.offset(word["row_blocks_at"] + rows * 2)
         col_block = table.offset(word["col_blocks_at"] + cols * 2)
-        kind = row_block.load_int() * word["col_classes"] + col_block.load_int()
-        last = images.equals(word["image_blocks"] - 1)
-        kind = kind * 2 + k.select(last, word["ragged_images"], k.i64(0))
-        shape = table.offset(word["shapes_at"] + kind * SHAPE)
-        x_first, x_last, y_first, y_last, repeat, x_step, y_step, taps = (
-            shape.offset(i).load_int() for i in range(SHAPE)
-        )
         image = images * word["images"]
         corner = row_block.offset(1).load_int() * word["x_cols"] + col_block.offset(1).load_int()
         x = k.arg_pointer(0, self.storage)
@@ -127,6 +123,18 @@ class _Writer:
         corner = rows * word["block_rows"] * word["y_cols"] + cols * word["block_cols"]
         y = k.arg_pointer(1, self.storage)
         y = y.offset(image * word["y_image"] + corner * word["y_pixel"])
+        return x, y, row_block, col_block, images
+
+    def _chunk(self, item: _Item, chunk: Int) -> None:
+        k, word, table = self.k, self.word, self.table
+        x, y, row_block, col_block, images = self._place(chunk)
+        kind = row_block.load_int() * word["col_classes"] + col_block.load_int()
+        last = images.equals(word["image_blocks"] - 1)
+        kind = kind * 2 + k.select(last, word["ragged_images"], k.i64(0))
+        shape = table.offset(word["shapes_at"] + kind * SHAPE)
+        x_first, x_last, y_first, y_last, repeat, x_step, y_step, taps = (
+            shape.offset(i).load_int() for i in range(SHAPE)
+        )
         kernel = self.kernel
         big, tiles, whole = word["big_tiles"], word["tiles"], word["whole_tiles"]
         self.packer.pack(
@@ -147,56 +155,83 @@ class _Writer:
                 ((self.width, k.i64(0), panels),),
             )
         )
-        self._products(item, table.offset(word["taps_at"] + taps), chunk.equals(item.chunk))
+        ahead = self._place(k.min(chunk + 1, item.chunk_end - 1))[:2] if kernel.prefetch else None
+        first = chunk.equals(item.chunk)
+        self._products(item, table.offset(word["taps_at"] + taps), first, ahead)
 
-    def _products(self, item: _Item, taps: Pointer, first: Bool) -> None:
+    def _products(
+        self,
+        item: _Item,
+        taps: Pointer,
+        first: Bool,
+        ahead: tuple[Pointer, Pointer] | None,
+    ) -> None:
         """Add the products of a chunk to the output, panel by panel, tap by tap, tile by tile."""
         k, word, kernel = self.k, self.word, self.kernel
         out = k.arg_pointer(2, element(kernel.out)).offset(item.slice * word["out_slice"])
-        count = item.tile_end - item.tile
+        tiles, panels = item.tile_end - item.tile, item.panel_end - item.panel
+        big, more = word["big_tiles"], kernel.rows - kernel.few
+        kinds = [(kernel.rows, item.tile, k.min(item.tile_end, big), k.i64(0))]
+        if more:
+            kinds.append((kernel.few, k.max(item.tile, big), item.tile_end, big * more))
         with k.loop(item.group, item.group_end, nonempty=True) as group:
             local = group - item.group
-            xs = (local * count - item.tile) * word["x_tile"]
-            panels = item.panel_end - item.panel
-            ys = (local * panels - item.panel) * word["y_tile"]
+            xs = self.x_pack.offset((local * tiles - item.tile) * word["x_tile"])
+            ys = self.y_pack.offset((local * panels - item.panel) * word["y_tile"])
             with k.loop(item.panel, item.panel_end, nonempty=True) as panel:
-                y = ys + panel * word["y_tile"]
+                y = ys.offset(panel * word["y_tile"])
                 col = panel * self.width
                 place = out.offset(group * word["out_group"] + col)
                 with k.loop(0, word["taps"], nonempty=True) as tap:
                     begin = taps.offset(tap).load_int()
                     end = taps.offset(tap + 1).load_int()
                     here = place.offset(tap * word["out_tap"])
-                    left = word["out_cols"] - col
-                    big = word["big_tiles"]
-                    with k.loop(item.tile, k.min(item.tile_end, big)) as tile:
-                        x = xs + tile * word["x_tile"]
-                        self._tile(
-                            kernel.rows, x, y, begin, end, here, tile * kernel.rows, left, first
-                        )
-                    if kernel.few < kernel.rows:
-                        with k.loop(k.max(item.tile, big), item.tile_end) as tile:
-                            x = xs + tile * word["x_tile"]
-                            row = big * (kernel.rows - kernel.few) + tile * kernel.few
-                            self._tile(kernel.few, x, y, begin, end, here, row, left, first)
+                    for rows, start, stop, skipped in kinds:
+                        with k.loop(start, stop) as tile:
+                            x = xs.offset(tile * word["x_tile"])
+                            line = ahead and self._line(item, group, panel, tile, *ahead)
+                            sums = self._sums(rows, x, y, begin, end, line)
+                            row = skipped + tile * rows
+                            left = word["out_rows"] - row, word["out_cols"] - col
+                            self._add(sums, here.offset(row * word["out_row"]), *left, first)
 
-    def _tile(
+    def _line(
+        self, item: _Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer
+    ) -> tuple[Pointer, Int]:
+        """Return what a tile asks for: one line of a quarter of the next chunk's pixels, and their distance.
+
+        Four tiles share a column of lines, x before dy; a tile asks for a line every few products.
+        """
+        k, word = self.k, self.word
+        tiles, panels = item.tile_end - item.tile, item.panel_end - item.panel
+        groups = item.group_end - item.group
+        number = ((group - item.group) * panels + panel - item.panel) * tiles + tile - item.tile
+        size = 64 // self.storage.size
+        x_lines = (groups * tiles * self.kernel.rows + (size - 1)) // size
+        y_lines = (groups * panels * self.width + (size - 1)) // size
+        column, quarter = number // 4, number % 4
+        of_x = column < x_lines
+        x = next_x.offset(item.group * word["group_in"] + item.tile * self.kernel.rows)
+        y = next_y.offset(item.group * word["group_out"] + item.panel * self.width)
+        column = k.select(of_x, column, k.min(column - x_lines, y_lines - 1))
+        pitch = k.select(of_x, word["x_pixel"], word["y_pixel"])
+        base = k.select(of_x, x.renamed(x.text), y.renamed(y.text))
+        start = quarter * (word["y_zero"] // 4)
+        return base.offset(start * pitch + column * size), pitch
+
+    def _sums(
         self,
         rows: int,
-        x_at: Int,
-        y_at: Int,
+        x: Pointer,
+        y: Pointer,
         begin: Int,
         end: Int,
-        out: Pointer,
-        row: Int,
-        cols_left: Int,
-        first: Bool,
-    ) -> None:
-        """Sum the outer products of one list of pixels and add them to the output."""
+        line: tuple[Pointer, Int] | None,
+    ) -> list[Vector]:
+        """Sum the outer products of one list of pixels: rows x vectors of them."""
         k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
         zero = k.zeros(self.number, lanes)
         sums = [k.variable(zero) for _ in range(rows * vectors)]
-        x, y = self.x_pack.offset(x_at), self.y_pack.offset(y_at)
         lists = self.table.offset(self.word["lists_at"]).as_element(I32)
         totals = [self.totals.offset(i * lanes) for i in range(rows * vectors)]
         length = self.word["run"]
@@ -208,6 +243,8 @@ class _Writer:
                 each.value = zero
             with k.loop(run, stop, UNROLL, carry=sums, nonempty=True) as entry:
                 pairs = lists.offset(entry * 2)
+                if line is not None:
+                    line[0].offset((entry - begin) // UNROLL * line[1]).prefetch(locality=2)
                 for turn in range(UNROLL):
                     a = x.offset(pairs.offset(2 * turn).load_int())
                     b = y.offset(pairs.offset(2 * turn + 1).load_int())
@@ -223,9 +260,15 @@ class _Writer:
             with k.when(stop < end):
                 for each, total in zip(sums, totals, strict=True):
                     total.store(each.value)
-        rows_left = self.word["out_rows"] - row
-        place = out.offset(row * self.word["out_row"])
-        whole = (rows_left >= rows) & (cols_left >= vectors * lanes)
+        return [each.value for each in sums]
+
+    def _add(
+        self, sums: list[Vector], place: Pointer, rows_left: Int, cols_left: Int, first: Bool
+    ) -> None:
+        """Store the sums of a slice's first chunk, add those of later ones; what is left may be less than a tile."""
+        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
+        rows = len(sums) // vectors
+        whole = (rows_left >= rows) & (cols_left >= self.width)
         with k.branch(first) as either:
             for arm, adds in ((either.then(), False), (either.otherwise(), True)):
                 with arm, k.branch(whole) as inside:
@@ -233,7 +276,7 @@ class _Writer:
                         at = place
                         for i in range(rows):
                             for v in range(vectors):
-                                self._write(at.offset(v * lanes), sums[i * vectors + v].value, adds)
+                                self._write(at.offset(v * lanes), sums[i * vectors + v], adds)
                             at = at.offset(self.word["out_row"])
                     with inside.otherwise():
                         at = place
@@ -241,9 +284,9 @@ class _Writer:
                             with k.when(rows_left > i):
                                 for v in range(vectors):
                                     with k.when(cols_left > v * lanes):
-                                        value = sums[i * vectors + v].value
+                                        value = sums[i * vectors + v]
                                         self._write(at.offset(v * lanes), value, adds)
                             at = at.offset(self.word["out_row"])
 
-    def _write(self, place: Pointer, value, adds: bool) -> None:  # type: ignore[no-untyped-def]
+    def _write(self, place: Pointer, value: Vector, adds: bool) -> None:
         place.store(place.load(self.lanes) + value if adds else value)

@@ -43,6 +43,8 @@ class Schedule:
     row_axis: Axis
     col_axis: Axis
     batch: int
+    by_pixel: bool
+    """Whether the layout is NHWC."""
     exact: bool
     """Whether a store to the result rounds nothing."""
     images: int = 1
@@ -109,6 +111,14 @@ class Schedule:
     @property
     def partial_bytes(self) -> int:
         return 0 if self.direct else self.slices * self.pitches[0] * self.number
+
+    @property
+    def prefetch(self) -> bool:
+        """Whether chunks are prefetched: reading them is a good part of the time of 1x1 windows."""
+        plain = all(
+            axis.stride == 1 and axis.size == axis.out for axis in (self.row_axis, self.col_axis)
+        )
+        return self.taps == 1 and plain and self.by_pixel and self.chunks > self.slices
 
     @property
     def run(self) -> int:
@@ -215,6 +225,7 @@ def _tile(problem: Problem, target: Target) -> Schedule:
         row_axis=problem.rows,
         col_axis=problem.cols,
         batch=problem.batch,
+        by_pixel=problem.data_format == "NHWC",
         exact=number == problem.dtype.itemsize,
     )
 
