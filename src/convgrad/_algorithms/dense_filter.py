@@ -38,28 +38,30 @@ def why_not(problem: Problem, target: Target) -> str | None:
 
 def plan(problem: Problem, target: Target) -> Plan:
     """Choose the tile, the chunks and the split of the work."""
-    it = schedule(problem, target)
-    kernel = FilterKernel(
-        dtype=problem.dtype.short,
-        data_format=problem.data_format,
-        out=problem.dtype.short if it.direct else compute(element(problem.dtype.short)).short,
-        rows=it.rows,
-        few=it.few,
-        vectors=it.vectors,
-        prefetch=it.prefetch,
-    )
-    table, words, scratch = _tables(problem, it)
+    passes = schedule(problem, target)
+    it = passes[0]
     out: Operand = "result" if it.direct else "partial"
-    first = Step(
-        *(kernel, ("first", "second", out, "table"), words, len(it.items)),
-        scratch_bytes=scratch,
-        table=table,
-    )
-    steps: tuple[Step, ...] = (first,)
+    steps, slices = [], 0
+    for each in passes:
+        kernel = FilterKernel(
+            dtype=problem.dtype.short,
+            data_format=problem.data_format,
+            out=problem.dtype.short if it.direct else compute(element(problem.dtype.short)).short,
+            rows=each.rows,
+            few=each.few,
+            vectors=each.vectors,
+            folded=bool(it.fold) and problem.data_format == "NCHW",
+            prefetch=each.prefetch,
+        )
+        table, words, scratch = _tables(problem, each, it, slices)
+        operands: tuple[Operand, ...] = ("first", "second", out, "table")
+        items = len(each.items)
+        steps.append(Step(kernel, operands, words, items, scratch_bytes=scratch, table=table))
+        slices += each.slices
     if not it.direct:
         merge = dense_filter_merge.step(
             problem.dtype.short,
-            slices=it.slices,
+            slices=slices,
             taps=it.taps,
             group_in=it.group_in // it.merged,
             group_out=problem.group_out,
@@ -67,26 +69,30 @@ def plan(problem: Problem, target: Target) -> Plan:
             merged=it.merged,
             pitches=it.pitches,
         )
-        steps = (first, merge)
+        steps.append(merge)
+    partial_bytes = 0 if it.direct else slices * it.pitches[0] * it.number
     story = (
         ("tile", f"{it.rows} x {it.vectors * it.lanes} channels"),
         ("chunk", f"{it.images} images x {it.block_rows} rows x {it.block_cols} columns"),
         ("items", f"{it.slices} slices x {len(it.items) // it.slices} blocks of channels"),
-        ("scratch", f"{scratch >> 10} KB per thread"),
-        ("partial sums", "none" if it.direct else f"{it.partial_bytes >> 10} KB"),
+        ("columns of windows as channels", "yes" if it.fold else "no"),
+        ("scratch", f"{steps[0].scratch_bytes >> 10} KB per thread"),
+        ("partial sums", "none" if it.direct else f"{partial_bytes >> 10} KB"),
     )
     return Plan(
         problem,
         NAME,
-        steps,
-        partial_bytes=it.partial_bytes,
+        tuple(steps),
+        partial_bytes=partial_bytes,
         serial=problem.flops < _SERIAL_FLOPS,
         story=story,
     )
 
 
-def _tables(problem: Problem, it: Schedule) -> tuple[bytes, tuple[int, ...], int]:
-    """Return the table, the words and the scratch of the first step."""
+def _tables(
+    problem: Problem, it: Schedule, first: Schedule, slices: int
+) -> tuple[bytes, tuple[int, ...], int]:
+    """Return the table, the words and the scratch of a pass; `slices` have been written by those before it."""
     rows, cols = problem.rows, problem.cols
     nhwc = problem.data_format == "NHWC"
     tables = Tables(
@@ -109,7 +115,9 @@ def _tables(problem: Problem, it: Schedule) -> tuple[bytes, tuple[int, ...], int
         _apart((y_zero + 1) * width, it.number),
     )
     parts = {
-        "items_at": np.array(it.items, np.int64).reshape(-1),
+        "items_at": np.add(it.items, [0, 0, 0, 0, 0, 0, 0, 0, slices, 0], dtype=np.int64).reshape(
+            -1
+        ),
         "row_blocks_at": np.array(it.row_blocks.blocks, np.int64).reshape(-1),
         "col_blocks_at": np.array(it.col_blocks.blocks, np.int64).reshape(-1),
         "shapes_at": np.array(tables.shapes, np.int64),
@@ -127,14 +135,14 @@ def _tables(problem: Problem, it: Schedule) -> tuple[bytes, tuple[int, ...], int
     x_tiles, y_tiles = it.most_tiles, it.most_panels
     slack = it.lanes
     y_at = -(-(x_tiles * x_tile + slack) // 16) * 16
-    slice_pitch, group_pitch, tap_pitch, row_pitch = it.pitches
+    slice_pitch, group_pitch, tap_pitch, row_pitch = first.pitches
+    if it is not first:
+        tap_pitch = it.group_in * row_pitch
     values |= {
         "row_blocks": len(it.row_blocks.blocks),
         "col_blocks": len(it.col_blocks.blocks),
         "image_blocks": it.image_blocks,
         "images": it.images,
-        "block_rows": it.block_rows,
-        "block_cols": it.block_cols,
         "col_classes": len(it.col_blocks.classes),
         "ragged_images": int(last != it.images),
         "taps": it.taps,
@@ -143,7 +151,8 @@ def _tables(problem: Problem, it: Schedule) -> tuple[bytes, tuple[int, ...], int
         "x_pixel": problem.in_c if nhwc else 1,
         "x_channel": 1 if nhwc else x_plane,
         "x_image": problem.in_c * x_plane,
-        "x_channels": problem.in_c,
+        "x_channels": problem.in_c if not it.fold else it.group_in,
+        "x_fold": problem.in_c,
         "y_cols": cols.out,
         "y_pixel": problem.out_c if nhwc else 1,
         "y_channel": 1 if nhwc else y_plane,
@@ -164,7 +173,7 @@ def _tables(problem: Problem, it: Schedule) -> tuple[bytes, tuple[int, ...], int
         "out_group": group_pitch,
         "out_tap": tap_pitch,
         "out_row": row_pitch,
-        "out_rows": it.group_in if it.direct else it.padded_in,
+        "out_rows": it.group_in,
         "out_cols": it.group_out if it.direct else it.padded_out,
     }
     scratch = (y_at + y_tiles * y_tile + slack) * it.number

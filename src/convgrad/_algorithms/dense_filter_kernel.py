@@ -25,14 +25,16 @@ UNROLL = 4
 """Pixels per turn of the innermost loop; lists of pixels are padded to a multiple of it."""
 ITEM = 10
 """Words of an item in the table."""
+BLOCK = 3
+"""Words of a block of rows or columns in the table."""
 SHAPE = 8
 """Words of a shape of chunks in the table."""
 
 WORDS = (
     *("items_at", "row_blocks_at", "col_blocks_at", "shapes_at", "taps_at", "lists_at", "runs_at"),
-    *("row_blocks", "col_blocks", "image_blocks", "images", "block_rows", "block_cols"),
+    *("row_blocks", "col_blocks", "image_blocks", "images"),
     *("col_classes", "ragged_images", "taps", "run"),
-    *("x_cols", "x_pixel", "x_channel", "x_image", "x_channels"),
+    *("x_cols", "x_pixel", "x_channel", "x_image", "x_channels", "x_fold"),
     *("y_cols", "y_pixel", "y_channel", "y_image", "y_channels"),
     *("group_in", "group_out", "big_tiles", "tiles", "whole_tiles", "whole_panels"),
     *("x_tile", "y_tile", "x_zero", "y_zero", "y_at"),
@@ -55,6 +57,8 @@ class FilterKernel:
     """Input channels of the small tiles that end a row of tiles."""
     vectors: int
     """Vectors of output channels of a tile."""
+    folded: bool = False
+    """Whether x may have windows' columns for channels; shapes the code of NCHW only."""
     prefetch: bool = False
     """Whether the products of a chunk ask for the pixels of the next one: NHWC, windows of one tap, no holes."""
 
@@ -98,7 +102,8 @@ class _Writer:
         """The tile's sums of runs."""
         self.x_pack = k.scratch(self.number, 0)
         self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
-        self.packer = Packer(k, self.storage, kernel.data_format, self.table, self.word)
+        by_channel = kernel.data_format == "NCHW"
+        self.packer = Packer(k, self.storage, by_channel, kernel.folded, self.table, self.word)
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word
@@ -114,13 +119,13 @@ class _Writer:
         k, word, table = self.k, self.word, self.table
         cols, rest = chunk % word["col_blocks"], chunk // word["col_blocks"]
         rows, images = rest % word["row_blocks"], rest // word["row_blocks"]
-        row_block = table.offset(word["row_blocks_at"] + rows * 2)
-        col_block = table.offset(word["col_blocks_at"] + cols * 2)
+        row_block = table.offset(word["row_blocks_at"] + rows * BLOCK)
+        col_block = table.offset(word["col_blocks_at"] + cols * BLOCK)
         image = images * word["images"]
         corner = row_block.offset(1).load_int() * word["x_cols"] + col_block.offset(1).load_int()
         x = k.arg_pointer(0, self.storage)
         x = x.offset(image * word["x_image"] + corner * word["x_pixel"])
-        corner = rows * word["block_rows"] * word["y_cols"] + cols * word["block_cols"]
+        corner = row_block.offset(2).load_int() * word["y_cols"] + col_block.offset(2).load_int()
         y = k.arg_pointer(1, self.storage)
         y = y.offset(image * word["y_image"] + corner * word["y_pixel"])
         return x, y, row_block, col_block, images

@@ -70,14 +70,16 @@ class Packer:
         self,
         k: KernelBuilder,
         storage: Element,
-        data_format: str,
+        by_channel: bool,
+        folded: bool,
         table: Pointer,
         word: dict[str, Int],
     ) -> None:
         self.k = k
         self.number = compute(storage)
         self.lanes = k.lanes(self.number)
-        self.by_channel = data_format == "NCHW"
+        self.by_channel = by_channel
+        self.folded = folded
         self.table = table
         self.word = word
 
@@ -197,7 +199,6 @@ class Packer:
     def _planes(self, pack: Pack) -> None:
         """Copy tile by tile, in rising order: stores of whole vectors spill into what is written next."""
         k, lanes = self.k, self.lanes
-        plane = self._word(pack, "channel")
         with (
             k.loop(pack.group, pack.group_end, nonempty=True) as group,
             k.loop(pack.tile, pack.tile_end, nonempty=True) as tile,
@@ -215,17 +216,25 @@ class Packer:
                     with k.loop(0, parts) as turn:
                         # The last part first: it spills into the next pixel's first one.
                         part = (parts - 1 - turn) * lanes
-                        self._transposed(pack, source, channel + part, plane, count, place + part)
+                        self._transposed(pack, source, channel + part, count, place + part)
                 with dense.otherwise():
-                    self._gathered(pack, source, channel, plane, count, apart, place)
+                    self._gathered(pack, source, channel, count, apart, place)
+
+    def _plane(self, pack: Pack, channel: Int) -> Int:
+        """Return where a channel's pixels are; a folded channel is a column of the window and a channel."""
+        plane = self._word(pack, "channel")
+        if not self.folded or pack.side != "x":
+            return channel * plane
+        fold = self._word(pack, "fold")
+        return channel % fold * plane + channel // fold
 
     def _transposed(
-        self, pack: Pack, source: Pointer, channel: Int, plane: Int, count: Int, place: Pointer
+        self, pack: Pack, source: Pointer, channel: Int, count: Int, place: Pointer
     ) -> None:
         """Transpose a run of pixels of one vector of channels; the last block is moved back to fit."""
         k, lanes = self.k, self.lanes
         last = self._word(pack, "channels") - 1
-        planes = [source.offset(k.min(channel + i, last) * plane) for i in range(lanes)]
+        planes = [source.offset(self._plane(pack, k.min(channel + i, last))) for i in range(lanes)]
         with k.loop(0, count, lanes, nonempty=True) as p:
             pixel = k.min(p, count - lanes)
             at = place.offset(pixel * pack.width)
@@ -238,7 +247,6 @@ class Packer:
         pack: Pack,
         source: Pointer,
         channel: Int,
-        plane: Int,
         count: Int,
         apart: Int,
         place: Pointer,
@@ -247,6 +255,6 @@ class Packer:
         k = self.k
         channels = k.min(self._word(pack, "channels") - channel, pack.width)
         with k.loop(0, channels, nonempty=True) as i:
-            row, to = source.offset((channel + i) * plane), place.offset(i)
+            row, to = source.offset(self._plane(pack, channel + i)), place.offset(i)
             with k.loop(0, count, nonempty=True) as p:
                 to.offset(p * pack.width).store(row.offset(p * apart).load())

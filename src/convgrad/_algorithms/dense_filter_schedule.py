@@ -15,13 +15,15 @@ from .._codegen import compute, element
 from .._geometry import Axis
 from .._problem import Problem
 from .._targets import Target
-from .dense_filter_tables import Blocks, blocks
+from .dense_filter_tables import Blocks, blocks, join
 
 _MOST_ITEMS = 32
 _MOST_SCRATCH = 1 << 20
 _MOST_LISTS = 1 << 17
 """Pairs in all lists, about: a megabyte."""
 _MOST_PARTIAL = 8 << 20
+_FOLDED = 8
+"""Input channels up to which a window's columns are taken as channels."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,17 @@ class Schedule:
     group_in: int
     group_out: int
     row_axis: Axis
-    col_axis: Axis
+    col_axes: tuple[tuple[int, Axis], ...]
+    """Pieces of the columns of outputs: where each starts, and its own axis."""
     batch: int
     by_pixel: bool
     """Whether the layout is NHWC."""
     exact: bool
     """Whether a store to the result rounds nothing."""
+    alone: bool = True
+    """Whether no other pass adds to the same sums."""
+    fold: int = 0
+    """Input channels of a column where windows' columns are taken as channels, else 0."""
     images: int = 1
     block_rows: int = 1
     block_cols: int = 1
@@ -88,12 +95,13 @@ class Schedule:
     @property
     def chunks(self) -> int:
         rows = -(-self.row_axis.out // self.block_rows)
-        return self.image_blocks * rows * -(-self.col_axis.out // self.block_cols)
+        cols = sum(-(-axis.out // self.block_cols) for _, axis in self.col_axes)
+        return self.image_blocks * rows * cols
 
     @property
     def direct(self) -> bool:
         """Whether the sums of an item are the result."""
-        if self.slices > 1 or self.merged > 1 or self.group_out % self.lanes:
+        if self.slices > 1 or self.merged > 1 or self.group_out % self.lanes or not self.alone:
             return False
         return self.exact or self.chunks == 1
 
@@ -104,7 +112,7 @@ class Schedule:
             row = self.groups * self.group_out
             return 0, self.group_out, self.group_in * row, row
         row = self.padded_out
-        tap = self.padded_in * row
+        tap = self.group_in * row
         group = self.taps * tap
         return self.groups * group, group, tap, row
 
@@ -113,12 +121,17 @@ class Schedule:
         return 0 if self.direct else self.slices * self.pitches[0] * self.number
 
     @property
+    def cols(self) -> int:
+        """Columns of outputs."""
+        return sum(axis.out for _, axis in self.col_axes)
+
+    @property
     def prefetch(self) -> bool:
         """Whether chunks are prefetched: reading them is a good part of the time of 1x1 windows."""
-        plain = all(
-            axis.stride == 1 and axis.size == axis.out for axis in (self.row_axis, self.col_axis)
-        )
-        return self.taps == 1 and plain and self.by_pixel and self.chunks > self.slices
+        axes = (self.row_axis, self.col_axes[0][1])
+        plain = all(axis.stride == 1 and axis.size == axis.out for axis in axes)
+        again = self.chunks > self.slices
+        return self.by_pixel and self.taps == 1 and plain and again and not self.fold
 
     @property
     def run(self) -> int:
@@ -138,7 +151,7 @@ class Schedule:
 
     @cached_property
     def col_blocks(self) -> Blocks:
-        return blocks(self.col_axis, self.block_cols)
+        return join([(start, blocks(axis, self.block_cols)) for start, axis in self.col_axes])
 
     @property
     def most_tiles(self) -> int:
@@ -160,10 +173,47 @@ class Schedule:
         ]
 
 
-def schedule(problem: Problem, target: Target) -> Schedule:
-    """Return the cheapest schedule."""
+def schedule(problem: Problem, target: Target) -> tuple[Schedule, ...]:
+    """Return the cheapest schedules: of one pass, or of two whose sums are added up.
+
+    With few input channels a tile is mostly empty, so the columns of a window are taken as channels: outputs whose
+    windows lie inside the image read window x channels neighbours. The first pass has those, the second one the outputs
+    at the edges, tap by tap as usual.
+    """
     base = _tile(problem, target)
-    return min(_candidates(base, target), key=lambda it: _cost(it, target))
+    passes = [base]
+    inside = _inside(problem.cols)
+    if problem.groups == 1 and problem.group_in <= _FOLDED and inside is not None:
+        start, stop = inside
+        cols = problem.cols
+        wide = _shifted(cols, start, stop)._replace(window=1)
+        folded = replace(
+            base,
+            taps=problem.rows.window,
+            group_in=problem.group_in * cols.window,
+            col_axes=((start, wide),),
+            fold=problem.group_in,
+        )
+        sides = ((0, _shifted(cols, 0, start)), (stop, _shifted(cols, stop, cols.out)))
+        edges = tuple((start, axis) for start, axis in sides if axis.out)
+        passes = [folded]
+        if edges:
+            passes = [replace(folded, alone=False), replace(base, col_axes=edges, alone=False)]
+    return tuple(min(_candidates(it, target), key=lambda it: _cost(it, target)) for it in passes)
+
+
+def _inside(axis: Axis) -> tuple[int, int] | None:
+    """Return the outputs whose whole windows lie inside the image, if those are most of them."""
+    if axis.window == 1 or axis.dilation > 1:
+        return None
+    start = -(-axis.before // axis.stride)
+    stop = min(axis.out, (axis.size + axis.before - axis.window) // axis.stride + 1)
+    return (start, stop) if 2 * (stop - start) > axis.out else None
+
+
+def _shifted(axis: Axis, start: int, stop: int) -> Axis:
+    """Return the axis of some of its outputs."""
+    return axis._replace(before=axis.before - start * axis.stride, out=stop - start)
 
 
 def _parts(total: int, parts: int) -> Iterator[tuple[int, int]]:
@@ -223,7 +273,7 @@ def _tile(problem: Problem, target: Target) -> Schedule:
         group_in=group_in * merged,
         group_out=group_out * merged,
         row_axis=problem.rows,
-        col_axis=problem.cols,
+        col_axes=((0, problem.cols),),
         batch=problem.batch,
         by_pixel=problem.data_format == "NHWC",
         exact=number == problem.dtype.itemsize,
@@ -232,7 +282,7 @@ def _tile(problem: Problem, target: Target) -> Schedule:
 
 def _cut(base: Schedule, pixels: int) -> Schedule:
     """Cut the outputs into chunks of at most so many pixels: whole images, else rows, else pieces of a row."""
-    rows, cols = base.row_axis.out, base.col_axis.out
+    rows, cols = base.row_axis.out, max(axis.out for _, axis in base.col_axes)
     if rows * cols <= pixels:
         return replace(
             base,
@@ -263,7 +313,7 @@ def _used(axis: Axis, count: int) -> int:
 
 def _candidates(base: Schedule, target: Target) -> Iterator[Schedule]:
     """Yield the schedules to weigh; at least one."""
-    total = base.batch * base.row_axis.out * base.col_axis.out
+    total = base.batch * base.row_axis.out * base.cols
     few_lists = max(1, _MOST_LISTS // (base.taps * 4))
     budgets = (0.34, 0.45) if base.taps == 1 else (0.34, 0.62, 0.84)
     yielded = False
@@ -307,12 +357,13 @@ def _counts(total: int, most: int) -> list[int]:
 def _density(it: Schedule) -> float:
     """Return input pixels copied per output pixel."""
     rows = _used(it.row_axis, it.block_rows) / it.block_rows
-    return rows * _used(it.col_axis, it.block_cols) / it.block_cols
+    return rows * _used(it.col_axes[0][1], it.block_cols) / it.block_cols
 
 
 def _pixels(it: Schedule, room: int, total: int) -> int:
     """Return how many pixels of a chunk fit a room."""
-    stride = it.row_axis.stride * it.col_axis.stride if it.taps > 1 else 1
+    across = it.col_axes[0][1].stride if it.taps > 1 and not it.fold else 1
+    stride = it.row_axis.stride * across if it.taps > 1 else 1
     x = it.most_tiles * it.rows * stride
     y = it.most_panels * it.vectors * it.lanes
     if total <= 512:
@@ -328,7 +379,7 @@ def _scratch(it: Schedule) -> int:
 
 def _cost(it: Schedule, target: Target) -> float:
     """Return a count of cycles of all threads together; it ranks, it does not predict."""
-    pixels = it.batch * it.row_axis.out * it.col_axis.out
+    pixels = it.batch * it.row_axis.out * it.cols
     density = _density(it)
     groups, taps, chunks = it.groups, it.taps, it.chunks
     gradient = it.padded_in * it.padded_out * taps * groups

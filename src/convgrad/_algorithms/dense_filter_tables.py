@@ -8,7 +8,7 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -42,8 +42,8 @@ class Blocks:
     """An axis of outputs cut into equal blocks, but for the last one."""
 
     size: int
-    blocks: tuple[tuple[int, int], ...]
-    """Class and base of each block."""
+    blocks: tuple[tuple[int, int, int], ...]
+    """Class, first input cell and first output of each block."""
     classes: tuple[Class, ...]
 
     @property
@@ -56,7 +56,7 @@ def blocks(axis: Axis, size: int) -> Blocks:
     spans = [tap_span(axis, tap) for tap in range(axis.window)]
     numbers: dict[object, int] = {}
     classes: list[Class] = []
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, int, int]] = []
     for start in range(0, axis.out, size):
         count = min(size, axis.out - start)
         met = []
@@ -75,8 +75,18 @@ def blocks(axis: Axis, size: int) -> Blocks:
         if key not in numbers:
             numbers[key] = len(classes)
             classes.append(_class(axis, count, met, low))
-        found.append((numbers[key], origin + low))
+        found.append((numbers[key], origin + low, start))
     return Blocks(size, tuple(found), tuple(classes))
+
+
+def join(pieces: Sequence[tuple[int, Blocks]]) -> Blocks:
+    """Return the blocks of pieces of an axis, each with the output it starts at."""
+    found: list[tuple[int, int, int]] = []
+    classes: list[Class] = []
+    for start, piece in pieces:
+        found += [(kind + len(classes), base, start + at) for kind, base, at in piece.blocks]
+        classes += piece.classes
+    return Blocks(pieces[0][1].size, tuple(found), tuple(classes))
 
 
 def _class(axis: Axis, count: int, met: list[tuple[int, int]], low: int) -> Class:
