@@ -76,7 +76,7 @@ class Packer:
         word: dict[str, Int],
     ) -> None:
         self.k = k
-        self.number = compute(storage)
+        self.storage, self.number = storage, compute(storage)
         self.lanes = k.lanes(self.number)
         self.by_channel = by_channel
         self.folded = folded
@@ -184,15 +184,23 @@ class Packer:
         start = pack.start(tile)
         here = source.offset(start)
         left = pack.channels - start
-        vectors = left - left % lanes
-        with k.loop(0, count) as p:
-            a, b = here.offset(p * step), place.offset(p * pack.width)
-            with k.loop(0, vectors, lanes) as i:
-                b.offset(i).store(a.offset(i).load(lanes))
-            with k.loop(vectors, left) as i:
-                b.offset(i).store(a.offset(i).load())
-            with k.loop(left, pack.width) as i:
-                b.offset(i).store(k.zeros(self.number, 1))
+        if self.storage is not self.number:
+            # Masks of 16-bit lanes are a branch per lane.
+            with k.loop(0, count) as p:
+                a, b = here.offset(p * step), place.offset(p * pack.width)
+                with k.loop(0, left) as i:
+                    b.offset(i).store(a.offset(i).load())
+                with k.loop(left, pack.width) as i:
+                    b.offset(i).store(k.zeros(self.number, 1))
+            return
+        parts = range(0, pack.width, lanes)
+        masks = [k.first_lanes(lanes, left - part) for part in parts]
+        for _ in range(count):
+            for part, mask in zip(parts, masks, strict=True):
+                value = here.offset(part).load(lanes, mask=mask)
+                for begin, some in self._pieces(min(lanes, pack.width - part)):
+                    place.offset(part + begin).store(value.part(begin, some))
+            here, place = here.offset(step), place.offset(pack.width)
 
     # NCHW
 
