@@ -21,6 +21,9 @@ from .dense_filter_tables import Image, Tables
 
 NAME = "dense_filter"
 
+_MOST_PAIRS = 1 << 22
+"""Entries of the lists of pixels, at most: 32 MB. Windows as large as a large image need more."""
+
 _SERIAL_FLOPS = 6_000_000
 """Below about 60 us of work on one thread, another one does not pay."""
 
@@ -33,6 +36,9 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "no integers"
     if problem.is_empty:
         return "nothing to add up"
+    pairs = max(it.pairs for it in schedule(problem, target))
+    if pairs > _MOST_PAIRS:
+        return f"the lists of pixels would have {pairs} entries"
     return None
 
 
@@ -118,8 +124,8 @@ def _tables(
         "items_at": np.add(it.items, [0, 0, 0, 0, 0, 0, 0, 0, slices, 0], dtype=np.int64).reshape(
             -1
         ),
-        "row_blocks_at": np.array(it.row_blocks.blocks, np.int64).reshape(-1),
-        "col_blocks_at": np.array(it.col_blocks.blocks, np.int64).reshape(-1),
+        "row_blocks_at": it.row_blocks.blocks.reshape(-1),
+        "col_blocks_at": it.col_blocks.blocks.reshape(-1),
         "shapes_at": np.array(tables.shapes, np.int64),
         "taps_at": np.array(tables.taps, np.int64),
         "lists_at": tables.lists(it.rows, width, x_zero, y_zero),

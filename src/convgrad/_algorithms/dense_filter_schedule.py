@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 
 from .._codegen import compute, element
@@ -154,6 +154,14 @@ class Schedule:
         return join([(start, blocks(axis, self.block_cols)) for start, axis in self.col_axes])
 
     @property
+    def pairs(self) -> int:
+        """Entries of the lists of pixels, at most."""
+        kinds = len(self.row_blocks.classes) * len(self.col_blocks.classes)
+        images = 1 if self.batch % self.images == 0 else 2
+        pixels = -(-self.images * self.block_rows * self.block_cols // 4) * 4
+        return kinds * images * self.taps * pixels
+
+    @property
     def most_tiles(self) -> int:
         return -(-self.groups // self.group_parts) * -(-self.tiles // self.tile_parts)
 
@@ -173,6 +181,7 @@ class Schedule:
         ]
 
 
+@lru_cache(maxsize=4096)
 def schedule(problem: Problem, target: Target) -> tuple[Schedule, ...]:
     """Return the cheapest schedules: of one pass, or of two whose sums are added up.
 

@@ -20,12 +20,14 @@ from .._geometry import Axis, tap_span
 _DENSE = 1.7
 """Cells with holes are copied as one run, holes included, up to this excess."""
 
+_FAR = 2**62
+
 Array = np.ndarray[Any, np.dtype[np.int64]]
 Run = tuple[int, int, int]
 """First cell, how many, how far apart."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Class:
     """Blocks along an axis that are alike."""
 
@@ -37,12 +39,12 @@ class Class:
     """For each tap, the first output that reads a real cell, and for it and its followers where in `cells`."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Blocks:
     """An axis of outputs cut into equal blocks, but for the last one."""
 
     size: int
-    blocks: tuple[tuple[int, int, int], ...]
+    blocks: Array
     """Class, first input cell and first output of each block."""
     classes: tuple[Class, ...]
 
@@ -54,42 +56,37 @@ class Blocks:
 def blocks(axis: Axis, size: int) -> Blocks:
     """Cut an axis into blocks of `size` outputs."""
     spans = [tap_span(axis, tap) for tap in range(axis.window)]
-    numbers: dict[object, int] = {}
-    classes: list[Class] = []
-    found: list[tuple[int, int, int]] = []
-    for start in range(0, axis.out, size):
-        count = min(size, axis.out - start)
-        met = []
-        for span in spans:
-            first = min(max(span.first - start, 0), count)
-            last = min(max(span.last - start, first), count)
-            met.append((first, last) if first < last else (0, 0))
-        origin = start * axis.stride - axis.before
-        lows = [
-            first * axis.stride + tap * axis.dilation
-            for tap, (first, last) in enumerate(met)
-            if first < last
-        ]
-        low = min(lows, default=-origin)
-        key = (count, *met)
-        if key not in numbers:
-            numbers[key] = len(classes)
-            classes.append(_class(axis, count, met, low))
-        found.append((numbers[key], origin + low, start))
-    return Blocks(size, tuple(found), tuple(classes))
+    starts = np.arange(0, axis.out, size)
+    counts = np.minimum(size, axis.out - starts)
+    bounds = np.array([(span.first, span.last) for span in spans])
+    # For each block and tap, the outputs of the block that read a real cell.
+    met = np.clip(bounds - starts[:, None, None], 0, counts[:, None, None])
+    met[met[..., 0] >= met[..., 1]] = 0
+    real = met[..., 0] < met[..., 1]
+    shifts = np.arange(axis.window) * axis.dilation
+    lows = np.where(real, met[..., 0] * axis.stride + shifts, _FAR).min(axis=1)
+    origins = starts * axis.stride - axis.before
+    lows = np.where(real.any(axis=1), lows, -origins)
+    keys = np.column_stack([counts, met.reshape(len(starts), -1)])
+    _, firsts, kinds = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    classes = tuple(
+        _class(axis, int(counts[at]), met[at].tolist(), int(lows[at])) for at in firsts.tolist()
+    )
+    found = np.column_stack([kinds.reshape(-1), origins + lows, starts])
+    return Blocks(size, found, classes)
 
 
 def join(pieces: Sequence[tuple[int, Blocks]]) -> Blocks:
     """Return the blocks of pieces of an axis, each with the output it starts at."""
-    found: list[tuple[int, int, int]] = []
+    found: list[Array] = []
     classes: list[Class] = []
     for start, piece in pieces:
-        found += [(kind + len(classes), base, start + at) for kind, base, at in piece.blocks]
+        found.append(np.add(piece.blocks, (len(classes), 0, start), dtype=np.int64))
         classes += piece.classes
-    return Blocks(pieces[0][1].size, tuple(found), tuple(classes))
+    return Blocks(pieces[0][1].size, np.concatenate(found), tuple(classes))
 
 
-def _class(axis: Axis, count: int, met: list[tuple[int, int]], low: int) -> Class:
+def _class(axis: Axis, count: int, met: list[list[int]], low: int) -> Class:
     taps = []
     for tap, (first, last) in enumerate(met):
         taps.append(np.arange(first, last) * axis.stride + (tap * axis.dilation - low))
