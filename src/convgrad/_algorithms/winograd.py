@@ -27,7 +27,7 @@ _RUN = 32
 """k added up in registers, by fours; runs are added up in L1. Errors on N8 28x28x64-64 and N2 14x14x256-256, in units
 of 2^-24: runs of 16 2.35 and 3.01, of 32 2.44 and 2.83, of 64 2.75 and 2.99; PyTorch's plain sums 7.1 and 13.8."""
 _BLOCKS = (4, 8)
-"""Register tiles of a block, few or many."""
+"""Register tiles of a block, at least and at most."""
 _VECTORS = 2
 _FEWEST_CHANNELS = 32
 _FEWEST_TILES = 32
@@ -176,7 +176,7 @@ class _Schedule:
 
     @property
     def row_pitch(self) -> int:
-        return -(-self.sums // self.lanes) * self.lanes
+        return self._in_vectors(self.sums)
 
     @property
     def tiles(self) -> int:
@@ -185,9 +185,11 @@ class _Schedule:
     @property
     def block_tiles(self) -> int:
         """Tiles of a block: more use U more often, fewer keep V in L2."""
-        few, many = _BLOCKS
-        bytes_ = 4 * self.scheme.frequencies * many * self.rows * self.row_pitch
-        return (many if bytes_ <= self.target.l2_bytes // 2 else few) * self.rows
+        bytes_ = 4 * self.scheme.frequencies * self.rows * self.row_pitch
+        fewest, most = _BLOCKS
+        fit = min(max(self.target.l2_bytes * 5 // 8 // bytes_, fewest), most)
+        groups = -(-self.tiles // self.rows)
+        return -(-groups // -(-groups // fit)) * self.rows
 
     @property
     def blocks(self) -> int:
@@ -201,7 +203,19 @@ class _Schedule:
 
     @property
     def input_pitch(self) -> int:
-        return self.block_tiles * self.row_pitch + _LINE
+        return self.block_tiles * (_RUN * (self.runs - 1) + self.last_pitch) + _LINE
+
+    @property
+    def runs(self) -> int:
+        """Runs of k; the last is the longest, so that it holds a whole vector."""
+        return max(1, self.sums // _RUN)
+
+    @property
+    def last_pitch(self) -> int:
+        return self._in_vectors(self.sums - _RUN * (self.runs - 1))
+
+    def _in_vectors(self, count: int) -> int:
+        return -(-count // self.lanes) * self.lanes
 
     @property
     def _places(self) -> tuple[int, int, int, int]:
@@ -237,6 +251,7 @@ class _Schedule:
             *self._strides(source, p.groups * self.sums),
             *self._strides(target, p.groups * self.columns),
             *weights,
+            *(self.runs, self.last_pitch),
             *(self.row_pitch, self.input_pitch, self.filter_pitch),
             *self._places[:3],
         )

@@ -15,12 +15,15 @@ from .winograd_words import Geometry, TileRow
 class Input:
     """Writes the first part of an item."""
 
-    def __init__(self, k: KernelBuilder, geometry: Geometry, scheme: Scheme, nchw: bool) -> None:
+    def __init__(
+        self, k: KernelBuilder, geometry: Geometry, scheme: Scheme, nchw: bool, run: int
+    ) -> None:
         self.k = k
         self.geometry = geometry
         self.word = geometry.word
         self.scheme = scheme
         self.nchw = nchw
+        self.run = run
         self.lanes = k.lanes(F32)
         self.zeros = geometry.scratch("zeros_at", geometry.storage)
         self.stage = geometry.scratch("stage_at")
@@ -34,7 +37,7 @@ class Input:
             line.offset(c).store(zero)
 
     def transform(self, begin: Int, end: Int, group: Int, place: Pointer) -> None:
-        """Fill V[frequency][tile][k] for the tiles from `begin` to below `end`."""
+        """Fill V[frequency][run][tile][k of the run] for the tiles from `begin` to below `end`."""
         k, word = self.k, self.word
         channels = group * word["sums"] * word["source_channel"]
         source = self.geometry.source.offset(channels)
@@ -49,7 +52,7 @@ class Input:
                 else:
                     at = left + index * self.scheme.outputs
                     pixels = self._pixels(source, tiles.image, top, at)
-                self._tile(pixels, place.offset((tiles.first + index) * word["row_pitch"]))
+                self._tile(pixels, tiles.first + index, place)
 
     def _pixels(self, source: Pointer, image: Int, top: Int, left: Int) -> list[list[Pointer]]:
         """Return where the pixels of a tile are."""
@@ -69,16 +72,20 @@ class Input:
             )
         return pixels
 
-    def _tile(self, pixels: list[list[Pointer]], place: Pointer) -> None:
+    def _tile(self, pixels: list[list[Pointer]], tile: Int, place: Pointer) -> None:
         k, word, lanes = self.k, self.word, self.lanes
+        last, size = word["runs"] - 1, word["block_tiles"] * self.run
         with k.when(word["sums"].differs(word["sums_padded"])):
-            tail = place.offset(word["row_pitch"] - lanes)
+            tail = place.offset(last * size + (tile + 1) * word["last_pitch"] - lanes)
             with k.loop(0, self.scheme.frequencies) as f:
                 tail.offset(f * word["input_pitch"]).store(k.zeros(F32, lanes))
         with k.loop(0, word["sums"], lanes, nonempty=True) as c:
+            # The last vector ends with the last channel; the last run, at least a vector long, holds all of it.
             at = k.min(c, word["sums"] - lanes)
+            run = k.min(at // self.run, last)
+            pitch = k.select(run.equals(last), word["last_pitch"], k.i64(self.run))
             grid = [[pixel.offset(at).load(lanes) for pixel in row] for row in pixels]
-            to = place.offset(at)
+            to = place.offset(run * size + tile * pitch + (at - run * self.run))
             for line in both_ways(k, self.scheme.input_matrix, grid):
                 for value in line:
                     to.store(value)

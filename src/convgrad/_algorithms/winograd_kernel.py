@@ -3,7 +3,7 @@
 ::
 
     item = (group, part of the panels, block of tiles):
-      V[frequency][tile][k] = B^T x B                                            # thread's scratch, in L2
+      V[frequency][run of k][tile][k] = B^T x B                                  # thread's scratch, in L2
       for panel of channels:                                                      # two vectors wide
         for frequency:  for run of k:  for R tiles:
           M[frequency][tile][channel] += V[frequency][tile][k] * U[panel][frequency][k][channel]
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._codegen import F32, Int, KernelBuilder, Pointer, Vector, element, symbol
+from .._codegen import F32, Bool, Int, KernelBuilder, Pointer, Vector, element, symbol
 from .._kernel import KernelSource
 from .._targets import Target
 from .winograd_filter import UNROLL
@@ -69,7 +69,7 @@ class _Writer:
         nchw = kernel.data_format == "NCHW"
         # Blocks of constant size come first in scratch.
         self.output = Output(k, self.geometry, self.scheme, nchw, kernel.vectors, kernel.most_tiles)
-        self.input = Input(k, self.geometry, self.scheme, nchw)
+        self.input = Input(k, self.geometry, self.scheme, nchw, kernel.run)
         self.transformed = self.geometry.scratch("input_at")
         """V."""
 
@@ -88,35 +88,41 @@ class _Writer:
             with k.loop(first, last, nonempty=True) as panel:
                 index = group * panels + panel
                 size = word["filter_pitch"] * self.scheme.frequencies
-                weights = self.geometry.packed.offset(index * size)
-                with (
-                    k.loop(0, self.scheme.frequencies, nonempty=True) as f,
-                    k.loop(0, word["sums_padded"], self.kernel.run, nonempty=True) as start,
-                    k.loop(0, end - begin, self.kernel.rows, nonempty=True) as tile,
-                ):
-                    # Runs outside tiles: a run of U stays in L1 for all tiles of the block.
-                    inputs = f * word["input_pitch"] + tile * word["row_pitch"]
-                    products = f * self.output.product_pitch + tile * self.width
-                    self._run(
-                        self.transformed.offset(inputs),
-                        weights.offset(f * word["filter_pitch"]),
-                        self.output.products.offset(products),
-                        start,
-                    )
+                self._products(self.geometry.packed.offset(index * size), end - begin)
                 column = k.min(panel * self.width, word["columns"] - self.width)
                 self.output.write(Panel(begin, end, group, column))
         return k.finish()
 
-    def _run(self, inputs: Pointer, weights: Pointer, products: Pointer, start: Int) -> None:
+    def _products(self, weights: Pointer, tiles: Int) -> None:
+        """Write M for a panel: one product of matrices per frequency."""
+        k, word, rows, run = self.k, self.word, self.kernel.rows, self.kernel.run
+        with k.loop(0, self.scheme.frequencies, nonempty=True) as f:
+            inputs = self.transformed.offset(f * word["input_pitch"])
+            column = weights.offset(f * word["filter_pitch"])
+            products = self.output.products.offset(f * self.output.product_pitch)
+            # Runs outside tiles: a run of U stays in L1 for all tiles of the block, and V is read as it lies.
+            with k.loop(0, word["runs"], nonempty=True) as index:
+                last = index.equals(word["runs"] - 1)
+                pitch = k.select(last, word["last_pitch"], k.i64(run))
+                length = k.select(last, word["sums_padded"] - index * run, k.i64(run))
+                line = k.variable(inputs.offset(index * run * word["block_tiles"]))
+                start = column.offset(index * (run * self.width))
+                with k.loop(0, tiles, rows, carry=[line], nonempty=True) as tile:
+                    lines = [line.value.offset(pitch * i) for i in range(rows)]
+                    place = products.offset(tile * self.width)
+                    self._run(lines, start, place, length, index.equals(0))
+                    line.value = line.value.offset(pitch * rows)
+
+    def _run(
+        self, lines: list[Pointer], weights: Pointer, products: Pointer, length: Int, first: Bool
+    ) -> None:
         """Add a run of k to one tile of M: rows of V times a panel of U."""
         k, lanes, rows, vectors = self.k, self.lanes, self.kernel.rows, self.kernel.vectors
-        lines = [inputs.offset(self.word["row_pitch"] * i) for i in range(rows)]
         places = [
             products.offset(i * self.width + v * lanes) for i in range(rows) for v in range(vectors)
         ]
         totals = [k.variable(k.zeros(F32, lanes)) for _ in places]
-        stop = k.min(start + self.kernel.run, self.word["sums_padded"])
-        with k.loop(start, stop, UNROLL, carry=totals, nonempty=True) as at:
+        with k.loop(0, length, UNROLL, carry=totals, nonempty=True) as at:
             column = weights.offset(at * self.width)
             here = [line.offset(at) for line in lines]
             sums: list[Vector] = []
@@ -124,11 +130,11 @@ class _Writer:
                 self._step(column.offset(u * self.width), [line + u for line in here], sums)
             for total, each in zip(totals, sums, strict=True):
                 total.value = total.value + each
-        with k.branch(start.equals(0)) as first:
-            with first.then():
+        with k.branch(first) as kind:
+            with kind.then():
                 for place, total in zip(places, totals, strict=True):
                     place.store(total.value, aligned=True)
-            with first.otherwise():
+            with kind.otherwise():
                 for place, total in zip(places, totals, strict=True):
                     place.store(place.load(lanes, aligned=True) + total.value, aligned=True)
 

@@ -43,7 +43,9 @@ WORDS = (
     "filter_sum",
     "filter_column",
     "filter_group",
-    "row_pitch",  # elements from one tile of V to the next
+    "runs",  # of k; all but the last have the kernel's length
+    "last_pitch",  # elements from one tile of V to the next in the last run
+    "row_pitch",  # elements of a pixel: of the line of zeros, and of a staged one
     "input_pitch",  # elements of one frequency of V
     "filter_pitch",  # elements of one frequency of U
     "zeros_at",  # offsets into scratch, in bytes
