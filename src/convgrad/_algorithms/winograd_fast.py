@@ -20,7 +20,7 @@ WINOGRAD = "fast"
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
-    return winograd.refusal(problem, 4)
+    return winograd.refusal(problem, target, 4)
 
 
 def plan(problem: Problem, target: Target) -> Plan:
