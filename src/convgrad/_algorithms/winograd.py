@@ -36,6 +36,8 @@ _ITEMS = 32
 """Items wanted: enough for 8 threads to finish together."""
 _PART = 128
 """Channels that come out of an item, at least, if panels are divided: the input is transformed once per part."""
+_LARGEST_SCRATCH = 2 << 20
+"""Bytes per thread, far above L2, where the fused pass is none: from about 2500 channels on."""
 _SERIAL_FLOPS = 400_000
 
 
@@ -60,6 +62,9 @@ def refusal(problem: Problem, target: Target, outputs: int) -> str | None:
     fewest = _VECTORS * target.lanes(4)
     if min(problem.group_in, problem.group_out) < fewest:
         return f"fewer than {fewest} channels in a group"
+    scratch = _Schedule(problem, target, SCHEMES[outputs]).scratch_bytes
+    if scratch > _LARGEST_SCRATCH:
+        return f"a few tiles of all channels need {scratch >> 10} KB of scratch per thread"
     gain = _gain(problem, target, SCHEMES[outputs])
     if gain < _LEAST_GAIN:
         return f"the transforms take what the products save: {gain:.2f} times the speed of the plain sum"
