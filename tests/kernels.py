@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, Literal
+from unittest import mock
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from convgrad import _dtypes, _jit, _planner, _prepare, _problem
 from convgrad._algorithms import ALGORITHMS
 from convgrad._arguments import FRIENDLY, settings
 from convgrad._problem import Problem
+from convgrad._runtime import launch as _launch
 from convgrad._targets import Target
 from guard import guarded
 
@@ -33,13 +35,49 @@ def problem_of(case: Case, kind: str) -> Problem:
 def compute(
     name: str, target: Target, case: Case, kind: str, data: Data, place: Place = "end"
 ) -> Any:
-    """Run one algorithm on copies of its operands; the result starts full of rubbish."""
+    """Run one algorithm on copies of its operands; result, workspace and partial sums start full of rubbish.
+
+    The rubbish is NaN in every float type, and what is taken for a workspace ends at a forbidden page: a kernel that
+    reads what it has not written, even to multiply it by zero, or writes beyond its scratch is found out.
+    """
     problem = problem_of(case, kind)
     execute = _prepare.prepare(_planner.choose_named(problem, target, name), target)
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     first, second = (placed(each, place) for each in operands[kind])
     result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), place)
-    execute(first, second, result)
+    with (
+        mock.patch.object(_launch, "workspace", _Rubbish),
+        mock.patch.object(_prepare, "new_result", _rubbish),
+    ):
+        execute(first, second, result)
+    return result
+
+
+class _Rubbish:
+    """In place of a thread's workspace; the one before is no longer in use."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.address = _filled(_workspaces, -(-nbytes // 64) * 64).ctypes.data
+
+
+_workspaces = [np.empty(0, np.uint8)]
+_operands = [np.empty(0, np.uint8)] * 2
+"""Partial sums and packed operand, in turn."""
+
+
+def _rubbish(shape: tuple[int, ...], dtype: Any) -> Any:
+    """In place of memory that steps share."""
+    return _filled(_operands, *shape)
+
+
+def _filled(blocks: list[Any], size: int) -> Any:
+    """Return bytes that are NaN, against a forbidden page."""
+    block = blocks.pop(0)
+    if block.size < size:
+        block = guarded(np.empty(max(size, 2 * block.size, 1 << 16), np.uint8), "end")
+    blocks.append(block)
+    result = block[block.size - size :]
+    result[...] = 255
     return result
 
 
