@@ -207,12 +207,6 @@ BUGS = (
         "output_matrix=((1, 1, 1, 0), (0, 1, -1, -1)),",
         "output_matrix=((1, 1, 1, 0), (0, 1, -1, 1)),",
     ),
-    Bug(
-        "Winograd's tail of channels is not cleared",
-        "_algorithms/winograd_input.py",
-        'with k.when(word["sums"].differs(word["sums_padded"])):',
-        'with k.when(word["sums"].differs(word["sums"])):',
-    ),
 )
 
 
