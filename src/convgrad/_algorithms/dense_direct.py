@@ -93,29 +93,27 @@ class _Schedule:
         self.depth, self.width = problem.group_in, problem.group_out
         if not self.forward:
             self.depth, self.width = self.width, self.depth
-        self.merged = self._merged()
-        self.groups = problem.groups // self.merged
+        self.groups = problem.groups
         self.rows, self.cols = (
             gather(problem.rows, problem.kind),
             gather(problem.cols, problem.kind),
         )
         self.taps = problem.rows.window * problem.cols.window
         self.channels = problem.groups * self.depth
-        whole = self.width * self.merged
         self.planes = problem.data_format == "NCHW"
         converted = problem.dtype.itemsize != self.number
-        self.narrow = whole if whole < self.lanes else 0
-        self.dot = self.narrow > 0 and self.depth * self.merged >= self.lanes
-        self.tile = choose_tile(whole, self.lanes, target)
+        self.narrow = self.width if self.width < self.lanes else 0
+        self.dot = self.narrow > 0 and self.depth >= self.lanes
+        self.tile = choose_tile(self.width, self.lanes, target)
         self.panel = self.tile.vectors * self.lanes
         if self.dot:
-            self.tile = Tile(_DOT_HEIGHTS.get(whole, 1), whole)
-            self.panel = whole
-        self.panels = -(-whole // self.panel)
+            self.tile = Tile(_DOT_HEIGHTS.get(self.width, 1), self.width)
+            self.panel = self.width
+        self.panels = -(-self.width // self.panel)
         # Groups as narrow as a vector spend their time on getting from tap to tap; staged, taps lie together.
-        few = self.groups > 1 and self.depth * self.merged <= self.lanes and self.taps > 1
+        few = self.groups > 1 and self.depth <= self.lanes and self.taps > 1
         self.staged = self.planes or converted or few
-        self.tap_size = self.depth * self.merged * self.panel
+        self.tap_size = self.depth * self.panel
         self.filter_bytes = self.groups * self.panels * self.taps * self.tap_size * self.number
         source = self.rows.source * self.cols.source * self.channels * problem.batch
         self.source_bytes = source * self.number
@@ -123,17 +121,8 @@ class _Schedule:
             self.forward
             and not self.dot
             and self._reads_filter_rarely()
-            and self.merged == 1
             and not converted
             and self.width >= self.panel
-        )
-
-    def _merged(self) -> int:
-        """Return how many groups to merge so that their channels fill a vector."""
-        groups = self.problem.groups
-        return next(
-            (m for m in range(1, groups + 1) if groups % m == 0 and m * self.width >= self.lanes),
-            groups,
         )
 
     def _reads_filter_rarely(self) -> bool:
@@ -186,10 +175,11 @@ class _Schedule:
         panels = self.panels * self.groups
         panel_range = panels if blocks >= _ITEMS else max(1, panels * blocks // _ITEMS)
         panel_ranges = -(-panels // panel_range)
-        packs = blocks <= 2 and not self.in_place
+        panel_bytes = self.taps * self.tap_size * self.number
+        packs = blocks <= 2 and not self.in_place and panel_bytes <= _STAGED_BYTES
         source_pitch, target_pitch = self._pitches()
         variants = [images] + ([problem.batch % images] if problem.batch % images else [])
-        depth, filter_row = self.depth * self.merged, problem.groups * self.width
+        depth, filter_row = self.depth, problem.groups * self.width
         tap = depth * filter_row if self.in_place else self.tap_size
         if self.dot:
             tap = depth
@@ -215,11 +205,11 @@ class _Schedule:
             problem.dtype.short,
             tile.vectors,
             transposed=not self.forward,
-            whole=self.merged == 1 and self.width >= self.panel,
+            whole=self.width >= self.panel,
             rows=self.dot,
         )
         shape = (
-            *(self.depth, self.width, self.groups, self.merged),
+            *(self.depth, self.width, self.groups),
             *(self.taps, problem.cols.window, self.panels),
         )
         line, block_size = 64 // self.number, images * block_rows * block_cols * depth
@@ -282,7 +272,6 @@ class _Schedule:
             ("panels", f"{panels}, {panel_range} at a time"),
             ("the filter is", "read in place" if self.in_place else f"packed {how}"),
             ("the source is", "copied block by block" if self.staged else "read in place"),
-            *([("groups merged", str(self.merged))] if self.merged > 1 else []),
         )
         return Plan(
             problem,

@@ -107,8 +107,7 @@ class Frame:
         self.word = {word: k.arg_i64(4 + i) for i, word in enumerate(WORDS)}
         self.totals = k.scratch(self.number, kernel.height * kernel.vectors * self.lanes)
         self.staged = k.scratch(self.number, 0)
-        self.depth = self.word["depth"] * self.word["merged"]
-        self.width = self.word["width"] * self.word["merged"]
+        self.depth, self.width = self.word["depth"], self.word["width"]
 
     def block(self, number: Int) -> Block:
         """Look a block up."""

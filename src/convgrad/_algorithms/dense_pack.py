@@ -1,8 +1,8 @@
 """The filter of a dense problem in panels: ``packed[group][panel][tap][k][lane]``, in the compute type.
 
 A panel holds the output channels that a tile computes at once, `lanes` wide. Where the channels do not fill the last
-panel it starts earlier and repeats some of the one before, so kernels compute and store whole vectors only. Groups
-too narrow for a vector are merged: their filters stand block by block on the diagonal of a larger one, zeros elsewhere.
+panel it starts earlier and repeats some of the one before, so kernels compute and store whole vectors only. A group
+narrower than a vector has one panel, filled up with zeros.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from .dense_stage import clear, copy, transposed_copy
 WORDS = (
     "depth",  # channels summed over, of one group: K
     "width",  # channels produced, of one group: N
-    "groups",  # merged ones
-    "merged",  # groups in a merged one
+    "groups",
     "taps",
     "window_cols",
-    "panels",  # of one merged group
+    "panels",  # of one group
 )
 """The words that say what a packed filter looks like; kernels that pack for themselves have them too."""
 
@@ -40,7 +39,7 @@ class PackKernel:
     transposed: bool
     """Whether the filter's last axis is summed over and its columns are taken last first: for an input gradient."""
     whole: bool
-    """Whether groups are at least a panel wide and not merged."""
+    """Whether groups are at least a panel wide."""
     rows: bool = False
     """Whether to write ``packed[channel][tap][k]`` instead: for kernels whose vectors run along k."""
 
@@ -73,9 +72,9 @@ class Packer:
         self.lanes = (
             kernel.vectors if kernel.rows else kernel.vectors * k.lanes(compute(source.element))
         )
-        self.tap_size = word["depth"] * word["merged"] * self.lanes
+        self.tap_size = word["depth"] * self.lanes
         """Elements of one tap of one panel."""
-        self.tap_pitch = word["depth"] * word["merged"] if kernel.rows else self.tap_size
+        self.tap_pitch = word["depth"] if kernel.rows else self.tap_size
         """Elements from one tap of a panel to the next."""
 
     def tap(self, panel: Int, tap: Int, target: Pointer) -> None:
@@ -86,10 +85,10 @@ class Packer:
             tap = tap - col + (word["window_cols"] - 1 - col)
         group, place = panel // word["panels"], panel % word["panels"]
         if self.kernel.rows:
-            self._rows(tap, target)
+            self._rows(group, tap, target)
             return
         if not self.kernel.whole:
-            self._merged(group, place, tap, target)
+            self._narrow(group, tap, target)
             return
         depth, width, lanes = word["depth"], word["width"], self.lanes
         start = k.min(place * lanes, width - lanes)
@@ -108,42 +107,31 @@ class Packer:
             for lane in range(0, lanes, vector):
                 there.offset(lane).store(here.offset(lane).load(vector))
 
-    def _rows(self, tap: Int, target: Pointer) -> None:
-        """Write one tap of every channel, all groups merged into one: zeros outside a channel's own group."""
+    def _rows(self, group: Int, tap: Int, target: Pointer) -> None:
+        """Write one tap of each of a group's channels: ``target[channel][tap][k]``."""
         k, word = self.k, self.word
-        depth, width, merged = (word[name] for name in ("depth", "width", "merged"))
-        with k.loop(0, width * merged) as channel:
-            member = channel // width
-            there = target.offset(channel * word["taps"] * depth * merged)
-            clear(k, there, depth * merged)
-            there = there.offset(member * depth)
+        depth, width, groups = (word[name] for name in ("depth", "width", "groups"))
+        with k.loop(0, width) as channel:
+            there = target.offset(channel * word["taps"] * depth)
             if self.kernel.transposed:
-                at = (tap * width + channel % width) * (depth * merged) + member * depth
+                at = ((tap * width + channel) * groups + group) * depth
                 copy(k, self.source.offset(at), there, depth)
             else:
                 with k.loop(0, depth) as row:
-                    at = (tap * depth + row) * (width * merged) + channel
+                    at = ((tap * depth + row) * groups + group) * width + channel
                     there.offset(row).store(self.source.offset(at).load())
 
-    def _merged(self, group: Int, place: Int, tap: Int, target: Pointer) -> None:
-        """Write blocks on a diagonal, element by element: narrow groups have small filters."""
+    def _narrow(self, group: Int, tap: Int, target: Pointer) -> None:
+        """Write rows of fewer channels than lanes, element by element: such filters are small."""
         k, word = self.k, self.word
-        depth, width, merged = (word[name] for name in ("depth", "width", "merged"))
-        lanes = self.lanes
-        start = k.max(k.min(place * lanes, width * merged - lanes), 0)
+        depth, width, groups = (word[name] for name in ("depth", "width", "groups"))
         clear(k, target, self.tap_size)
-        with k.loop(0, merged) as member:
-            number = group * merged + member
-            first = k.max(start - member * width, 0)
-            last = k.min(start + lanes - member * width, width)
-            with k.loop(0, depth) as row:
-                there = target.offset((member * depth + row) * lanes + member * width - start)
-                if self.kernel.transposed:
-                    pitch = word["groups"] * merged * depth
-                    here = self.source.offset(tap * width * pitch + number * depth + row)
-                    with k.loop(first, last) as lane:
-                        there.offset(lane).store(here.offset(lane * pitch).load())
-                else:
-                    pitch = word["groups"] * merged * width
-                    here = self.source.offset((tap * depth + row) * pitch + number * width + first)
-                    copy(k, here, there.offset(first), k.max(last - first, 0))
+        with k.loop(0, depth) as row:
+            there = target.offset(row * self.lanes)
+            if self.kernel.transposed:
+                here = self.source.offset((tap * width * groups + group) * depth + row)
+                with k.loop(0, width) as lane:
+                    there.offset(lane).store(here.offset(lane * groups * depth).load())
+            else:
+                at = ((tap * depth + row) * groups + group) * width
+                copy(k, self.source.offset(at), there, width)
