@@ -93,7 +93,6 @@ class _Schedule:
         self.depth, self.width = problem.group_in, problem.group_out
         if not self.forward:
             self.depth, self.width = self.width, self.depth
-        self.groups = problem.groups
         self.rows, self.cols = (
             gather(problem.rows, problem.kind),
             gather(problem.cols, problem.kind),
@@ -103,15 +102,19 @@ class _Schedule:
         self.planes = problem.data_format == "NCHW"
         converted = problem.dtype.itemsize != self.number
         self.narrow = self.width if self.width < self.lanes else 0
+        self.woven = self._woven()
+        if self.woven > 1:
+            self.narrow = 0
         self.dot = self.narrow > 0 and self.depth >= self.lanes
+        self.groups = problem.groups // self.woven
         self.tile = choose_tile(self.width, self.lanes, target)
         self.panel = self.tile.vectors * self.lanes
         if self.dot:
             self.tile = Tile(_DOT_HEIGHTS.get(self.width, 1), self.width)
             self.panel = self.width
-        self.panels = -(-self.width // self.panel)
+        self.panels = -(-self.width * self.woven // self.panel)
         # Groups as narrow as a vector spend their time on getting from tap to tap; staged, taps lie together.
-        few = self.groups > 1 and self.depth <= self.lanes and self.taps > 1
+        few = self.woven > 1 or (self.groups > 1 and self.depth <= self.lanes and self.taps > 1)
         self.staged = self.planes or converted or few
         self.tap_size = self.depth * self.panel
         self.filter_bytes = self.groups * self.panels * self.taps * self.tap_size * self.number
@@ -124,6 +127,14 @@ class _Schedule:
             and not converted
             and self.width >= self.panel
         )
+
+    def _woven(self) -> int:
+        """Return how many groups share a vector: where they are narrow and fill it exactly."""
+        groups, width = self.problem.groups, self.width
+        if groups == 1 or width >= self.lanes or self.lanes % width:
+            return 1
+        woven = self.lanes // width
+        return woven if groups % woven == 0 else 1
 
     def _reads_filter_rarely(self) -> bool:
         """Tell whether packing the filter costs more than it saves.
@@ -188,13 +199,21 @@ class _Schedule:
             cols,
             variants,
             tile.height,
-            Pitches(None, None, depth) if self.staged else source_pitch,
+            Pitches(None, None, depth * self.woven) if self.staged else source_pitch,
             Pitches(None, None, self.panel) if self.planes else target_pitch,
-            Taps(tap * problem.cols.window, tap, problem.cols.window, depth, not self.forward),
+            Taps(
+                tap * problem.cols.window,
+                tap,
+                problem.cols.window,
+                depth,
+                self.woven,
+                not self.forward,
+            ),
         )
         group_size = (
             images
             * depth
+            * self.woven
             * max(a.source_count * b.source_count for a in rows.examples for b in cols.examples)
         )
         panel_at = _line(self.groups * group_size, self.number) if self.staged else 0
@@ -206,10 +225,11 @@ class _Schedule:
             tile.vectors,
             transposed=not self.forward,
             whole=self.width >= self.panel,
+            woven=self.woven,
             rows=self.dot,
         )
         shape = (
-            *(self.depth, self.width, self.groups),
+            *(self.depth, self.width, problem.groups),
             *(self.taps, problem.cols.window, self.panels),
         )
         line, block_size = 64 // self.number, images * block_rows * block_cols * depth
@@ -239,6 +259,7 @@ class _Schedule:
             planes=self.planes,
             staged=self.staged,
             dot=self.dot,
+            woven=self.woven,
             in_place=self.in_place,
             pack=pack if packs else None,
             levels=problem.dtype.itemsize == self.number
@@ -271,6 +292,7 @@ class _Schedule:
             ("block", f"{images} x {block_rows} x {block_cols} pixels, {blocks} of them"),
             ("panels", f"{panels}, {panel_range} at a time"),
             ("the filter is", "read in place" if self.in_place else f"packed {how}"),
+            *([("groups in a vector", str(self.woven))] if self.woven > 1 else []),
             ("the source is", "copied block by block" if self.staged else "read in place"),
         )
         return Plan(

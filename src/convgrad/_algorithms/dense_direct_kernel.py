@@ -22,7 +22,7 @@ from __future__ import annotations
 from .._codegen import Int, Pointer
 from .._kernel import KernelSource
 from .._targets import Target
-from .dense_direct_tile import Tiles
+from .dense_direct_weave import Weaver
 from .dense_direct_words import Block, DirectDenseKernel
 from .dense_pack import Packer
 from .dense_stage import copy, transposed_copy
@@ -36,8 +36,8 @@ def emit(kernel: DirectDenseKernel, target: Target) -> KernelSource:
     return _Writer(kernel, target).write()
 
 
-class _Writer(Tiles):
-    """Writes one kernel; methods go from the outermost loop in, `Tiles` writes the rest."""
+class _Writer(Weaver):
+    """Writes one kernel; methods go from the outermost loop in, its bases write the rest."""
 
     def write(self) -> KernelSource:
         k, word, kernel = self.k, self.word, self.kernel
@@ -49,7 +49,7 @@ class _Writer(Tiles):
         with k.loop(k.begin, k.end) as item:
             block = self.block(item // word["panel_ranges"])
             first = item % word["panel_ranges"] * word["panel_range"]
-            last = k.min(first + word["panel_range"], word["panels"] * word["groups"])
+            last = k.min(first + word["panel_range"], word["panels"] * self.groups)
             if kernel.staged:
                 self._stage(block)
             with k.loop(first, last, nonempty=True) as panel:
@@ -69,10 +69,10 @@ class _Writer(Tiles):
 
     def _stage(self, block: Block) -> None:
         """Copy what a block reads: ``staged[group][image][row][column][channel]``."""
-        k, word, depth = self.k, self.word, self.depth
+        k, word, depth = self.k, self.word, self.pixel
         pixels = block.source_rows * block.source_cols
         with (
-            k.loop(0, word["groups"], nonempty=True) as group,
+            k.loop(0, self.groups, nonempty=True) as group,
             k.loop(0, block.images, nonempty=True) as n,
         ):
             at = block.source_row * word["source_row"] + block.source_col * word["source_col"]
@@ -86,7 +86,9 @@ class _Writer(Tiles):
             with k.loop(0, rows) as row:
                 here = image.offset(row * word["source_row"])
                 there = target.offset(row * count * depth)
-                if self.kernel.planes:
+                if self.kernel.woven > 1:
+                    self.weave(here, there, count)
+                elif self.kernel.planes:
                     transposed_copy(k, here, there, depth, count, word["source_plane"], depth)
                 else:
                     self._gather(here, there, count)
@@ -112,7 +114,7 @@ class _Writer(Tiles):
         else:
             at = block.source_row * word["source_row"] + block.source_col * word["source_col"]
             at = block.image * word["source_image"] + at
-            source = self.source.offset(at + group * self.depth)
+            source = self.source.offset(at + group * self.pixel)
         at = block.target_row * word["target_row"] + block.target_col * word["target_col"]
         target = self.result.offset(block.image * word["target_image"] + at)
         target = target.offset(channel * word["target_plane"])

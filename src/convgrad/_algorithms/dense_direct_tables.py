@@ -126,6 +126,8 @@ class Taps:
     cols: int
     depth: int
     """Channels of one tap."""
+    woven: int
+    """Groups whose channels alternate in a staged pixel."""
     reversed: bool
     """Whether columns are packed last first, so that an input gradient too walks its source forwards."""
 
@@ -200,9 +202,9 @@ class BlockTables:
                         last = entries[-1] if entries else None
                         if (
                             last
-                            and reach == taps.depth
+                            and reach == taps.depth * taps.woven
                             and entry[0] == last[0] + last[2] // taps.depth * tap_pitch
-                            and entry[1] == last[1] + last[2]
+                            and entry[1] == last[1] + last[2] * taps.woven
                         ):
                             last[2] += taps.depth
                         else:

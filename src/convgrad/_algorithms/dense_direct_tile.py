@@ -120,13 +120,13 @@ class Tiles(Frame):
         for first, last, step in ((start, whole, _UNROLL), (whole, stop, 1)):
             with k.loop(first, last, step, carry=acc) as depth:
                 row = weights.offset(depth * pitch)
-                at = moved + depth
+                at = moved + depth * self.kernel.woven
                 if self.ahead is not None and step > 1:
                     self.ahead.offset(depth * (64 // step // self.number.size)).prefetch(locality=2)
                 for u in range(step):
                     if self.kernel.in_place:
                         row.offset(pitch * (_AHEAD + u)).prefetch()
-                    here = [pixel.offset(at).offset(u) for pixel in pixels]
+                    here = [pixel.offset(at).offset(u * self.kernel.woven) for pixel in pixels]
                     self._step(acc, here, row.offset(pitch * u))
 
     def _step(self, acc: list[Variable[Vector]], pixels: list[Pointer], weights: Pointer) -> None:
@@ -134,10 +134,17 @@ class Tiles(Frame):
         k, vectors = self.k, self.kernel.vectors
         row = [weights.offset(v * self.lanes).load(self.lanes) for v in range(vectors)]
         for i, pixel in enumerate(pixels):
-            value = pixel.broadcast(self.lanes)
+            value = self._broadcast(pixel)
             for v in range(vectors):
                 place = acc[i * vectors + v]
                 place.value = k.fma(value, row[v], place.value)
+
+    def _broadcast(self, pixel: Pointer) -> Vector:
+        """Read one number, or one of each woven group, into all lanes."""
+        woven = self.kernel.woven
+        if woven == 1:
+            return pixel.broadcast(self.lanes)
+        return self.k.shuffle(pixel.load(woven), None, [lane % woven for lane in range(self.lanes)])
 
     def _dots(
         self,
@@ -173,6 +180,12 @@ class Tiles(Frame):
         if kernel.dot:
             for n, value in enumerate(sums):
                 there.offset(n).store(value.sum())
+            return
+        if kernel.woven > 1:
+            # One group's channels after the other's.
+            width = self.lanes // kernel.woven
+            order = [lane % width * kernel.woven + lane // width for lane in range(self.lanes)]
+            there.store(self.k.shuffle(sums[0], None, order))
             return
         for v, value in enumerate(sums):
             if not kernel.narrow or kernel.planes:

@@ -58,6 +58,8 @@ class DirectDenseKernel:
     """Whether the source is copied to the workspace first."""
     dot: bool = False
     """Whether vectors run along the channels summed over: for fewer results than lanes."""
+    woven: int = 1
+    """Groups that share a vector, lane by lane in turn: for groups that fill half a vector or less."""
     in_place: bool = False
     """Whether the filter is read where it is: for so few pixels that packing it would be the larger work."""
     pack: PackKernel | None = None
@@ -107,7 +109,11 @@ class Frame:
         self.word = {word: k.arg_i64(4 + i) for i, word in enumerate(WORDS)}
         self.totals = k.scratch(self.number, kernel.height * kernel.vectors * self.lanes)
         self.staged = k.scratch(self.number, 0)
-        self.depth, self.width = self.word["depth"], self.word["width"]
+        self.depth = self.word["depth"]
+        self.pixel = self.depth * kernel.woven
+        """Channels of a source pixel that one panel reads."""
+        self.width = self.word["width"] * kernel.woven
+        self.groups = self.word["groups"] // kernel.woven
 
     def block(self, number: Int) -> Block:
         """Look a block up."""

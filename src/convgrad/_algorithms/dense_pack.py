@@ -2,7 +2,7 @@
 
 A panel holds the output channels that a tile computes at once, `lanes` wide. Where the channels do not fill the last
 panel it starts earlier and repeats some of the one before, so kernels compute and store whole vectors only. A group
-narrower than a vector has one panel, filled up with zeros.
+narrower than a vector has one panel, filled up with zeros; or several such groups share one, lane by lane in turn.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .dense_stage import clear, copy, transposed_copy
 WORDS = (
     "depth",  # channels summed over, of one group: K
     "width",  # channels produced, of one group: N
-    "groups",
+    "groups",  # in the filter
     "taps",
     "window_cols",
     "panels",  # of one group
@@ -40,6 +40,8 @@ class PackKernel:
     """Whether the filter's last axis is summed over and its columns are taken last first: for an input gradient."""
     whole: bool
     """Whether groups are at least a panel wide."""
+    woven: int = 1
+    """Groups whose channels alternate in the lanes of a panel."""
     rows: bool = False
     """Whether to write ``packed[channel][tap][k]`` instead: for kernels whose vectors run along k."""
 
@@ -125,13 +127,13 @@ class Packer:
         """Write rows of fewer channels than lanes, element by element: such filters are small."""
         k, word = self.k, self.word
         depth, width, groups = (word[name] for name in ("depth", "width", "groups"))
+        woven = self.kernel.woven
         clear(k, target, self.tap_size)
-        with k.loop(0, depth) as row:
-            there = target.offset(row * self.lanes)
-            if self.kernel.transposed:
-                here = self.source.offset((tap * width * groups + group) * depth + row)
-                with k.loop(0, width) as lane:
-                    there.offset(lane).store(here.offset(lane * groups * depth).load())
-            else:
-                at = ((tap * depth + row) * groups + group) * width
-                copy(k, self.source.offset(at), there, width)
+        with k.loop(0, depth) as row, k.loop(0, woven) as member:
+            there = target.offset(row * self.lanes + member)
+            number = group * woven + member
+            with k.loop(0, width) as lane:
+                at = ((tap * depth + row) * groups + number) * width + lane
+                if self.kernel.transposed:
+                    at = ((tap * width + lane) * groups + number) * depth + row
+                there.offset(lane * woven).store(self.source.offset(at).load())
