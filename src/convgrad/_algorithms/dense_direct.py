@@ -180,7 +180,8 @@ class _Schedule:
     def plan(self) -> Plan:
         problem, tile = self.problem, self.tile
         images, block_rows, block_cols = self._block()
-        rows, cols = AxisTable(self.rows, block_rows), AxisTable(self.cols, block_cols)
+        rows = AxisTable(self.rows, block_rows, sparse=self.staged)
+        cols = AxisTable(self.cols, block_cols)
         image_blocks = -(-problem.batch // images)
         blocks = image_blocks * len(rows.spans) * len(cols.spans)
         panels = self.panels * self.groups

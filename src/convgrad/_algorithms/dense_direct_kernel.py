@@ -80,11 +80,14 @@ class _Writer(Weaver):
             image = image.offset(group * depth * word["source_plane"])
             target = self.staged.offset(group * word["group_size"] + n * pixels * depth)
             # Whole rows follow each other: one long run of pixels.
-            joined = block.source_cols.equals(word["source_cols"])
+            joined = block.source_cols.equals(word["source_cols"]) & block.row_list.equals(0)
             rows = k.select(joined, k.i64(1), block.source_rows)
             count = k.select(joined, pixels, block.source_cols)
             with k.loop(0, rows) as row:
-                here = image.offset(row * word["source_row"])
+                from_row = k.variable(row)
+                with k.when(block.row_list.differs(0)):
+                    from_row.value = self.table.offset(block.row_list + row).load_int()
+                here = image.offset(from_row.value * word["source_row"])
                 there = target.offset(row * count * depth)
                 if self.kernel.woven > 1:
                     self.weave(here, there, count)

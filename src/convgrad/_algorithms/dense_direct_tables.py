@@ -32,6 +32,7 @@ class Span:
     source: int
     """First source cell that any of its cells reads."""
     source_count: int
+    """Source cells from the first to the last one read; of a sparse axis, those that are read."""
     structure: int
     """Blocks with the same number differ only in where they start."""
 
@@ -39,8 +40,9 @@ class Span:
 class AxisTable:
     """One axis, cut into blocks of `step` target cells."""
 
-    def __init__(self, gather: Gather, step: int) -> None:
-        self.step = step
+    def __init__(self, gather: Gather, step: int, sparse: bool = False) -> None:
+        """With `sparse`, source cells between taps that no cell of a block reads are left out of it."""
+        self.step, self.sparse = step, sparse
         phases = gather.footprint.phases
         cells = np.arange(gather.target)
         window = 1 + max((tap.number for taps in phases for tap in taps), default=-1)
@@ -52,9 +54,8 @@ class AxisTable:
                 inside = (at >= 0) & (at < gather.source)
                 source[mine[inside], tap.number] = at[inside]
         valid = source >= 0
-        packed = np.packbits(valid, axis=1) if window else np.zeros((len(cells), 1), np.uint8)
-        keys, first, classes = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-        self.classes: Numbers = classes.reshape(-1).astype(np.int64)
+        first, classes = _classes(valid)
+        self.classes: Numbers = classes
         """Class of each target cell."""
         self.base: Numbers = np.where(
             valid.any(1), source[cells, valid.argmax(1)] if window else 0, -1
@@ -62,13 +63,16 @@ class AxisTable:
         """The source cell its first tap reads, -1 without taps."""
         self.entries: list[list[tuple[int, int]]] = []
         """Of each class: taps with their displacements from the first one."""
-        for cell in first[: len(keys)]:
+        for cell in first:
             taps_of = np.nonzero(valid[cell])[0]
             self.entries.append([(int(t), int(source[cell, t] - self.base[cell])) for t in taps_of])
+        self._source = source
         self.spans: list[Span] = []
         self._structures: dict[bytes, int] = {}
         self.examples: list[Span] = []
         """One span of each structure."""
+        self.used: list[Numbers | None] = []
+        """Of each structure, the cells it reads, relative to the first; None if it reads all in between."""
         highest = source.max(1) if window else np.full(len(cells), -1)
         lowest = np.where(valid, source, np.iinfo(np.int64).max).min(1) if window else highest
         for start in range(0, gather.target, step):
@@ -83,24 +87,72 @@ class AxisTable:
         key = self.classes[cut].tobytes() + relative.tobytes()
         new = len(self._structures)
         structure = self._structures.setdefault(key, new)
-        span = Span(start, count, first, last - first + 1, structure)
+        if structure == new:
+            self.used.append(self._used(cut, first, last) if self.sparse else None)
+        used = self.used[structure]
+        span = Span(start, count, first, last - first + 1 if used is None else len(used), structure)
         if structure == new:
             self.examples.append(span)
         self.spans.append(span)
 
-    def words(self) -> list[int]:
-        """Return four numbers per block: source start and count, target start and count; and the structure."""
+    def _used(self, cut: slice, first: int, last: int) -> Numbers | None:
+        """Return the cells a block reads, if leaving out the others keeps the walk of each class the same."""
+        cells = np.unique(self._source[cut])
+        cells = cells[cells >= 0]
+        if len(cells) == last - first + 1:
+            return None
+        for number in np.unique(self.classes[cut]):
+            mine = self._source[cut][self.classes[cut] == number]
+            ranks = np.searchsorted(cells, mine[:, [tap for tap, _ in self.entries[number]]])
+            if ranks.size and (ranks - ranks[:, :1] != ranks[:1] - ranks[:1, :1]).any():
+                return None
+        relative: Numbers = cells - first
+        return relative
+
+    def place(self, span: Span, cell: int | Numbers) -> Any:
+        """Return where in a block's source a cell stands."""
+        used = self.used[span.structure]
+        return cell - span.source if used is None else np.searchsorted(used, cell - span.source)
+
+    def entries_of(self, span: Span, number: int) -> list[tuple[int, int]]:
+        """Return the taps of a class with their displacements inside a block."""
+        if self.used[span.structure] is None or not self.entries[number]:
+            return self.entries[number]
+        cut = slice(span.start, span.start + span.count)
+        mine = np.nonzero(self.classes[cut] == number)[0]
+        if not len(mine):
+            return []
+        taps = [tap for tap, _ in self.entries[number]]
+        ranks = self.place(span, self._source[span.start + mine[0], taps])
+        return [(tap, int(rank - ranks[0])) for tap, rank in zip(taps, ranks, strict=True)]
+
+    def words(self, lists: list[int]) -> list[int]:
+        """Return the numbers of each block; `lists` says where the cells each structure reads are listed, or 0."""
         return [
             number
             for span in self.spans
             for number in (
-                span.source,
-                span.source_count,
-                span.start,
-                span.count,
-                span.structure,
+                *(span.source, span.source_count, span.start, span.count),
+                *(span.structure, lists[span.structure]),
             )
         ]
+
+
+SPAN = 6
+"""Numbers of a block along one axis: source start and count, target start and count, structure, list of cells."""
+
+
+def _classes(valid: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[Numbers, Numbers]:
+    """Return the first row of each kind, and each row's kind."""
+    window = valid.shape[1]
+    if window <= 62:
+        # One number per row: sorting a million of those takes 0.1 s, of rows 3 s.
+        codes = valid @ (1 << np.arange(window, dtype=np.int64))
+        _, first, kinds = np.unique(codes, return_index=True, return_inverse=True)
+    else:
+        packed = np.packbits(valid, axis=1)
+        _, first, kinds = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    return first, kinds.reshape(-1).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -148,8 +200,9 @@ class BlockTables:
         """`images` are the numbers of images of blocks, the usual one first; `height` the pixels of a tile."""
         self.rows, self.cols, self.height = rows, cols, height
         self.numbers: list[int] = []
-        self.rows_at = self._place(rows.words())
-        self.cols_at = self._place(cols.words())
+        lists = [0 if used is None else self._place(used.tolist(), 1) for used in rows.used]
+        self.rows_at = self._place(rows.words(lists))
+        self.cols_at = self._place(cols.words([0] * len(cols.used)))
         if len(self.numbers) % ENTRY:
             self.numbers += [0] * (ENTRY - len(self.numbers) % ENTRY)
         entry_rows = self._entries(rows, source.row, source, taps, of_rows=True)
@@ -173,7 +226,9 @@ class BlockTables:
     def data(self) -> bytes:
         return np.array(self.numbers, np.int64).tobytes()
 
-    def _place(self, numbers: list[int]) -> int:
+    def _place(self, numbers: list[int], least: int = 0) -> int:
+        """Append to the table and return where, at `least` there."""
+        self.numbers += [0] * (least - len(self.numbers))
         start = len(self.numbers)
         self.numbers += numbers
         return start
@@ -186,15 +241,18 @@ class BlockTables:
         Where a staged row is as long as the block's, displacements depend on the block's columns. Neighbouring columns
         of the filter that read neighbouring pixels are one entry, if nothing lies between the pixels.
         """
-        known: dict[int, list[tuple[int, int]]] = {}
+        known: dict[tuple[int, int], list[tuple[int, int]]] = {}
         tap_pitch = taps.row if of_rows else taps.col
         reach = 0 if of_rows else source.col
 
         def find(row: Span, col: Span) -> list[tuple[int, int]]:
             step = pitch if pitch is not None else col.source_count * source.col
-            if step not in known:
-                known[step] = []
-                for found in axis.entries:
+            span = row if of_rows else col
+            key = (step, -1 if axis.used[span.structure] is None else span.structure)
+            if key not in known:
+                known[key] = []
+                for number in range(len(axis.entries)):
+                    found = axis.entries_of(span, number)
                     entries: list[list[int]] = []
                     for tap, moved in found if of_rows or not taps.reversed else found[::-1]:
                         place = tap if of_rows or not taps.reversed else taps.cols - 1 - tap
@@ -212,8 +270,8 @@ class BlockTables:
                     start = len(self.numbers) // ENTRY
                     for entry in entries:
                         self.numbers += entry
-                    known[step].append((start, start + len(entries)))
-            return known[step]
+                    known[key].append((start, start + len(entries)))
+            return known[key]
 
         return find
 
@@ -251,8 +309,8 @@ class BlockTables:
                 here = nn * source_image
                 reads = entry_rows[a][0] < entry_rows[a][1] and entry_cols[b][0] < entry_cols[b][1]
                 if reads:
-                    at_row = self.rows.base[row.start + pp] - row.source
-                    at_col = self.cols.base[col.start + qq] - col.source
+                    at_row = self.rows.place(row, self.rows.base[row.start + pp])
+                    at_col = self.cols.place(col, self.cols.base[col.start + qq])
                     here = here + at_row * source_row + at_col * source.col
                 there = nn * target_image + pp * target_row + qq * target.col
                 tiles = len(nn) // self.height

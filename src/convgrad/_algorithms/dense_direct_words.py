@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .._codegen import I64, Int, KernelBuilder, Pointer, compute, element, symbol
 from .._targets import Target
 from . import dense_pack
+from .dense_direct_tables import SPAN
 from .dense_pack import PackKernel
 
 WORDS = (
@@ -86,6 +87,8 @@ class Block:
     target_rows: Int
     target_col: Int
     target_cols: Int
+    row_list: Int
+    """Where in the table the source rows are listed; 0 if they follow each other."""
     tiles: Pointer
     count: Int
 
@@ -122,9 +125,9 @@ class Frame:
         row, group = rest % word["row_blocks"], rest // word["row_blocks"]
         image = group * word["images"]
         images = k.min(word["images"], word["batch"] - image)
-        rows = self.table.offset(word["rows_at"] + row * 5)
-        cols = self.table.offset(word["cols_at"] + col * 5)
-        r, c = ([axis.offset(i).load_int() for i in range(5)] for axis in (rows, cols))
+        rows = self.table.offset(word["rows_at"] + row * SPAN)
+        cols = self.table.offset(word["cols_at"] + col * SPAN)
+        r, c = ([axis.offset(i).load_int() for i in range(SPAN)] for axis in (rows, cols))
         usual = k.select(images.equals(word["images"]), k.i64(0), k.i64(1))
         structure = (usual * word["row_structures"] + r[4]) * word["col_structures"] + c[4]
         found = self.table.offset(word["structures_at"] + structure * 2)
@@ -133,4 +136,4 @@ class Frame:
         )
         count = found.offset(1).load_int()
         sizes = (r[0], r[1], c[0], c[1], r[2], r[3], c[2], c[3])
-        return Block(image, images, *sizes, tiles=tiles, count=count)
+        return Block(image, images, *sizes, row_list=r[5], tiles=tiles, count=count)
