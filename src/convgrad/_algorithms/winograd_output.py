@@ -210,8 +210,9 @@ class Output:
             there = h.inside(word["source_rows"]) & w.inside(word["source_cols"])
             pixel = self.geometry.address(source, "source", image, h, w)
             plane = weights.offset(tap * word["filter_tap"])
-            # A loop that does not run where the pixel does not exist.
-            count = k.select(there, word["sums"], k.i64(0))
+            # A loop that does not run where the pixel does not exist, or for a sum that stays NaN whatever follows.
+            lost = Bool(k.emitter, total.value.compare("uno", "", 0.0).text)
+            count = k.select(there & ~lost, word["sums"], k.i64(0))
             with k.loop(0, count, carry=[total]) as c:
                 x = pixel.offset(c * word["source_channel"]).load().cast("fpext", F64)
                 f = plane.offset(c * word["filter_sum"]).load().cast("fpext", F64)
