@@ -27,8 +27,6 @@ _LINE = 16
 _RUN = 32
 """k added up in registers, by fours; runs are added up in L1. Errors on N8 28x28x64-64 and N2 14x14x256-256, in units
 of 2^-24: runs of 16 2.35 and 3.01, of 32 2.44 and 2.83, of 64 2.75 and 2.99; PyTorch's plain sums 7.1 and 13.8."""
-_BLOCKS = (4, 8)
-"""Register tiles of a block, at least and at most."""
 _VECTORS = 2
 _LEAST_GAIN = 1.1
 """By the model of `_gain`, against the plain sum, below which it is not worth the larger workspace."""
@@ -92,7 +90,14 @@ def schedule(problem: Problem, target: Target, outputs: int, name: str) -> Plan:
         grain=1,
     )
     kernel = WinogradKernel(
-        outputs, dtype, problem.data_format, it.rows, _VECTORS, _BLOCKS[1] * it.rows, _RUN
+        outputs=outputs,
+        dtype=dtype,
+        data_format=problem.data_format,
+        rows=it.rows,
+        vectors=_VECTORS,
+        most_tiles=it.most_tiles,
+        by_fours=it.by_fours,
+        run=_RUN,
     )
     main = Step(
         kernel,
@@ -183,7 +188,19 @@ class _Schedule:
     @property
     def rows(self) -> int:
         """Tiles in registers: with a broadcast and the panel's vectors they fill the register file."""
-        return 3 if self.target.vector_registers < 32 else 6
+        return self.most_tiles // (8 if self.by_fours else 4)
+
+    @property
+    def by_fours(self) -> bool:
+        """Whether short sums are worth registers of their own: 16-bit results do not show them.
+
+        F(4,3) would gain 0 to 7% without, and err by 21.6 units instead of 16.
+        """
+        return self.problem.dtype.itemsize > 2
+
+    @property
+    def most_tiles(self) -> int:
+        return 24 if self.target.vector_registers < 32 else 48
 
     @property
     def panels(self) -> int:
@@ -221,8 +238,8 @@ class _Schedule:
     def block_tiles(self) -> int:
         """Tiles of a block: more use U more often, fewer keep V in L2."""
         bytes_ = 4 * self.scheme.frequencies * self.rows * self.row_pitch
-        fewest, most = _BLOCKS
-        fit = min(max(self.target.l2_bytes * 5 // 8 // bytes_, fewest), most)
+        most = self.most_tiles // self.rows
+        fit = min(max(self.target.l2_bytes * 5 // 8 // bytes_, most // 2), most)
         groups = -(-self.tiles // self.rows)
         return -(-groups // -(-groups // fit)) * self.rows
 
