@@ -142,7 +142,7 @@ class Schedule:
         """
         pixels = self.images * self.block_rows * self.block_cols
         later = -(-self.chunks // self.slices) + self.slices
-        fine = (run for run in (64, 56, 48, 40) if run + pixels / run + later <= 68)
+        fine = (run for run in (64, 56, 48, 40) if run + pixels / run + later <= 60)
         return next(fine, 32)
 
     @cached_property

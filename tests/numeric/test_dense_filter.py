@@ -1,0 +1,113 @@
+"""What is peculiar to the dense filter gradient: tiles, lists of pixels, folded windows, merged groups, infinities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import convgrad
+from calling import TARGETS, label
+from cases import Case, Data, normal, random_case, run, whole_numbers
+from convgrad import _jit, _planner
+from convgrad._targets import Target
+from kernels import Place, compute, expected_exactly, problem_of
+from tolerance import assert_close
+
+NAME = "dense_filter"
+HOST = _jit.host_target()
+
+
+def drawn(rng: np.random.Generator) -> Case:
+    """Draw a case with channels on both sides of tiles, vectors and groups."""
+    while True:
+        fixed: dict[str, Any] = {"depthwise": False}
+        if rng.random() < 0.7:
+            fixed |= {
+                "groups": int(rng.choice([1, 1, 2, 3, 4, 8])),
+                "group_in": int(rng.choice([1, 2, 3, 4, 5, 8, 12, 17, 20, 33])),
+                "group_out": int(rng.choice([1, 2, 3, 4, 7, 8, 16, 17, 24, 33, 40])),
+                "size": tuple(int(n) for n in rng.integers(1, 28, 2)),
+            }
+        case = random_case(rng, **fixed)
+        if 0 not in (*case.input_shape, *case.output_shape):
+            return case
+
+
+def check_exactly(target: Target, case: Case, rng: np.random.Generator, place: Place) -> None:
+    data = whole_numbers(case, rng)
+    got = compute(NAME, target, case, "filter", data, place)
+    expected = expected_exactly(case, "filter", data)
+    np.testing.assert_array_equal(
+        got.astype(np.float64), expected.astype(np.float64), str((case, place))
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=label)
+def test_whole_numbers_come_out_exact(target: Target) -> None:
+    rng = np.random.default_rng(1)
+    for turn in range(24):
+        place: Place = ("start", "end", "shifted")[turn % 3]
+        check_exactly(target, drawn(rng), rng, place)
+
+
+FOLDED = [
+    Case(False, 2, (23, 31), 1, 3, 20, (7, 7), (2, 2), (1, 1), "SAME", form)
+    for form in ("NHWC", "NCHW")
+]
+WIDE = Case(False, 1, (1, 5000), 1, 5, 9, (1, 3), (1, 3), (1, 7), ((0, 0), (5, 40)))
+FAR = Case(False, 2, (40, 3), 1, 9, 16, (3, 3), (1, 1), (30, 1), ((50, 3), (0, 9)))
+SPARSE = Case(False, 3, (30, 31), 2, 6, 10, (2, 2), (9, 7), (2, 3), "VALID", "NCHW")
+
+
+@pytest.mark.parametrize("case", [*FOLDED, WIDE, FAR, SPARSE], ids=repr)
+def test_odd_geometries(case: Case) -> None:
+    rng = np.random.default_rng(2)
+    for place in ("start", "end", "shifted"):
+        check_exactly(HOST, case, rng, place)
+
+
+def test_rounding_stays_in_the_bound_and_threads_change_no_bit() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(12):
+        case = drawn(rng)
+        data = normal(case, rng)
+        results = []
+        for count in (1, 2, 3):
+            with convgrad.threads(count):
+                results.append(compute(NAME, HOST, case, "filter", data))
+        assert_close(case, "filter", data, results[0])
+        assert all(other.tobytes() == results[0].tobytes() for other in results[1:]), case
+
+
+@pytest.mark.parametrize("case", [*FOLDED, FAR, SPARSE], ids=repr)
+@pytest.mark.parametrize("place", ["x", "g"])
+def test_infinities_stay_where_they_meet_a_tap(case: Case, place: str) -> None:
+    rng = np.random.default_rng(4)
+    data = normal(case, rng)
+    arrays = {"x": data.x, "f": data.f, "g": data.g}
+    flat = arrays[place].reshape(-1)
+    flat[0] = flat[-1] = flat[flat.size // 2] = np.inf
+    data = Data(**arrays)
+    got = compute(NAME, HOST, case, "filter", data)
+    expected = run(case, "filter", data, "reference")
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(expected))
+
+
+def test_float32_sums_are_short() -> None:
+    case = Case(False, 8, (28, 28), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
+    data = normal(case, np.random.default_rng(5))
+    got = compute(NAME, HOST, case, "filter", data).astype(np.float64)
+    wide = Data(*(each.astype(np.float64) for each in (data.x, data.f, data.g)))
+    exact = run(case, "filter", wide, "reference")
+    assert np.linalg.norm(got - exact) / np.linalg.norm(exact) <= 2.5 * 2.0**-24
+
+
+def test_no_plan_depends_on_the_threads() -> None:
+    problem = problem_of(FOLDED[0], "filter")
+    plans = []
+    for count in (1, 2, 8):
+        with convgrad.threads(count):
+            plans.append(_planner.choose_named(problem, HOST, NAME))
+    assert plans[0] == plans[1] == plans[2]
