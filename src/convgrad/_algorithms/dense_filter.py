@@ -62,7 +62,7 @@ def plan(problem: Problem, target: Target) -> Plan:
         table, words, scratch = _tables(problem, each, it, slices)
         operands: tuple[Operand, ...] = ("first", "second", out, "table")
         items = len(each.items)
-        steps.append(Step(kernel, operands, words, items, scratch_bytes=scratch, table=table))
+        steps.append(Step(kernel, operands, words, items, each.grain, scratch, table))
         slices += each.slices
     if not it.direct:
         merge = dense_filter_merge.step(

@@ -81,6 +81,8 @@ class _Item:
     group: Int
     group_end: Int
     slice: Int
+    key: Int
+    """Number of the item's copy of x if neighbouring items use the same, else 0."""
 
 
 class _Writer:
@@ -107,11 +109,14 @@ class _Writer:
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word
-        with k.loop(k.begin, k.end) as number:
+        held = k.variable(k.i64(0))
+        with k.loop(k.begin, k.end, carry=[held]) as number:
             row = self.table.offset(word["items_at"] + number * ITEM)
-            item = _Item(*(row.offset(i).load_int() for i in range(ITEM - 1)))
+            item = _Item(*(row.offset(i).load_int() for i in range(ITEM)))
+            fresh = item.key.equals(0) | item.key.differs(held.value)
+            held.value = item.key
             with k.loop(item.chunk, item.chunk_end, nonempty=True) as chunk:
-                self._chunk(item, chunk)
+                self._chunk(item, chunk, fresh)
         return k.finish()
 
     def _place(self, chunk: Int) -> tuple[Pointer, Pointer, Pointer, Pointer, Int]:
@@ -130,7 +135,7 @@ class _Writer:
         y = y.offset(image * word["y_image"] + corner * word["y_pixel"])
         return x, y, row_block, col_block, images
 
-    def _chunk(self, item: _Item, chunk: Int) -> None:
+    def _chunk(self, item: _Item, chunk: Int, fresh: Bool) -> None:
         k, word, table = self.k, self.word, self.table
         x, y, row_block, col_block, images = self._place(chunk)
         kind = row_block.load_int() * word["col_classes"] + col_block.load_int()
@@ -142,14 +147,22 @@ class _Writer:
         )
         kernel = self.kernel
         big, tiles, whole = word["big_tiles"], word["tiles"], word["whole_tiles"]
-        self.packer.pack(
-            Pack(
-                *("x", x, self.x_pack, x_first, x_last, repeat, x_step),
-                *(kernel.rows, word["x_tile"], word["x_zero"]),
-                *(item.group, item.group_end, word["group_in"], item.tile, item.tile_end, whole),
-                ((kernel.rows, k.i64(0), big), (kernel.few, big, tiles)),
+        with k.when(fresh):
+            self.packer.pack(
+                Pack(
+                    *("x", x, self.x_pack, x_first, x_last, repeat, x_step),
+                    *(kernel.rows, word["x_tile"], word["x_zero"]),
+                    *(
+                        item.group,
+                        item.group_end,
+                        word["group_in"],
+                        item.tile,
+                        item.tile_end,
+                        whole,
+                    ),
+                    ((kernel.rows, k.i64(0), big), (kernel.few, big, tiles)),
+                )
             )
-        )
         panels = word["whole_panels"]
         self.packer.pack(
             Pack(

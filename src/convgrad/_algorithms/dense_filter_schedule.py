@@ -21,6 +21,8 @@ _MOST_ITEMS = 32
 _MOST_SCRATCH = 1 << 20
 _MOST_LISTS = 1 << 17
 """Pairs in all lists, about: a megabyte."""
+_MOST_PIXELS = 512
+"""Pixels of a chunk: more would make the sums of runs long, for a gain of 1 %."""
 _MOST_PARTIAL = 8 << 20
 _FOLDED = 8
 """Input channels up to which a window's columns are taken as channels."""
@@ -171,14 +173,30 @@ class Schedule:
 
     @cached_property
     def items(self) -> list[tuple[int, ...]]:
-        """Return what each item covers: ranges of chunks, tiles, panels and groups, and its slice."""
-        return [
-            (*chunks, *tiles, *panels, *groups, number, 0)
-            for number, chunks in enumerate(_parts(self.chunks, self.slices))
-            for groups in _parts(self.groups, self.group_parts)
-            for tiles in _parts(self.tiles, self.tile_parts)
-            for panels in _parts(self.panels, self.panel_parts)
-        ]
+        """Return what each item covers: ranges of chunks, tiles, panels and groups, its slice, its copy of x."""
+        found: list[tuple[int, ...]] = []
+        copies = 0
+        for number, chunks in enumerate(_parts(self.chunks, self.slices)):
+            for groups in _parts(self.groups, self.group_parts):
+                for tiles in _parts(self.tiles, self.tile_parts):
+                    copies += 1
+                    for panels in _parts(self.panels, self.panel_parts):
+                        key = copies if self.keeps_x else 0
+                        found.append((*chunks, *tiles, *panels, *groups, number, key))
+        return found
+
+    @property
+    def keeps_x(self) -> bool:
+        """Whether neighbouring items can use one copy of x: their slices are single chunks."""
+        return self.chunks == self.slices and self.panel_parts > 1
+
+    @property
+    def grain(self) -> int:
+        """Items to claim at a time: those that share a copy of x, but at least 8 claims in all."""
+        items = self.slices * self.group_parts * self.tile_parts * self.panel_parts
+        if not self.keeps_x:
+            return 1
+        return max(n for n in range(1, self.panel_parts + 1) if n == 1 or items >= 8 * n)
 
 
 @lru_cache(maxsize=4096)
@@ -332,9 +350,12 @@ def _candidates(base: Schedule, target: Target) -> Iterator[Schedule]:
             for tiles in _counts(base.tiles, most_items // groups):
                 for panels in _counts(base.panels, most_items // groups // tiles):
                     part = replace(base, group_parts=groups, tile_parts=tiles, panel_parts=panels)
-                    for budget in budgets:
-                        wanted = _pixels(part, int(budget * target.l2_bytes), total)
-                        cut = _cut(part, min(wanted, few_lists))
+                    rooms = (int(budget * target.l2_bytes) for budget in budgets)
+                    sizes = {min(_pixels(part, room), few_lists) for room in rooms}
+                    if total <= _MOST_PIXELS:
+                        sizes.add(min(total, few_lists))
+                    for pixels in sorted(sizes):
+                        cut = _cut(part, pixels)
                         key = (groups, tiles, panels, cut.images, cut.block_rows, cut.block_cols)
                         if key in seen or _scratch(cut) > _MOST_SCRATCH:
                             continue
@@ -369,15 +390,13 @@ def _density(it: Schedule) -> float:
     return rows * _used(it.col_axes[0][1], it.block_cols) / it.block_cols
 
 
-def _pixels(it: Schedule, room: int, total: int) -> int:
+def _pixels(it: Schedule, room: int) -> int:
     """Return how many pixels of a chunk fit a room."""
     across = it.col_axes[0][1].stride if it.taps > 1 and not it.fold else 1
     stride = it.row_axis.stride * across if it.taps > 1 else 1
     x = it.most_tiles * it.rows * stride
     y = it.most_panels * it.vectors * it.lanes
-    if total <= 512:
-        return total
-    return max(96, min(1024, room // it.number // (x + y)))
+    return max(96, min(_MOST_PIXELS, room // it.number // (x + y)))
 
 
 def _scratch(it: Schedule) -> int:
@@ -411,14 +430,14 @@ def _cost(it: Schedule, target: Target) -> float:
     cost *= (
         1
         + 0.06 / items
-        + (0.03 if scratch > 0.86 * target.l2_bytes and per > 1 else 0)
+        + (0.05 if scratch > 0.86 * target.l2_bytes else 0)
         + max(0, wanted - items) / wanted * 0.5
     )
-    x = it.panel_parts * it.group_in * density * 0.6
+    x = -(-it.panel_parts // it.grain) * it.group_in * density * 0.6
     y = it.tile_parts * it.group_out * 0.35
     cost += pixels * groups * (x + y)
     near = block + scratch < 0.9 * target.l2_bytes
     cost += chunks * gradient * (0.5 if near else 0.8)
-    cost += 0 if it.direct else it.slices * gradient * 0.3
+    cost += 0 if it.direct else it.slices * gradient * 0.6
     cost += chunks * blocks_of_channels * (taps * 20 + 300)
     return cost
