@@ -17,6 +17,9 @@ RUN_WORDS = 4
 _BLOCK = 4
 """Pixels that NHWC copies tile by tile, so that the lines of a pixel are still near when its next tile comes."""
 
+_AHEAD = 16
+"""Pixels that NHWC asks for before it copies them: most of a copy's time is waiting."""
+
 
 @dataclass(frozen=True)
 class Pack:
@@ -167,7 +170,11 @@ class Packer:
     ) -> None:
         """Copy one tile's channels of a few pixels and go on to the next tile."""
         a, b = source.value, target.value
+        ahead = a.offset(step * _AHEAD)
         for _ in range(count):
+            if count > 1:
+                ahead.prefetch()
+                ahead = ahead.offset(step)
             for start, lanes in pieces:
                 b.offset(start).store(a.offset(start).load(lanes))
             a, b = a.offset(step), b.offset(pack.width)
