@@ -56,6 +56,7 @@ def plan(problem: Problem, target: Target) -> Plan:
             rows=each.rows,
             few=each.few,
             vectors=each.vectors,
+            diagonal=each.diagonal,
             folded=bool(it.fold) and problem.data_format == "NCHW",
             prefetch=each.prefetch,
         )
@@ -69,9 +70,9 @@ def plan(problem: Problem, target: Target) -> Plan:
             problem.dtype.short,
             slices=slices,
             taps=it.taps,
-            group_in=it.group_in // it.merged,
-            group_out=problem.group_out,
-            groups=problem.groups,
+            group_in=it.out_rows // it.merged,
+            group_out=it.group_out // it.merged,
+            groups=it.groups * it.merged,
             merged=it.merged,
             pitches=it.pitches,
         )
@@ -117,7 +118,7 @@ def _tables(
     y_zero = it.images * it.block_rows * it.block_cols
     width = it.vectors * it.lanes
     x_tile, y_tile = (
-        _apart((x_zero + 1) * it.rows, it.number),
+        _apart((x_zero + 1) * it.x_width, it.number),
         _apart((y_zero + 1) * width, it.number),
     )
     parts = {
@@ -128,7 +129,7 @@ def _tables(
         "col_blocks_at": it.col_blocks.blocks.reshape(-1),
         "shapes_at": np.array(tables.shapes, np.int64),
         "taps_at": np.array(tables.taps, np.int64),
-        "lists_at": tables.lists(it.rows, width, x_zero, y_zero),
+        "lists_at": tables.lists(it.x_width, width, x_zero, y_zero),
         "runs_at": np.array(tables.runs, np.int64),
     }
     assert it.items and len(it.items[0]) == ITEM
@@ -168,7 +169,7 @@ def _tables(
         "group_out": it.group_out,
         "big_tiles": it.big_tiles,
         "tiles": it.tiles,
-        "whole_tiles": it.tiles if it.padded_in == it.group_in else it.tiles - 1,
+        "whole_tiles": it.tiles if it.padded_in == it.out_rows else it.tiles - 1,
         "whole_panels": it.group_out // width,
         "x_tile": x_tile,
         "y_tile": y_tile,
@@ -179,7 +180,7 @@ def _tables(
         "out_group": group_pitch,
         "out_tap": tap_pitch,
         "out_row": row_pitch,
-        "out_rows": it.group_in,
+        "out_rows": it.out_rows,
         "out_cols": it.group_out if it.direct else it.padded_out,
     }
     scratch = (y_at + y_tiles * y_tile + slack) * it.number

@@ -16,7 +16,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._codegen import I32, I64, Bool, Int, KernelBuilder, Pointer, Vector, compute, element, symbol
+from .._codegen import (
+    I32,
+    I64,
+    Bool,
+    Int,
+    KernelBuilder,
+    Pointer,
+    Variable,
+    Vector,
+    compute,
+    element,
+    symbol,
+)
 from .._kernel import KernelSource
 from .._targets import Target
 from .dense_filter_pack import Pack, Packer
@@ -57,10 +69,17 @@ class FilterKernel:
     """Input channels of the small tiles that end a row of tiles."""
     vectors: int
     """Vectors of output channels of a tile."""
+    diagonal: int = 1
+    """Narrow groups side by side in one vector: the tile is then the input channels of one group by all of them."""
     folded: bool = False
     """Whether x may have windows' columns for channels; shapes the code of NCHW only."""
     prefetch: bool = False
     """Whether the products of a chunk ask for the pixels of the next one: NHWC, windows of one tap, no holes."""
+
+    @property
+    def x_width(self) -> int:
+        """Channels of a tile of x."""
+        return self.rows * self.diagonal
 
 
 def emit(kernel: FilterKernel, target: Target) -> KernelSource:
@@ -147,11 +166,14 @@ class _Writer:
         )
         kernel = self.kernel
         big, tiles, whole = word["big_tiles"], word["tiles"], word["whole_tiles"]
+        kinds: tuple[tuple[int, Int, Int], ...] = ((kernel.x_width, k.i64(0), big),)
+        if kernel.few < kernel.rows:
+            kinds = (*kinds, (kernel.few, big, tiles))
         with k.when(fresh):
             self.packer.pack(
                 Pack(
                     *("x", x, self.x_pack, x_first, x_last, repeat, x_step),
-                    *(kernel.rows, word["x_tile"], word["x_zero"]),
+                    *(kernel.x_width, word["x_tile"], word["x_zero"]),
                     *(
                         item.group,
                         item.group_end,
@@ -160,7 +182,7 @@ class _Writer:
                         item.tile_end,
                         whole,
                     ),
-                    ((kernel.rows, k.i64(0), big), (kernel.few, big, tiles)),
+                    kinds,
                 )
             )
         panels = word["whole_panels"]
@@ -249,7 +271,12 @@ class _Writer:
         """Sum the outer products of one list of pixels: rows x vectors of them."""
         k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
         zero = k.zeros(self.number, lanes)
-        sums = [k.variable(zero) for _ in range(rows * vectors)]
+        if self.kernel.diagonal > 1:
+            products, sets = self._diagonal, 2
+        else:
+            products, sets = self._outer, 1
+        # Few sums wait for each other, so two sets of them take turns.
+        sums = [k.variable(zero) for _ in range(sets * rows * vectors)]
         lists = self.table.offset(self.word["lists_at"]).as_element(I32)
         totals = [self.totals.offset(i * lanes) for i in range(rows * vectors)]
         length = self.word["run"]
@@ -266,19 +293,38 @@ class _Writer:
                 for turn in range(UNROLL):
                     a = x.offset(pairs.offset(2 * turn).load_int())
                     b = y.offset(pairs.offset(2 * turn + 1).load_int())
-                    right = [b.offset(v * lanes).load(lanes) for v in range(vectors)]
-                    for i in range(rows):
-                        left = a.offset(i).broadcast(lanes)
-                        for v in range(vectors):
-                            each = sums[i * vectors + v]
-                            each.value = k.fma(left, right[v], each.value)
+                    some = rows * vectors
+                    products(a, b, sums[turn % sets * some :][:some])
+            for other in range(1, sets):
+                for i in range(rows * vectors):
+                    sums[i].value = sums[i].value + sums[other * rows * vectors + i].value
             with k.when(number > 0):
-                for each, total in zip(sums, totals, strict=True):
+                for each, total in zip(sums, totals, strict=False):
                     each.value = each.value + total.load(lanes)
             with k.when(stop < end):
-                for each, total in zip(sums, totals, strict=True):
+                for each, total in zip(sums, totals, strict=False):
                     total.store(each.value)
-        return [each.value for each in sums]
+        return [each.value for each in sums[: rows * vectors]]
+
+    def _outer(self, x: Pointer, y: Pointer, sums: list[Variable[Vector]]) -> None:
+        """Add the products of every channel of x with every one of dy."""
+        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
+        right = [y.offset(v * lanes).load(lanes) for v in range(vectors)]
+        for i in range(len(sums) // vectors):
+            left = x.offset(i).broadcast(lanes)
+            for v in range(vectors):
+                each = sums[i * vectors + v]
+                each.value = k.fma(left, right[v], each.value)
+
+    def _diagonal(self, x: Pointer, y: Pointer, sums: list[Variable[Vector]]) -> None:
+        """Add the products of every channel of a group of x with those of the same group of dy."""
+        k, lanes, rows = self.k, self.lanes, self.kernel.rows
+        right = y.load(lanes)
+        left = x.load(self.kernel.x_width)
+        each_group = lanes // self.kernel.diagonal
+        for i, each in enumerate(sums):
+            spread = k.shuffle(left, None, [lane // each_group * rows + i for lane in range(lanes)])
+            each.value = k.fma(spread, right, each.value)
 
     def _add(
         self, sums: list[Vector], place: Pointer, rows_left: Int, cols_left: Int, first: Bool
