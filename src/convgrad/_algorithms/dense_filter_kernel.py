@@ -14,6 +14,7 @@ chunk. The output is the filter gradient itself or a block of partial sums with 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .._codegen import (
@@ -333,24 +334,27 @@ class _Writer:
         k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
         rows = len(sums) // vectors
         whole = (rows_left >= rows) & (cols_left >= self.width)
-        with k.branch(first) as either:
-            for arm, adds in ((either.then(), False), (either.otherwise(), True)):
-                with arm, k.branch(whole) as inside:
-                    with inside.then():
-                        at = place
-                        for i in range(rows):
-                            for v in range(vectors):
-                                self._write(at.offset(v * lanes), sums[i * vectors + v], adds)
-                            at = at.offset(self.word["out_row"])
-                    with inside.otherwise():
-                        at = place
-                        for i in range(rows):
-                            with k.when(rows_left > i):
-                                for v in range(vectors):
-                                    with k.when(cols_left > v * lanes):
-                                        value = sums[i * vectors + v]
-                                        self._write(at.offset(v * lanes), value, adds)
-                            at = at.offset(self.word["out_row"])
+        pitch = self.word["out_row"]
+        with k.branch(whole) as either:
+            with either.then(), k.branch(first) as stored:
+                with stored.then():
+                    for at, value in self._places(place, sums, pitch):
+                        at.store(value)
+                with stored.otherwise():
+                    for at, value in self._places(place, sums, pitch):
+                        at.store(at.load(lanes) + value)
+            with either.otherwise():
+                for number, (at, value) in enumerate(self._places(place, sums, pitch)):
+                    row, part = divmod(number, vectors)
+                    with k.when((rows_left > row) & (cols_left > part * lanes)):
+                        at.store(k.select(first, value, at.load(lanes) + value))
 
-    def _write(self, place: Pointer, value: Vector, adds: bool) -> None:
-        place.store(place.load(self.lanes) + value if adds else value)
+    def _places(
+        self, place: Pointer, sums: list[Vector], pitch: Int
+    ) -> Iterator[tuple[Pointer, Vector]]:
+        """Yield the sums of a tile, each with its place."""
+        vectors = self.kernel.vectors
+        for number, value in enumerate(sums):
+            yield place.offset(number % vectors * self.lanes), value
+            if number % vectors == vectors - 1:
+                place = place.offset(pitch)
