@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .._codegen import Int, KernelBuilder, compute, element, symbol
+from .._codegen import F32, F64, Int, KernelBuilder, Vector, compute, element, symbol
 from .._kernel import KernelSource
 from .._plan import Step
 from .._targets import Target
@@ -51,13 +51,20 @@ def emit(kernel: MergeKernel, target: Target) -> KernelSource:
     partial, result = k.arg_pointer(0, number), k.arg_pointer(1, storage)
     slices, group_in, group_out, groups, merged, *pitches = (k.arg_i64(2 + i) for i in range(9))
     slice_pitch, group_pitch, tap_pitch, row_pitch = pitches
+    # Slices are added in float64, so that their number does not show in a float32 result.
+    wide = storage is F32
     vector = k.lanes(number)
 
+    def read(at: Int, lanes: int) -> Vector:
+        value = partial.offset(at).load(lanes)
+        return value.cast("fpext", F64) if wide else value
+
     def add(at: Int, to: Int, lanes: int) -> None:
-        total = k.variable(partial.offset(at).load(lanes))
+        total = k.variable(read(at, lanes))
         with k.loop(1, slices, carry=[total]) as part:
-            total.value = total.value + partial.offset(at + part * slice_pitch).load(lanes)
-        result.offset(to).store(total.value)
+            total.value = total.value + read(at + part * slice_pitch, lanes)
+        value = total.value.cast("fptrunc", number) if wide else total.value
+        result.offset(to).store(value)
 
     with k.loop(k.begin, k.end) as item:
         tap, channel = item // group_in, item % group_in
