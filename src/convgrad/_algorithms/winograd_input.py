@@ -51,26 +51,9 @@ class Input:
                     pixels = self._staged(tiles, index)
                 else:
                     at = left + index * self.scheme.outputs
-                    pixels = self._pixels(source, tiles.image, top, at)
+                    corner, size = (tiles.image, top, at), self.scheme.points
+                    pixels = self.geometry.patch(source, "source", corner, size, self.zeros)
                 self._tile(pixels, tiles.first + index, place)
-
-    def _pixels(self, source: Pointer, image: Int, top: Int, left: Int) -> list[list[Pointer]]:
-        """Return where the pixels of a tile are."""
-        k, word, points = self.k, self.word, range(self.scheme.points)
-        cols = [left + j for j in points]
-        exists = [col.inside(word["source_cols"]) for col in cols]
-        pixels = []
-        for i in points:
-            row = top + i
-            line = self.geometry.address(source, "source", image, row, left)
-            there = row.inside(word["source_rows"])
-            pixels.append(
-                [
-                    k.select(there & exists[j], line.offset(word["source_col"] * j), self.zeros)
-                    for j in points
-                ]
-            )
-        return pixels
 
     def _tile(self, pixels: list[list[Pointer]], tile: Int, place: Pointer) -> None:
         k, word, lanes = self.k, self.word, self.lanes

@@ -6,7 +6,7 @@ rows of tiles. Positions are worked out row by row from the numbers, so there is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -71,22 +71,15 @@ class TileRow:
     count: Int
 
 
-class Geometry:
-    """Reads the words and walks through the tiles."""
+class Tiles:
+    """Reads a kernel's words by name and walks through the tiles."""
 
-    def __init__(self, k: KernelBuilder, storage: Element) -> None:
+    def __init__(
+        self, k: KernelBuilder, storage: Element, pointers: int, words: Sequence[str]
+    ) -> None:
         self.k = k
         self.storage = storage
-        self.word = {name: k.arg_i64(POINTERS + i) for i, name in enumerate(WORDS)}
-        self.source = k.arg_pointer(0, storage)
-        self.filter = k.arg_pointer(1, storage)
-        self.packed = k.arg_pointer(2, F32)
-        self.target = k.arg_pointer(3, storage)
-
-    def scratch(self, word: str, element: Element = F32) -> Pointer:
-        """Return a block of the workspace whose size only the plan knows."""
-        k = self.k
-        return k.scratch(F32, 0).offset(self.word[word] // 4).as_element(element)
+        self.word = {name: k.arg_i64(pointers + i) for i, name in enumerate(words)}
 
     def address(self, base: Pointer, what: str, image: Int, row: Int, col: Int) -> Pointer:
         """Return where a pixel of the source or the target starts; it need not exist."""
@@ -94,6 +87,26 @@ class Geometry:
         return base.offset(
             image * word[f"{what}_image"] + row * word[f"{what}_row"] + col * word[f"{what}_col"]
         )
+
+    def patch(
+        self, base: Pointer, what: str, corner: tuple[Int, Int, Int], size: int, zeros: Pointer
+    ) -> list[list[Pointer]]:
+        """Return where the pixels of a square lie that starts at (image, row, column); outside the image, `zeros`."""
+        k, word = self.k, self.word
+        image, top, left = corner
+        exists = [(left + j).inside(word[f"{what}_cols"]) for j in range(size)]
+        pixels = []
+        for i in range(size):
+            row = top + i
+            line = self.address(base, what, image, row, left)
+            there = row.inside(word[f"{what}_rows"])
+            pixels.append(
+                [
+                    k.select(there & exists[j], line.offset(word[f"{what}_col"] * j), zeros)
+                    for j in range(size)
+                ]
+            )
+        return pixels
 
     @contextmanager
     def tile_rows(
@@ -107,3 +120,19 @@ class Geometry:
             count = k.min(start + cols, end) - first
             image, row = line // self.word["tile_rows"], line % self.word["tile_rows"]
             yield TileRow(image, row, first - begin, first - start, count)
+
+
+class Geometry(Tiles):
+    """What the second kernel of `winograd` works on."""
+
+    def __init__(self, k: KernelBuilder, storage: Element) -> None:
+        super().__init__(k, storage, POINTERS, WORDS)
+        self.source = k.arg_pointer(0, storage)
+        self.filter = k.arg_pointer(1, storage)
+        self.packed = k.arg_pointer(2, F32)
+        self.target = k.arg_pointer(3, storage)
+
+    def scratch(self, word: str, element: Element = F32) -> Pointer:
+        """Return a block of the workspace whose size only the plan knows."""
+        k = self.k
+        return k.scratch(F32, 0).offset(self.word[word] // 4).as_element(element)
