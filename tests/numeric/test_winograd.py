@@ -14,7 +14,7 @@ import convgrad
 from calling import TARGETS, label
 from cases import UNITS, Case, Data, normal, whole_numbers
 from convgrad import _jit, _oracle, _planner
-from convgrad._algorithms import winograd, winograd_fast
+from convgrad._algorithms import winograd, winograd_fast, winograd_gradient
 from convgrad._errors import ArgumentError
 from convgrad._targets import Target
 from kernels import Place, compute, expected_exactly, problem_of
@@ -29,6 +29,7 @@ PADS = ("SAME", "VALID", ((0, 2), (1, 0)), ((3, 1), (0, 4)))
 def worth_it_or_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the algorithms take small problems too, where they would gain nothing."""
     monkeypatch.setattr(winograd, "_LEAST_GAIN", 0.0)
+    monkeypatch.setattr(winograd_gradient, "_LEAST_GAIN", 0.0)
 
 
 def case_of(rng: np.random.Generator, **fixed: Any) -> Case:
@@ -91,9 +92,9 @@ def test_threads_change_no_bit(name: str) -> None:
 
 def error(name: str, case: Case, kind: str, data: Data) -> float:
     """Return the relative Frobenius error in units of the dtype."""
-    operands = {"forward": (data.x, data.f), "input": (data.f, data.g)}[kind]
+    operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     exact = _oracle.compute(
-        problem_of(case, kind), *(each.astype(np.longdouble) for each in operands)
+        problem_of(case, kind), *(each.astype(np.longdouble) for each in operands[kind])
     )
     difference = compute(name, HOST, case, kind, data).astype(np.longdouble) - exact
     return float(np.sqrt((difference**2).sum() / (exact**2).sum())) / UNITS[case.dtype]
@@ -246,3 +247,143 @@ def test_workspace_stays_small() -> None:
         plan = winograd.plan(problem_of(case, "forward"), HOST)
         assert all(step.scratch_bytes <= 2 << 20 and not step.table for step in plan.steps)
         assert plan.packed_bytes <= 8 * channels * channels * 16
+
+
+# The filter gradient, F(3,2)
+
+GRADIENT = winograd_gradient.NAME
+
+
+def gradient_case(rng: np.random.Generator, **fixed: Any) -> Case:
+    """Draw a problem the filter gradient takes."""
+    while True:
+        case = case_of(rng, **{"data_format": "NHWC", "groups": 1, **fixed})
+        if winograd_gradient.why_not(problem_of(case, "filter"), HOST) is None:
+            return case
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=label)
+def test_gradient_of_whole_numbers_is_exact(target: Target, checked: Any) -> None:
+    rng = np.random.default_rng(11)
+    for turn in range(9):
+        channels = {} if turn % 3 else {"group_in": 133, "group_out": 67 + 16 * turn}
+        case = gradient_case(rng, **channels)
+        data = whole_numbers(case, rng, 3)
+        place: Place = ("start", "end", "shifted")[turn % 3]
+        got = compute(GRADIENT, target, case, "filter", data, place)
+        expected = expected_exactly(case, "filter", data)
+        np.testing.assert_array_equal(
+            got.astype(np.float64), expected.astype(np.float64), str((case, place))
+        )
+        checked["winograd problems on guarded memory, exact integers"] += 1
+
+
+def test_threads_change_no_bit_of_the_gradient() -> None:
+    rng = np.random.default_rng(12)
+    for channels in (64, 100):
+        case = gradient_case(
+            rng, size=(25, 19), batch=3, group_in=channels, dtype="float32", padding="SAME"
+        )
+        data = normal(case, rng)
+        results = []
+        for count in (1, 2, 3):
+            with convgrad.threads(count):
+                results.append(compute(GRADIENT, HOST, case, "filter", data).tobytes())
+        assert results[0] == results[1] == results[2], case
+
+
+def test_errors_of_the_gradient_stay_as_stated() -> None:
+    """Near those of the plain sum on normal data, so the promise of 2.5 is not kept: it is opt-in."""
+    for dtype, limit in (("float32", 5), ("half", 0.45), ("bfloat16", 0.45)):
+        case = Case(*(False, 8, (28, 28), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME"), dtype=dtype)
+        data = normal(case, np.random.default_rng(0))
+        assert 0 < error(GRADIENT, case, "filter", data) <= limit, dtype
+
+
+@pytest.mark.parametrize("how", ["log-normal", "spikes"])
+def test_errors_of_the_gradient_are_relative_to_the_largest_tap(how: str) -> None:
+    case = Case(False, 2, (28, 28), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
+    data = scaled(case, np.random.default_rng(3), how)
+    wide = [each.astype(np.longdouble) for each in (data.x, data.g)]
+    problem = problem_of(case, "filter")
+    scale = _oracle.compute(problem, *(np.abs(each) for each in wide)).max((0, 1))
+    got = compute(GRADIENT, HOST, case, "filter", data).astype(np.longdouble)
+    difference = np.abs(got - _oracle.compute(problem, *wide))
+    assert float((difference / scale).max()) / UNITS["float32"] <= 20
+
+
+@pytest.mark.parametrize("dtype", ["float32", "half", "bfloat16"])
+def test_infinities_and_nans_stay_in_their_taps(dtype: str) -> None:
+    """One at a corner misses some taps, one of `out_backprop` beside the odd edge shares a tile with nothing."""
+    rng = np.random.default_rng(13)
+    case = Case(*(False, 2, (25, 21), 1, 33, 40, (3, 3), (1, 1), (1, 1), "SAME"), dtype=dtype)
+    data = whole_numbers(case, rng)
+    data.x[0, 0, 0, 3], data.x[1, 24, 20, 7], data.x[1, 5, 6, 9] = np.inf, np.nan, -np.inf
+    data.x[..., 12] = np.nan
+    data.g[0, 24, 0, 5], data.g[1, 0, 20, 11] = np.inf, np.nan
+    got = compute(GRADIENT, HOST, case, "filter", data).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        operands = (each.astype(np.float64) for each in (data.x, data.g))
+        expected = _oracle.compute(problem_of(case, "filter"), *operands)
+    same_class(got, expected)
+    finite = np.isfinite(expected)
+    assert 0 < finite.sum() < finite.size
+    unit = 1e-2 if dtype != "float32" else 0.0
+    np.testing.assert_allclose(got[finite], expected[finite], rtol=unit)
+
+
+def test_no_overflow_of_the_gradient_where_the_plain_sum_has_none() -> None:
+    case = Case(False, 1, (24, 24), 1, 32, 32, (3, 3), (1, 1), (1, 1), "SAME")
+    rng = np.random.default_rng(14)
+    data = normal(case, rng)
+    x = (np.sign(data.x) * np.float32(3e38)).astype(np.float32)
+    g = np.zeros_like(data.g)
+    g[0, 10, 11, :] = 1
+    got = compute(GRADIENT, HOST, case, "filter", Data(x, data.f, g))
+    operands = (each.astype(np.float64) for each in (x, g))
+    np.testing.assert_array_equal(got, _oracle.compute(problem_of(case, "filter"), *operands))
+
+
+def test_the_gradient_is_opt_in() -> None:
+    shapes: Any = ([8, 28, 28, 64], [3, 3, 64, 64])
+    for switch, name in (("off", "dense_filter"), ("auto", "dense_filter"), ("fast", GRADIENT)):
+        with convgrad.options(winograd=switch):
+            assert convgrad.explain("conv2d_backprop_filter", *shapes).algorithm == name
+
+
+def test_the_gradient_names_its_reason_to_refuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    good: dict[str, Any] = {
+        "depthwise": False, "batch": 1, "size": (32, 32), "groups": 1, "group_in": 64, "group_out": 64,
+        "window": (3, 3), "strides": (1, 1), "dilations": (1, 1), "padding": "SAME",
+    }  # fmt: skip
+    assert winograd_gradient.why_not(problem_of(Case(**good), "filter"), HOST) is None
+    for change, reason in (
+        ({"dtype": "float64"}, "not exact enough for float64"),
+        ({"data_format": "NCHW"}, "only NHWC"),
+        ({"groups": 2}, "only dense problems of one group"),
+        ({"window": (3, 1)}, "only 3x3"),
+        ({"strides": (1, 2)}, "only stride 1"),
+        ({"dilations": (2, 2)}, "only stride 1"),
+        ({"group_in": 31}, "fewer than 32 channels"),
+        ({"group_in": 1024, "group_out": 512}, "the transformed filter needs .* MB"),
+        ({"size": (7, 7), "group_in": 512, "group_out": 512}, "the transforms take"),
+        ({"batch": 0}, "nothing to add up"),
+    ):
+        problem = problem_of(Case(**{**good, **change}), "filter")
+        with pytest.raises(ArgumentError, match=f"{GRADIENT} does not take this problem: {reason}"):
+            _planner.choose_named(problem, HOST, GRADIENT)
+    assert winograd_gradient.why_not(problem_of(Case(**good), "input"), HOST) == (
+        "only filter gradients"
+    )
+
+
+def test_workspace_of_the_gradient_stays_small() -> None:
+    for channels, size in ((64, 100_000), (512, 28)):
+        case = Case(False, 4, (size, size), 1, channels, channels, (3, 3), (1, 1), (1, 1), "SAME")
+        plan = winograd_gradient.plan(problem_of(case, "filter"), HOST)
+        assert not any(step.table for step in plan.steps)
+        kernel = plan.steps[0].kernel
+        assert isinstance(kernel, winograd_gradient.GradientKernel)
+        assert kernel.scratch_bytes <= 1 << 20
+        assert plan.partial_bytes <= 18 * 10**6

@@ -36,6 +36,9 @@ from . import (
     winograd,
     winograd_fast,
     winograd_filter,
+    winograd_gradient,
+    winograd_gradient_kernel,
+    winograd_gradient_merge,
     winograd_kernel,
 )
 
@@ -60,6 +63,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     "winograd_fast": winograd_fast,
     "winograd": winograd,
     "dense_direct": dense_direct,
+    "winograd_filter_gradient": winograd_gradient,
     "dense_filter": dense_filter,
     "reference": reference,
 }
@@ -75,6 +79,8 @@ _EMITTERS: dict[type, Callable[[Any, Target], KernelSource]] = {
     reduce.ReduceKernel: reduce.emit,
     winograd_filter.FilterKernel: winograd_filter.emit,
     winograd_kernel.WinogradKernel: winograd_kernel.emit,
+    winograd_gradient_kernel.GradientKernel: winograd_gradient_kernel.emit,
+    winograd_gradient_merge.TapsKernel: winograd_gradient_merge.emit,
 }
 
 
