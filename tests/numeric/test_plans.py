@@ -55,7 +55,9 @@ def test_plans_of_large_problems_are_small(shape: str, data_format: str) -> None
                 why = (name, case, kind, plan.story)
                 for step in plan.steps:
                     assert step.scratch_bytes <= 2 * MB, (step.scratch_bytes, why)
-                    assert len(step.table) <= 2 * MB, (len(step.table), why)
+                    # A filter gradient lists pixels tap by tap, for every kind of block: 961 taps make many.
+                    most = 40 * MB if prod(case.window) > 256 and kind == "filter" else 2 * MB
+                    assert len(step.table) <= most, (len(step.table), why)
                     assert len(step.table) % 8 == 0
                     assert step.items >= 1
                     assert all(-(2**63) <= word < 2**63 for word in step.words)

@@ -28,7 +28,8 @@ def entries(identity: object, target: Target) -> tuple[tuple[str, str], ...]:
     `identity` must have a repr that is the same in every process and says all that shapes the code.
     """
     return (
-        ("kernel", repr(identity)),
+        # The module too: identities of two algorithms may have one name and one set of fields.
+        ("kernel", f"{type(identity).__module__}.{identity!r}"),
         ("target", f"{target.name} {target.cpu} {target.features} {target.vector_bits}"),
         ("flags", f"fma={target.has_fma} half={target.has_half}"),
         ("sources", sources()),
