@@ -98,17 +98,34 @@ class _Writer(Weaver):
 
     def _gather(self, source: Pointer, target: Pointer, count: Int) -> None:
         """Copy one group's channels of neighbouring pixels."""
-        k, word, depth = self.k, self.word, self.depth
-        with k.branch(depth.equals(word["source_col"])) as ways:
+        k = self.k
+        with k.branch(self.depth.equals(self.word["source_col"])) as ways:
             with ways.then():
-                copy(k, source, target, count * depth)
-            with ways.otherwise(), k.loop(0, count) as pixel:
-                copy(
-                    k,
-                    source.offset(pixel * word["source_col"]),
-                    target.offset(pixel * depth),
-                    depth,
-                )
+                copy(k, source, target, count * self.depth)
+            with ways.otherwise():
+                self._pieces(source, target, count, [self.lanes, self.lanes // 2])
+
+    def _pieces(self, source: Pointer, target: Pointer, count: Int, sizes: list[int]) -> None:
+        """Copy pixels piece by piece: the first of the sizes that divides a group's channels."""
+        k, pitch, depth = self.k, self.word["source_col"], self.depth
+        if not sizes:
+            with k.loop(0, count) as pixel:
+                copy(k, source.offset(pixel * pitch), target.offset(pixel * depth), depth)
+            return
+        size = sizes[0]
+        with k.branch((depth % size).equals(0)) as ways:
+            with ways.then(), k.loop(0, depth, size, nonempty=True) as channel:
+                # One piece of many pixels, and then the next: a loop over a pixel's few would cost more.
+                whole = count - count % _PIXELS
+                for first, last, step in ((k.i64(0), whole, _PIXELS), (whole, count, 1)):
+                    with k.loop(first, last, step) as pixel:
+                        here = source.offset(pixel * pitch + channel)
+                        there = target.offset(pixel * depth + channel)
+                        for i in range(step):
+                            value = here.offset(pitch * i).load(size)
+                            there.offset(depth * i).store(value)
+            with ways.otherwise():
+                self._pieces(source, target, count, sizes[1:])
 
     def _panel(self, block: Block, turn: Int, group: Int, channel: Int, filter_: Pointer) -> None:
         word = self.word

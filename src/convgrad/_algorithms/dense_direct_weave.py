@@ -7,7 +7,8 @@ its infinities into NaNs here.
 
 from __future__ import annotations
 
-from .._codegen import Int, Pointer, transpose
+from .._codegen import Int, Pointer, Vector, transpose
+from .._codegen.vectors import shuffle
 from .dense_direct_tile import Tiles
 
 
@@ -18,23 +19,30 @@ class Weaver(Tiles):
         k, word, depth, lanes, woven = self.k, self.word, self.depth, self.lanes, self.kernel.woven
         plane, pitch = word["source_plane"], word["source_col"]
         usual = lanes // woven
-        """Channels of a group when all woven ones fill one vector: the usual case, as many in as out."""
-        turned = [k_ + q * usual for k_ in range(usual) for q in range(woven)]
-        fast = depth.equals(usual)
+        """Channels of each group in one vector of them all."""
+        fast = (depth % usual).equals(0)
         if self.kernel.planes:
             fast = fast & (count >= lanes)
         with k.branch(fast) as ways:
-            with ways.then():
+            with ways.then(), k.loop(0, depth, usual, nonempty=True) as first:
+                there = target.offset(first * woven)
                 if self.kernel.planes:
+                    places = [(q, i) for i in range(usual) for q in range(woven)]
                     with k.loop(0, count, lanes, nonempty=True) as block:
                         pixel = k.min(block, count - lanes)
-                        rows = [source.offset(plane * row + pixel).load(lanes) for row in turned]
+                        rows = [
+                            source.offset((depth * q + first + i) * plane + pixel).load(lanes)
+                            for q, i in places
+                        ]
                         for i, values in enumerate(transpose(rows)):
-                            target.offset((pixel + i) * lanes).store(values)
+                            there.offset((pixel + i) * (depth * woven)).store(values)
                 else:
+                    turned = [i + q * usual for i in range(usual) for q in range(woven)]
                     with k.loop(0, count) as pixel:
-                        values = source.offset(pixel * pitch).load(lanes)
-                        target.offset(pixel * lanes).store(k.shuffle(values, None, turned))
+                        here = source.offset(pixel * pitch + first)
+                        parts = [here.offset(depth * q).load(usual) for q in range(woven)]
+                        values = k.shuffle(_joined(parts), None, turned)
+                        there.offset(pixel * (depth * woven)).store(values)
             with (
                 ways.otherwise(),
                 k.loop(0, count) as pixel,
@@ -44,3 +52,11 @@ class Weaver(Tiles):
                 at = pixel * pitch + (member * depth + channel) * plane
                 there = target.offset((pixel * depth + channel) * woven + member)
                 there.store(source.offset(at).load())
+
+
+def _joined(parts: list[Vector]) -> Vector:
+    """Return the lanes of a power of two of vectors as one."""
+    while len(parts) > 1:
+        lanes = range(2 * parts[0].lanes)
+        parts = [shuffle(a, b, lanes) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
