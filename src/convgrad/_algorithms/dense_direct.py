@@ -169,7 +169,8 @@ class _Schedule:
         pixel_bytes = self.channels * self.number * scale
         share = _ONE_TAP_SHARE if self.taps == 1 else _SHARE
         budget = int(self.target.l2_bytes * share)
-        wanted = max(_LEAST_TILES * tile.height, budget // pixel_bytes)
+        least = 1 if self.staged else _LEAST_TILES
+        wanted = max(least * tile.height, budget // pixel_bytes)
         if self.filter_bytes > self.source_bytes:
             wanted = max(wanted, _MANY_TILES * tile.height)
         if self.staged:
