@@ -41,7 +41,7 @@ def assert_exact(
 @pytest.mark.parametrize("target", TARGETS, ids=label)
 def test_whole_numbers_come_out_exact(name: str, target: Target, checked: Any) -> None:
     rng = np.random.default_rng([1, *name.encode()])
-    for turn in range(turns(name, 12)):
+    for turn in range(turns(name, 6)):
         case, kinds = random_case_for(rng, name, target)
         data = whole_numbers(case, rng)
         for kind in kinds:
@@ -53,7 +53,7 @@ def test_whole_numbers_come_out_exact(name: str, target: Target, checked: Any) -
 @pytest.mark.parametrize("place", ["start", "end"])
 def test_no_cell_outside_the_arrays_is_touched(name: str, place: Place, checked: Any) -> None:
     rng = np.random.default_rng([2, *name.encode()])
-    for _ in range(turns(name, 30)):
+    for _ in range(turns(name, 15)):
         case, kinds = random_case_for(rng, name, HOST)
         data = whole_numbers(case, rng)
         for kind in kinds:
@@ -64,7 +64,7 @@ def test_no_cell_outside_the_arrays_is_touched(name: str, place: Place, checked:
 @pytest.mark.parametrize("name", NAMES)
 def test_rounding_stays_in_the_bound_and_threads_change_no_bit(name: str, checked: Any) -> None:
     rng = np.random.default_rng([3, *name.encode()])
-    for _ in range(45):
+    for _ in range(18):
         case, kinds = random_case_for(rng, name, HOST, largest=48, whole=False)
         data = normal(case, rng)
         for kind in kinds:
