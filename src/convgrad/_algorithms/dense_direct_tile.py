@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._codegen import Int, Pointer, Variable, Vector
 from .dense_direct_tables import ENTRY
@@ -21,6 +21,14 @@ SHORT = 160
 _UNROLL = 4
 _AHEAD = 32
 """Rows of a filter in place that are asked for ahead."""
+
+
+class _Entry(NamedTuple):
+    """Taps that lie together: where a tile's pixels are, how far from there they read, and the first weights."""
+
+    pixels: list[Pointer]
+    moved: Int
+    weights: Pointer
 
 
 class Tiles(Frame):
@@ -65,10 +73,11 @@ class Tiles(Frame):
                 weights = filter_.offset(down_filter + right.load_int())
                 moved = down_source + right.offset(1).load_int()
                 length = right.offset(2).load_int()
+                entry = _Entry(pixels, moved, weights)
                 if kernel.levels:
-                    self._runs(acc, done, totals, (pixels, moved, weights), length)
+                    self._runs(acc, done, totals, entry, length)
                 else:
-                    self._run(acc, pixels, moved, weights, k.i64(0), length)
+                    self._run(acc, entry, k.i64(0), length)
         if kernel.levels:
             for sum_, total in zip(acc, totals, strict=True):
                 sum_.value = sum_.value + total.load(self.lanes, aligned=True)
@@ -82,7 +91,7 @@ class Tiles(Frame):
         acc: list[Variable[Vector]],
         done: Variable[Int],
         totals: list[Pointer],
-        where: tuple[list[Pointer], Int, Pointer],
+        entry: _Entry,
         length: Int,
     ) -> None:
         """Add the products of an entry in runs, and what has run long enough to the totals."""
@@ -92,7 +101,7 @@ class Tiles(Frame):
         carry: list[Variable[Any]] = [*acc, done]
         with k.loop(0, length, run, carry=carry, nonempty=True) as start:
             stop = k.min(start + run, length)
-            self._run(acc, *where, start, stop)
+            self._run(acc, entry, start, stop)
             done.value = done.value + stop - start
             with k.when(done.value >= enough):
                 done.value = k.i64(0)
@@ -101,32 +110,26 @@ class Tiles(Frame):
                     total.store(before + sum_.value, aligned=True)
                     sum_.value = k.zeros(self.number, self.lanes)
 
-    def _run(
-        self,
-        acc: list[Variable[Vector]],
-        pixels: list[Pointer],
-        moved: Int,
-        weights: Pointer,
-        start: Int,
-        stop: Int,
-    ) -> None:
+    def _run(self, acc: list[Variable[Vector]], entry: _Entry, start: Int, stop: Int) -> None:
         """Add the products from `start` to `stop` of an entry."""
         k = self.k
         if self.kernel.dot:
-            self._dots(acc, pixels, moved, weights, start, stop)
+            self._dots(acc, entry, start, stop)
             return
         pitch = self.word["filter_row"] if self.kernel.in_place else k.i64(self.panel)
         whole = start + ((stop - start) & -_UNROLL)
         for first, last, step in ((start, whole, _UNROLL), (whole, stop, 1)):
             with k.loop(first, last, step, carry=acc) as depth:
-                row = weights.offset(depth * pitch)
-                at = moved + depth * self.kernel.woven
+                row = entry.weights.offset(depth * pitch)
+                at = entry.moved + depth * self.kernel.woven
                 if self.ahead is not None and step > 1:
                     self.ahead.offset(depth * (64 // step // self.number.size)).prefetch(locality=2)
                 for u in range(step):
                     if self.kernel.in_place:
                         row.offset(pitch * (_AHEAD + u)).prefetch()
-                    here = [pixel.offset(at).offset(u * self.kernel.woven) for pixel in pixels]
+                    here = [
+                        pixel.offset(at).offset(u * self.kernel.woven) for pixel in entry.pixels
+                    ]
                     self._step(acc, here, row.offset(pitch * u))
 
     def _step(self, acc: list[Variable[Vector]], pixels: list[Pointer], weights: Pointer) -> None:
@@ -146,26 +149,18 @@ class Tiles(Frame):
             return pixel.broadcast(self.lanes)
         return self.k.shuffle(pixel.load(woven), None, [lane % woven for lane in range(self.lanes)])
 
-    def _dots(
-        self,
-        acc: list[Variable[Vector]],
-        pixels: list[Pointer],
-        moved: Int,
-        weights: Pointer,
-        start: Int,
-        stop: Int,
-    ) -> None:
+    def _dots(self, acc: list[Variable[Vector]], entry: _Entry, start: Int, stop: Int) -> None:
         """Multiply vectors of each pixel with vectors of each channel's own row of the filter."""
         k, lanes = self.k, self.lanes
         pitch = self.depth * self.word["taps"]
-        rows = [weights.offset(pitch * n) for n in range(self.kernel.vectors)]
+        rows = [entry.weights.offset(pitch * n) for n in range(self.kernel.vectors)]
         whole = stop - (stop - start) % lanes
 
         def add(depth: Int, count: Int | None) -> None:
             mask = None if count is None else k.first_lanes(lanes, count)
             filters = [row.offset(depth).load(lanes, mask=mask) for row in rows]
-            for i, pixel in enumerate(pixels):
-                values = pixel.offset(moved + depth).load(lanes, mask=mask)
+            for i, pixel in enumerate(entry.pixels):
+                values = pixel.offset(entry.moved + depth).load(lanes, mask=mask)
                 for n, filter_ in enumerate(filters):
                     place = acc[i * len(filters) + n]
                     place.value = k.fma(values, filter_, place.value)

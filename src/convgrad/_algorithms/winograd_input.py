@@ -7,7 +7,8 @@ Its tails go number by number: a number costs a cycle here and ``columns / 4`` c
 
 from __future__ import annotations
 
-from .._codegen import F32, Int, KernelBuilder, Pointer, transpose
+from .._codegen import F32, Int, KernelBuilder, Pointer
+from .dense_stage import transposed_copy
 from .winograd_scheme import Scheme, both_ways
 from .winograd_words import Geometry, TileRow
 
@@ -58,6 +59,8 @@ class Input:
     def _tile(self, pixels: list[list[Pointer]], tile: Int, place: Pointer) -> None:
         k, word, lanes = self.k, self.word, self.lanes
         last, size = word["runs"] - 1, word["block_tiles"] * self.run
+        # Rubbish there would be multiplied by zeros. As NaN it would not be seen in the results, for those that are not
+        # finite are computed again, but all of them would be.
         with k.when(word["sums"].differs(word["sums_padded"])):
             tail = place.offset(last * size + (tile + 1) * word["last_pitch"] - lanes)
             with k.loop(0, self.scheme.frequencies) as f:
@@ -87,7 +90,7 @@ class Input:
 
     def _stage(self, source: Pointer, tiles: TileRow, top: Int, left: Int) -> None:
         """Copy the source rows of a row of tiles as pixels, zeros outside the image."""
-        k, word, lanes = self.k, self.word, self.lanes
+        k, word = self.k, self.word
         width, pitch = self._width(tiles), word["row_pitch"]
         begin, end = k.max(left, 0), k.min(left + width, word["source_cols"])
         with k.loop(0, self.scheme.points, nonempty=True) as i:
@@ -101,33 +104,10 @@ class Input:
             self._clear(line, stop - left, width)
             pixel = self.geometry.address(source, "source", tiles.image, row, start)
             line = line.offset((start - left) * pitch)
-            with k.branch(stop - start >= lanes) as wide:
-                with wide.then():
-                    self._by_blocks(pixel, stop - start, line)
-                with wide.otherwise():
-                    self._by_numbers(pixel, stop - start, line)
+            plane = word["source_channel"]
+            transposed_copy(k, pixel, line, word["sums"], stop - start, plane, pitch)
 
     def _clear(self, line: Pointer, begin: Int, end: Int) -> None:
         k, pitch, zero = self.k, self.word["row_pitch"], self.k.zeros(F32, self.lanes)
         with k.loop(begin * pitch, end * pitch, self.lanes) as at:
             line.offset(at).store(zero)
-
-    def _by_blocks(self, pixel: Pointer, width: Int, line: Pointer) -> None:
-        k, word, lanes = self.k, self.word, self.lanes
-        with k.loop(0, word["sums"], lanes, nonempty=True) as c:
-            channel = k.min(c, word["sums"] - lanes)
-            plane = pixel.offset(channel * word["source_channel"])
-            with k.loop(0, width, lanes, nonempty=True) as x:
-                col = k.min(x, width - lanes)
-                block = plane.offset(col)
-                rows = [block.offset(word["source_channel"] * n).load(lanes) for n in range(lanes)]
-                to = line.offset(col * word["row_pitch"] + channel)
-                for value in transpose(rows):
-                    to.store(value)
-                    to = to.offset(word["row_pitch"])
-
-    def _by_numbers(self, pixel: Pointer, width: Int, line: Pointer) -> None:
-        k, word = self.k, self.word
-        with k.loop(0, width) as col, k.loop(0, word["sums"], nonempty=True) as channel:
-            value = pixel.offset(channel * word["source_channel"] + col).load()
-            line.offset(col * word["row_pitch"] + channel).store(value)

@@ -21,8 +21,8 @@ from .._codegen import (
     Pointer,
     Variable,
     Vector,
-    transpose,
 )
+from .dense_stage import transposed_copy
 from .winograd_scheme import Scheme, both_ways
 from .winograd_words import Geometry, TileRow
 
@@ -148,7 +148,7 @@ class Output:
 
     def _turn(self, target: Pointer, tiles: TileRow) -> None:
         """Copy a row of tiles from pixels to planes."""
-        k, word, size, lanes = self.k, self.word, self.scheme.outputs, self.lanes
+        k, word, size = self.k, self.word, self.scheme.outputs
         col = tiles.col * size
         width = k.min(tiles.count * size, word["target_cols"] - col)
         row = tiles.row * size
@@ -157,19 +157,8 @@ class Output:
                 (line - row) * self.line + tiles.first * (size * self.width)
             )
             place = self.geometry.address(target, "target", tiles.image, line, col)
-            with k.branch(width >= lanes) as wide:
-                with wide.then(), k.loop(0, width, lanes, nonempty=True) as x:
-                    at = k.min(x, width - lanes)
-                    with k.loop(0, self.width, lanes, nonempty=True) as channel:
-                        block = source.offset(at * self.width + channel)
-                        rows = [block.offset(i * self.width).load(lanes) for i in range(lanes)]
-                        to = place.offset(channel * word["target_channel"] + at)
-                        for value in transpose(rows):
-                            to.store(value)
-                            to = to.offset(word["target_channel"])
-                with wide.otherwise(), k.loop(0, self.width) as channel, k.loop(0, width) as x:
-                    value = source.offset(x * self.width + channel).load()
-                    place.offset(channel * word["target_channel"] + x).store(value)
+            plane = word["target_channel"]
+            transposed_copy(k, source, place, width, self.width, self.width, plane)
 
     # Where it is not finite
 
