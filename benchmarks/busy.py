@@ -87,10 +87,10 @@ def _measure(case: Case, remotes: list[Remote], settings: Settings) -> dict[str,
     ours = Ours(our_call(case, operands_of(case)))
     expected = expect(case)
     ready = [remote for remote in remotes if remote.prepare(case, expected)]
-    how = {"rounds": settings.rounds, "seconds": settings.seconds}
-    quiet = race(ours, ready, **how)  # type: ignore[arg-type]
+    rounds, seconds = settings.rounds, settings.seconds
+    quiet = race(ours, ready, rounds=rounds, seconds=seconds)
     with spinning():
-        busy = race(ours, ready, **how)  # type: ignore[arg-type]
+        busy = race(ours, ready, rounds=rounds, seconds=seconds)
     medians = {
         name: {
             "quiet_ms": quiet[name].summary()["median_ms"],

@@ -136,10 +136,14 @@ def expect_from(case: Case, arrays: Operands) -> Expected:
         _filter_part(problem, arrays.f, some_groups, ins, outs),
         _image_part(case, arrays.g, images, some_groups, outs),
     )
-    changes = {"batch": len(images), "channels": len(some_groups) * len(ins)}
-    if problem.is_dense:
-        changes |= {"outputs": len(some_groups) * len(outs), "groups": len(some_groups)}
-    small = replace(problem, **changes)  # type: ignore[arg-type]
+    kept = len(some_groups)
+    small = replace(
+        problem,
+        batch=len(images),
+        channels=kept * len(ins),
+        outputs=kept * len(outs) if problem.is_dense else problem.outputs,
+        groups=kept if problem.is_dense else problem.groups,
+    )
     values = our_call(replace(case, problem=small), part, reference)()
     return Expected(images, some_groups, ins, outs, values, float(np.abs(values).max()))
 

@@ -151,8 +151,9 @@ class Pool:
             return
         for member in self._members:
             # A worker that has just been started may have no number yet; the next call places it.
-            with contextlib.suppress(OSError, TypeError):
-                os.sched_setaffinity(member.native_id, others)  # type: ignore[arg-type]
+            if member.native_id is not None:
+                with contextlib.suppress(OSError):
+                    os.sched_setaffinity(member.native_id, others)
 
     def stop(self, timeout: float) -> None:
         """Tell the workers to leave, and wait for them, but not long."""
