@@ -1,0 +1,8 @@
+"""``python -m convgrad`` is the command ``convgrad``."""
+
+import sys
+
+from ._cli.main import main
+
+if __name__ == "__main__":
+    sys.exit(main())

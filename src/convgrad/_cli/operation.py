@@ -1,0 +1,91 @@
+"""The arguments that describe an operation, as text: shared by the verbs that take one."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+from .._problem import OPS
+
+NAMES = tuple(call.function for call in OPS)
+
+
+def add_op(parser: ArgumentParser) -> None:
+    """Add the operation's name."""
+    parser.add_argument("op", choices=NAMES, metavar="OP", help=f"one of {', '.join(NAMES)}")
+
+
+def add_settings(parser: ArgumentParser) -> None:
+    """Add strides, padding, layout and dilations; `settings` reads them back."""
+    parser.add_argument(
+        "--strides",
+        type=ints,
+        default=1,
+        metavar="S",
+        help="2, or 2,1 (rows, columns), or 1,2,2,1 in the layout's order; default 1",
+    )
+    parser.add_argument(
+        "--padding",
+        type=padding,
+        default="SAME",
+        metavar="P",
+        help="SAME, VALID, 1,1:0,2 (top,bottom:left,right), or 4 pairs such as 0,0:1,1:0,2:0,0; default SAME",
+    )
+    parser.add_argument(
+        "--data-format",
+        default="NHWC",
+        choices=("NHWC", "NCHW"),
+        help="order of the dimensions; default NHWC",
+    )
+    parser.add_argument(
+        "--dilations", type=ints, default=1, metavar="D", help="as --strides; default 1"
+    )
+
+
+def settings(given: Any) -> dict[str, Any]:
+    """Return the arguments of `add_settings` as keywords of the Python functions."""
+    return {
+        "strides": given.strides,
+        "padding": given.padding,
+        "data_format": given.data_format,
+        "dilations": given.dilations,
+    }
+
+
+def ints(text: str) -> int | tuple[int, ...]:
+    """Read one whole number, or several with commas.
+
+    >>> ints("2"), ints("1,2,2,1")
+    (2, (1, 2, 2, 1))
+    """
+    try:
+        numbers = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(
+            f"{text!r} must be whole numbers with commas between them"
+        ) from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def shape(text: str) -> tuple[int, ...]:
+    """Read a shape, with commas or x between the sizes.
+
+    >>> shape("8,28,28,64"), shape("3x3x64x1")
+    ((8, 28, 28, 64), (3, 3, 64, 1))
+    """
+    numbers = ints(text.replace("x", ","))
+    return (numbers,) if isinstance(numbers, int) else numbers
+
+
+def padding(text: str) -> str | tuple[tuple[int, ...], ...]:
+    """Read a word, or pairs with colons between them; the library says what is wrong with the numbers.
+
+    >>> padding("same"), padding("0,0:1,1:1,1:0,0")
+    ('same', ((0, 0), (1, 1), (1, 1), (0, 0)))
+    """
+    if text.isalpha():
+        return text
+    pairs = tuple(shape(pair) for pair in text.split(":"))
+    if any(len(pair) != 2 for pair in pairs):
+        raise ArgumentTypeError(f"{text!r} must be SAME, VALID or pairs such as 1,1:0,2")
+    return pairs

@@ -1,0 +1,167 @@
+"""What a person or a machine sees: tables, progress, errors, JSON.
+
+On a terminal, and where rich is installed (`pip install "convgrad[cli]"`), tables and progress are drawn by it; a pipe
+and a file get plain text, and ``--json`` gets one document on standard output and nothing else there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, Literal, NamedTuple
+
+Mood = Literal["plain", "good", "bad", "dim", "strong"]
+_STYLES = {"plain": "", "good": "green", "bad": "bold red", "dim": "dim", "strong": "bold"}
+
+
+class Cell(NamedTuple):
+    """A word of a table and how it is meant."""
+
+    text: str
+    mood: Mood = "plain"
+
+
+Advance = Callable[[int, str], None]
+"""Takes how much was done since, and what is going on now."""
+
+
+class Screen:
+    """Where a verb prints. With `as_json`, only `document` and errors reach standard output."""
+
+    def __init__(self, *, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self._rich = find_spec("rich") is not None
+
+    def line(self, text: str = "", mood: Mood = "plain") -> None:
+        """Print a line for people."""
+        if self.as_json:
+            return
+        if self._drawn(sys.stdout) and mood != "plain":
+            from rich.console import Console
+            from rich.text import Text
+
+            Console(soft_wrap=True).print(Text(text, style=_STYLES[mood]))
+        else:
+            print(text)
+
+    def note(self, text: str) -> None:
+        """Print a line beside the result, on standard error."""
+        print(text, file=sys.stderr)
+
+    def table(
+        self, columns: Sequence[str], rows: Sequence[Sequence[str | Cell]], *, left: int = 1
+    ) -> None:
+        """Print a table for people; the first `left` columns are words, the others numbers."""
+        if self.as_json:
+            return
+        cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in rows]
+        if not self._drawn(sys.stdout):
+            texts = [list(columns), *([cell.text for cell in row] for row in cells)]
+            print(aligned(texts, left))
+            return
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=SIMPLE_HEAD, pad_edge=False)
+        for at, name in enumerate(columns):
+            table.add_column(name, justify="left" if at < left else "right", overflow="fold")
+        for row in cells:
+            table.add_row(*(Text(cell.text, style=_STYLES[cell.mood]) for cell in row))
+        Console().print(table)
+
+    def document(self, data: Any) -> None:
+        """Print the JSON document, if one was asked for; a number that is not finite becomes null."""
+        if self.as_json:
+            print(json.dumps(finite(data), indent=2))
+
+    def error(self, where: str, error: BaseException) -> None:
+        """Print why the job ended, in one line on standard error, and as JSON if that was asked for."""
+        text = " ".join(str(error).split()) or type(error).__name__
+        if self.as_json:
+            print(json.dumps({"error": text, "kind": type(error).__name__}, indent=2))
+        print(f"{where}: {text}", file=sys.stderr)
+
+    @contextmanager
+    def progress(self, label: str, total: int) -> Iterator[Advance]:
+        """Show how far a long job is, on standard error, if that is a terminal."""
+        if not sys.stderr.isatty():
+            yield lambda done, text: None
+        elif self._rich:
+            with _rich_bar(label, total) as advance:
+                yield advance
+        else:
+            with _plain_bar(label, total) as advance:
+                yield advance
+
+    def _drawn(self, stream: Any) -> bool:
+        return self._rich and bool(stream.isatty())
+
+
+@contextmanager
+def _rich_bar(label: str, total: int) -> Iterator[Advance]:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[now]}", style="dim"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(label, total=total, now="")
+        yield lambda done, text: bar.update(task, advance=done, now=text)
+
+
+@contextmanager
+def _plain_bar(label: str, total: int) -> Iterator[Advance]:
+    so_far = 0
+
+    def advance(done: int, text: str) -> None:
+        nonlocal so_far
+        so_far += done
+        share = 100 * so_far // max(total, 1)
+        print(f"\r\x1b[K{label} {share:3d}% {text}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield advance
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Pad cells into columns: words to the left, numbers to the right.
+
+    >>> print(aligned([["op", "ms"], ["forward", "1.25"]]))
+    op         ms
+    forward  1.25
+    """
+    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
+    padded = (
+        (
+            cell.ljust(w) if at < left else cell.rjust(w)
+            for at, (cell, w) in enumerate(zip(line, widths, strict=True))
+        )
+        for line in lines
+    )
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def finite(value: Any) -> Any:
+    """Replace numbers that JSON cannot hold.
+
+    >>> finite({"a": (1.0, float("nan"))})
+    {'a': [1.0, None]}
+    """
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
