@@ -15,8 +15,9 @@ from .._plan import Operand, Plan, Step
 from .._problem import Kind, Problem
 from .._targets import Target
 from . import dense_filter_merge
+from .dense_filter_choice import schedule
 from .dense_filter_kernel import ITEM, UNROLL, WORDS, FilterKernel
-from .dense_filter_schedule import Schedule, schedule
+from .dense_filter_schedule import Schedule
 from .dense_filter_tables import Image, Tables
 
 NAME = "dense_filter"
