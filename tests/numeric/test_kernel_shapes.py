@@ -34,9 +34,10 @@ def test_special_shapes_are_exact(shape: str, data_format: str, checked: Any) ->
         data = whole_numbers(case, rng, 2)
         for kind in KINDS:
             refusals = _planner.refusals(problem_of(case, kind), HOST)
-            assert refusals[universal[kind]] is None, (case, kind)
+            takers = [name for name in universal[kind] if refusals[name] is None]
+            assert takers, (case, kind)
             expected = expected_exactly(case, kind, data).astype(np.float64)
-            for name in NAMES if dtype == "float32" else [universal[kind]]:
+            for name in NAMES if dtype == "float32" else takers[:1]:
                 if refusals[name] is None:
                     got = compute(name, HOST, case, kind, data)
                     np.testing.assert_array_equal(
@@ -103,7 +104,7 @@ def test_columns_of_any_size_stay_small() -> None:
 def test_every_realistic_problem_has_a_kernel(depthwise: bool) -> None:
     """Nothing in the documented matrix at a realistic size may land on the reference."""
     rng = np.random.default_rng(5)
-    for name in dict.fromkeys(UNIVERSAL[depthwise].values()):
+    for name in dict.fromkeys(names[0] for names in UNIVERSAL[depthwise].values()):
         for _ in range(1000):
             case, kinds = random_case_for(rng, name, HOST, 64)
             for kind in kinds:
@@ -114,7 +115,8 @@ def test_every_realistic_problem_has_a_kernel(depthwise: bool) -> None:
         if 0 not in (*case.input_shape, *case.output_shape):
             for kind in KINDS:
                 refusals = _planner.refusals(problem_of(case, kind), HOST)
-                assert refusals[UNIVERSAL[depthwise][kind]] is None, (case, kind)
+                takers = [refusals[name] for name in UNIVERSAL[depthwise][kind]]
+                assert None in takers, (case, kind)
 
 
 def test_kernels_can_be_switched_off() -> None:

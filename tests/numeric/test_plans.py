@@ -36,7 +36,7 @@ def test_scratch_is_bounded() -> None:
                 assert plan.partial_bytes <= 8 << 20, (case, kind, plan.story)
     case = Case(True, 1, (4096, 4096), 8, 1, 1, (1500, 1500), (1, 1), (1, 1), "SAME")
     with pytest.raises(ArgumentError, match="scratch"):
-        _planner.choose_named(problem_of(case, "forward"), HOST, UNIVERSAL[True]["forward"])
+        _planner.choose_named(problem_of(case, "forward"), HOST, UNIVERSAL[True]["forward"][0])
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
