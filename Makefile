@@ -19,8 +19,11 @@ CHECKED := src tests examples tools
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-demo: $(STAMP) ## compute a MobileNet layer's filter gradient, check it, print a report
+demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a network on digits
 	@$(PY) examples/demo.py
+	@mkdir -p build
+	@echo
+	@$(PY) examples/digits.py --plot build/digits.png
 
 test: lint ## run every check and test
 	@echo "== pytest"

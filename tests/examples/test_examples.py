@@ -1,0 +1,192 @@
+"""Each example runs as a reader runs it, in a process of its own, and its check can fail."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import convgrad
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SCRIPTS = ["deconvolution.py", "demo.py", "digits.py", "gradient_check.py", "moving_from_tf1.py"]
+
+
+def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", str(EXAMPLES / script), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(convgrad.__file__).parents[1]),
+        },  # the one under test
+    )
+
+
+def picture_size(file: Path) -> tuple[int, int]:
+    """Width and height out of a PNG's header, which also proves that it is one."""
+    head = file.read_bytes()[:24]
+    assert head[:8] == b"\x89PNG\r\n\x1a\n" and head[12:16] == b"IHDR"
+    return int.from_bytes(head[16:20], "big"), int.from_bytes(head[20:24], "big")
+
+
+def test_every_script_is_known() -> None:
+    """A new example must be added to these tests."""
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted([*SCRIPTS, "layers.py"])
+
+
+@pytest.mark.parametrize("script", [*SCRIPTS, "layers.py"])
+def test_docstring_and_imports(script: str) -> None:
+    """The docstring says how to run it; extras and frameworks are imported where they are used, not at the top."""
+    tree = ast.parse((EXAMPLES / script).read_text(encoding="utf-8"))
+    text = ast.get_docstring(tree) or ""
+    assert "python examples/" in text
+    top = {
+        name.split(".")[0]
+        for node in tree.body
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in (
+            [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        )
+    }
+    assert top <= {*sys.stdlib_module_names, "numpy", "convgrad", "layers"}
+
+
+def test_digits_are_learnt_and_drawn(tmp_path: Path) -> None:
+    """The whole training, no arguments: it takes seconds. Piped, there is no bar and no escape sequence."""
+    for extra in ("sklearn", "matplotlib"):
+        pytest.importorskip(extra)
+    done = run("digits.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == "" and "\x1b" not in done.stdout and "\r" not in done.stdout
+    rows = re.findall(r"^ +(\d+) +([\d.]+) +([\d.]+)% +([\d.]+)% ", done.stdout, re.MULTILINE)
+    assert [int(row[0]) for row in rows] == list(range(1, 21))
+    assert float(rows[-1][1]) < 0.1 < 1 < float(rows[0][1])  # the loss fell
+    assert float(rows[-1][3]) >= 97
+    assert f"verdict: ok, {rows[-1][3]}% of the test images" in done.stdout
+    assert picture_size(tmp_path / "digits.png") == (1080, 456)
+
+
+def test_digits_fail_where_nothing_is_learnt_and_repeat_themselves(tmp_path: Path) -> None:
+    """One epoch is too few: the verdict says so with its exit status, and twice the same with the same seed."""
+    pytest.importorskip("sklearn")
+    runs = [
+        run("digits.py", "--epochs", "1", "--plot", "curve.png", folder=tmp_path) for _ in range(2)
+    ]
+    assert [done.returncode for done in runs] == [1, 1], runs[0].stderr
+    verdicts = [re.findall(r"verdict: NOT LEARNT, .*", done.stdout) for done in runs]
+    assert verdicts[0] and verdicts[0] == verdicts[1]
+    other = run("digits.py", "--epochs", "1", "--seed", "1", "--plot", "curve.png", folder=tmp_path)
+    assert other.stdout != runs[0].stdout
+
+
+def test_gradients_agree(tmp_path: Path) -> None:
+    done = run("gradient_check.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("   ok\n") == 4 and "verdict: ok" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("mistake", "wrong"),
+    [
+        ([], "depthwise"),
+        (["padding"], "x"),
+        (["slope"], "bias, pointwise, depthwise, x"),
+        (["bias"], "bias"),
+    ],
+)
+def test_a_wrong_gradient_is_found(mistake: list[str], wrong: str, tmp_path: Path) -> None:
+    """The mistake is detected, and only what it spoils is blamed."""
+    done = run("gradient_check.py", "--break", *mistake, folder=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert done.stdout.endswith(f"verdict: WRONG, {wrong}\n")
+
+
+def test_the_tf1_snippet_is_moved(tmp_path: Path) -> None:
+    done = run("moving_from_tf1.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("as documented") == 6 and "verdict: ok" in done.stdout
+
+
+@pytest.mark.peers
+def test_the_tf1_snippet_against_tensorflow(tmp_path: Path) -> None:
+    """The original runs where TensorFlow is; only its dilated gradients differ."""
+    pytest.importorskip("tensorflow")
+    done = run("moving_from_tf1.py", "--compare", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("as documented") == 10
+    assert done.stdout.count("WRONG: dilations ignored") == 2
+
+
+def test_the_photograph_is_sharpened(tmp_path: Path) -> None:
+    for extra in ("sklearn", "PIL", "matplotlib"):
+        pytest.importorskip(extra)
+    done = run("deconvolution.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    gained = re.search(r"sharpened .* ([+-][\d.]+) dB", done.stdout)
+    assert gained and float(gained.group(1)) >= 5
+    assert picture_size(tmp_path / "deconvolution.png") == (1300, 410)
+
+
+def test_a_photograph_left_blurred_fails(tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    done = run("deconvolution.py", "--steps", "2", folder=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "NOT GOOD ENOUGH" in done.stdout
+
+
+@pytest.fixture
+def layers(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import layers
+
+    yield layers
+    sys.modules.pop("layers", None)
+
+
+@pytest.mark.parametrize(
+    "name", ["conv", "pointwise", "depthwise", "strided", "normalize", "relu", "classify"]
+)
+def test_the_layers_gradients(name: str, layers: ModuleType) -> None:
+    """A network with a slightly wrong gradient still learns: only finite differences tell."""
+    random = np.random.default_rng(3)
+    layer: Any = {
+        "conv": lambda: layers.Conv(random, 3, 2, 3),
+        "pointwise": lambda: layers.Conv(random, 1, 2, 3),
+        "depthwise": lambda: layers.DepthwiseConv(random, 2, 1),
+        "strided": lambda: layers.DepthwiseConv(random, 2, 2),
+        "normalize": lambda: layers.Normalize(2),
+        "relu": layers.Relu,
+        "classify": lambda: layers.PoolAndClassify(random, 2),
+    }[name]()
+    names = [n for n, v in vars(layer).items() if any(v is p for p in layer.parameters)]
+    for attribute in names:  # float64, and no number that is 0 or 1 by its first value
+        value = getattr(layer, attribute)
+        setattr(layer, attribute, value + random.uniform(0.1, 0.9, value.shape))
+
+    x = random.standard_normal((2, 4, 5, 2))
+    g = random.standard_normal(layer.forward(x, True).shape)
+    found = [layer.backward(g), *layer.gradients]
+    assert len(found) == 1 + len(names)
+    for gradient, array in zip(found, [x, *(getattr(layer, n) for n in names)], strict=True):
+        slopes = np.empty_like(array)
+        for index in np.ndindex(array.shape):
+            value, losses = array[index], []
+            for step in (1e-5, -1e-5):
+                array[index] = value + step
+                losses.append(np.sum(g * layer.forward(x, True)))
+            array[index] = value
+            slopes[index] = (losses[0] - losses[1]) / 2e-5
+        np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-7)
