@@ -24,6 +24,9 @@ demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a networ
 	@mkdir -p build
 	@echo
 	@$(PY) examples/digits.py --plot build/digits.png
+	@echo
+	@echo "Next: README.md has an example per operation, examples/ a gradient check, a TF1 snippet moved over and"
+	@echo "      a photograph sharpened, docs/index.md all pages, and 'make test' runs every check."
 
 test: lint ## run every check and test
 	@echo "== pytest"

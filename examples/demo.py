@@ -119,12 +119,6 @@ def main() -> int:
     results = [mobilenet_layer()]
     print()
     results.append(dilated_gradient())
-    print(
-        "\nNext: README.md has an example per operation, docs/differences-from-tensorflow.md the whole list,"
-    )
-    print(
-        "      docs/oracle.md how to test a kernel of your own, and `make test` runs every check."
-    )
     return 0 if all(results) else 1
 
 
