@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 CHECKED := src tests examples tools
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format emulate clean
+.PHONY: help demo test lint format docs emulate clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -43,6 +43,11 @@ lint: $(STAMP) ## check format, lint and types
 format: $(STAMP) ## format the code and fix what ruff can fix
 	@$(PY) -m ruff format $(CHECKED)
 	@$(PY) -m ruff check --fix $(CHECKED)
+
+docs: $(STAMP) ## build the pages as a site in build/site, without network; warnings are errors
+	@$(PY) tools/draw_geometry.py
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 emulate: $(STAMP) ## run the AArch64 kernels under QEMU (needs qemu-user and gcc-aarch64-linux-gnu)
 	@$(PY) tools/emulate.py

@@ -1,8 +1,8 @@
-"""What MkDocs calls while it builds the site (`hooks` in mkdocs.yml): links that leave docs/ lead somewhere in the site.
+"""What MkDocs calls while it builds the site (`hooks` in mkdocs.yml): links that leave docs/ stay in the site.
 
 The pages link to the README, to tests and to sources by relative path, as GitHub wants it. In the site README,
-CONTRIBUTING and CHANGELOG are pages, and every other file that is linked becomes a page that shows its text. So the site
-needs no repository beside it and no address of one.
+CONTRIBUTING and CHANGELOG are pages, and every other file that is linked becomes a page that shows its text. So the
+site needs no repository beside it and no address of one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,23 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-OUTSIDE = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+OUTSIDE = {
+    "README.md": "readme.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
 """Pages that live at the root of the repository, and their names in the site."""
 
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"""(\]\(|\b(?:href|src|srcset)=")(?![a-z]+:|#)([^)\s"#]+)""")
-_LANGUAGES = {".py": "python", ".toml": "toml", ".yml": "yaml", ".md": "markdown", ".c": "c", ".sh": "sh"}
+_LANGUAGES = {
+    ".py": "python",
+    ".toml": "toml",
+    ".yml": "yaml",
+    ".md": "markdown",
+    ".c": "c",
+    ".sh": "sh",
+}
 
 
 def on_config(config: Any) -> Any:
@@ -86,7 +97,9 @@ def site_uri(path: str) -> str:
 def targets(page: str, markdown: str) -> Iterable[str]:
     """Return the files a page of the repository links to, as paths from the root."""
     found: list[str] = []
-    _outside_fences(markdown, lambda text: _LINK.sub(lambda link: found.append(link[2]) or "", text))
+    _outside_fences(
+        markdown, lambda text: _LINK.sub(lambda link: found.append(link[2]) or "", text)
+    )
     return [posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) for link in found]
 
 

@@ -105,10 +105,19 @@ def test_make_commands_exist(page: str) -> None:
 
 
 def test_every_page_is_listed() -> None:
-    index = read("docs/index.md")
+    """Reports are listed by the page that explains them, all others by the index."""
     for page in PAGES:
         if page.startswith("docs/") and page != "docs/index.md":
-            assert f"({page.removeprefix('docs/')})" in index, f"docs/index.md does not name {page}"
+            reports = page.startswith("docs/reports/")
+            index = "docs/checking-your-kernel.md" if reports else "docs/index.md"
+            assert f"({page.removeprefix('docs/')}" in read(index), f"{index} does not name {page}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_powers_are_quoted(page: str) -> None:
+    """Two powers on a line, written plainly, print what stands between them in bold."""
+    prose = re.sub(r"`[^`\n]*`", "", FENCE.sub("", read(page)))
+    assert not (found := re.search(r"\w\*\*-?\w+", prose)), f"{page}: {found and found.group()}"
 
 
 def test_the_table_of_switches_is_current() -> None:
