@@ -30,6 +30,9 @@ text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-seri
 }
 """.strip()
 
+COLOURS = ("a", "b", "c", "d")
+"""Names of the four looks that tell things apart; with an `s` behind, the same as a line."""
+
 _WIDTHS = {"title": 9.0, "note": 7.4, "label": 7.4}
 """Pixels per letter of words that begin at their position, in the widest of the fonts named above."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import os
 import re
@@ -31,12 +31,13 @@ OPERATIONS = [
 
 
 def tool(name: str) -> ModuleType:
-    """Import a script of tools/."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """Import a script of tools/, with its neighbours in reach as when it is run."""
+    folder = str(ROOT / "tools")
+    sys.path.insert(0, folder)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(folder)
 
 
 def operation_page(name: str) -> str:
