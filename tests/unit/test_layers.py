@@ -55,6 +55,9 @@ ALLOWED = {
     },
     "_probe": {"_codegen", "_jit", "_kernel", "_runtime", "_targets"},
     "_cli": {
+        "_arguments",
+        "_dtypes",
+        "_prepare",
         "_bench",
         "_check",
         "_config",

@@ -1,23 +1,32 @@
 """``convgrad VERB ...``: read the arguments, run the verb, turn every ending into an exit status.
 
 Status 0: done. 1: done, and the answer is no. 2: refused, with the reason in one line. 130: interrupted.
+143: terminated.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from typing import cast
+from types import FrameType
+from typing import Any, NoReturn, cast
 
 from .._errors import ConvgradError
 from .._version import __version__
+from .operation import nearest
 from .screen import Screen
-from .verb import INTERRUPTED, REFUSED, Refusal, Verb
+from .verb import DONE, INTERRUPTED, REFUSED, Refusal, Verb
 
-VERBS = ("info",)
+VERBS = (
+    "run",
+    "info",
+)
 """One module each, in the order of --help."""
 
 _EPILOG = """exit status:
@@ -28,32 +37,41 @@ _EPILOG = """exit status:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status."""
-    given = parser().parse_args(arguments)
-    if given.verb is None:
-        parser().print_help()
-        return REFUSED
-    verb: Verb = given.module
-    screen = Screen(as_json=given.json)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    screen = Screen(as_json="--json" in words)
+    where = "convgrad"
     try:
-        return _flushed(verb.run(given, screen))
-    except (Refusal, ConvgradError, OSError, MemoryError) as error:
-        if isinstance(error, BrokenPipeError):  # the reader, such as `head`, has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return INTERRUPTED
-        screen.error(f"convgrad {verb.NAME}", error)
+        with _one_line_warnings(screen), _termination():
+            given = _parsed(words)
+            where = f"convgrad {given.verb}"
+            verb: Verb = given.module
+            return _flushed(verb.run(given, screen))
+    except SystemExit as ending:  # --help and --version
+        return _closing(DONE if ending.code is None else int(ending.code))
+    except UsageError as error:
+        screen.error(error.program, error)
         return REFUSED
-    except KeyboardInterrupt:
-        screen.error(f"convgrad {verb.NAME}", Refusal("interrupted"))
-        return INTERRUPTED
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        return _closing(INTERRUPTED)
+    except (Refusal, ConvgradError, OSError, MemoryError) as error:
+        screen.error(where, error)
+        return REFUSED
+    except KeyboardInterrupt as error:
+        word, status = (
+            ("terminated", 143) if isinstance(error, _Terminated) else ("interrupted", INTERRUPTED)
+        )
+        screen.error(where, Refusal(word))
+        return status
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="convgrad",
         description="TensorFlow's 2-D convolutions and their gradients on CPUs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     top.add_argument("--version", action="version", version=f"convgrad {__version__}")
     top.set_defaults(verb=None, json=False)
@@ -66,11 +84,79 @@ def parser() -> argparse.ArgumentParser:
             description=(module.__doc__ or module.SUMMARY).strip(),
             epilog=f"examples:\n{_indented(module.EXAMPLES)}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
         )
         one.set_defaults(verb=module.NAME, module=module)
         module.add_arguments(one)
         one.add_argument("--json", action="store_true", help="print one JSON document instead")
     return top
+
+
+class UsageError(Refusal):
+    """A command line that cannot be read."""
+
+    def __init__(self, program: str, message: str) -> None:
+        super().__init__(f"{message} (see {program} --help)")
+        self.program = program
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a mistake in one line instead of a page of usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(self.prog, message)
+
+
+def _parsed(words: list[str]) -> argparse.Namespace:
+    """Read the words; the verb first, so that a wrong one is answered with the nearest right one."""
+    verb = next((word for word in words if not word.startswith("-")), None)
+    if verb is not None and verb not in VERBS:
+        raise UsageError("convgrad", f"there is no verb {verb!r}{nearest(verb, VERBS)}")
+    whole = parser()
+    if not words:
+        whole.print_help()
+        raise SystemExit(REFUSED)
+    given, unknown = whole.parse_known_args(words)
+    if given.verb is None:
+        raise UsageError("convgrad", f"unknown: {unknown[0]}" if unknown else "a verb is missing")
+    if unknown:
+        raise UsageError(f"convgrad {given.verb}", f"unknown: {' '.join(unknown)}")
+    return given
+
+
+class _Terminated(KeyboardInterrupt):
+    """The system asked the program to end; files under way are removed as after Ctrl-C."""
+
+
+@contextmanager
+def _termination() -> Iterator[None]:
+    """Turn SIGTERM into an exception while a verb runs; only the main thread may."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, end)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _one_line_warnings(screen: Screen) -> Iterator[None]:
+    """Print a warning as its sentence, without the line of source it came from."""
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        screen.note(str(message))
+
+    with warnings.catch_warnings():
+        # Not an assignment in so many words: mypy knows the attribute as a function.
+        setattr(warnings, "showwarning", show)  # noqa: B010
+        yield
 
 
 def _indented(text: str) -> str:
@@ -81,3 +167,12 @@ def _flushed(status: int) -> int:
     """Meet a closed pipe here, where it is expected, and not at the interpreter's end."""
     sys.stdout.flush()
     return status
+
+
+def _closing(status: int) -> int:
+    """Flush; if the reader is gone, send what is left in the buffer nowhere, or Python complains at its end."""
+    try:
+        return _flushed(status)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return INTERRUPTED

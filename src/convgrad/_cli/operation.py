@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError
-from typing import Any
+import difflib
+from argparse import ArgumentTypeError
+from collections.abc import Iterable
+from typing import Any, Protocol
 
+from .. import _dtypes
 from .._problem import OPS
 
 NAMES = tuple(call.function for call in OPS)
+DTYPES = tuple(row.name for row in _dtypes.DTYPES)
 
 
-def add_op(parser: ArgumentParser) -> None:
+class Arguments(Protocol):
+    """A parser, or a group of its arguments."""
+
+    def add_argument(self, *names: Any, **how: Any) -> Any: ...
+
+
+def add_op(parser: Arguments) -> None:
     """Add the operation's name."""
-    parser.add_argument("op", choices=NAMES, metavar="OP", help=f"one of {', '.join(NAMES)}")
+    parser.add_argument(
+        "op", type=name, choices=NAMES, metavar="OP", help=f"one of {', '.join(NAMES)}"
+    )
 
 
-def add_settings(parser: ArgumentParser) -> None:
+def add_settings(parser: Arguments) -> None:
     """Add strides, padding, layout and dilations; `settings` reads them back."""
     parser.add_argument(
         "--strides",
@@ -42,6 +54,13 @@ def add_settings(parser: ArgumentParser) -> None:
     )
 
 
+def add_threads(parser: Arguments) -> None:
+    """Add the number of threads; None leaves it to the switches."""
+    parser.add_argument(
+        "--threads", type=count, metavar="N", help="threads of one call; default all processors"
+    )
+
+
 def settings(given: Any) -> dict[str, Any]:
     """Return the arguments of `add_settings` as keywords of the Python functions."""
     return {
@@ -50,6 +69,25 @@ def settings(given: Any) -> dict[str, Any]:
         "data_format": given.data_format,
         "dilations": given.dilations,
     }
+
+
+def name(text: str) -> str:
+    """Read an operation's name; a wrong one is answered with the nearest right one."""
+    if text not in NAMES:
+        raise ArgumentTypeError(
+            f"there is no operation {text!r}{nearest(text, NAMES) or '; there are ' + ', '.join(NAMES)}"
+        )
+    return text
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return a question with the word that was probably meant, or nothing.
+
+    >>> nearest("expalin", ["run", "explain"]), nearest("xyz", ["run"])
+    ("; did you mean 'explain'?", '')
+    """
+    found = difflib.get_close_matches(word, list(words), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def ints(text: str) -> int | tuple[int, ...]:
@@ -65,6 +103,23 @@ def ints(text: str) -> int | tuple[int, ...]:
             f"{text!r} must be whole numbers with commas between them"
         ) from None
     return numbers[0] if len(numbers) == 1 else numbers
+
+
+def count(text: str) -> int:
+    """Read a whole number from 1 up."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} must be a whole number from 1 up")
+    return int(text)
+
+
+def nbytes(text: str) -> int:
+    """Read a number of bytes, with an optional K, M or G.
+
+    >>> nbytes("4096"), nbytes("256M")
+    (4096, 268435456)
+    """
+    scale = {"K": 10, "M": 20, "G": 30}.get(text[-1:].upper())
+    return count(text) if scale is None else count(text[:-1]) << scale
 
 
 def shape(text: str) -> tuple[int, ...]:

@@ -1,0 +1,171 @@
+"""The file `run` writes: it appears whole under its name, or not at all.
+
+Data go to a file beside the final name, ``.NAME.XXXX.convgrad-partial``, which is locked while its writer lives, made
+durable, and then given the name. A writer that was killed leaves that file behind; the next one for the same name finds
+it unlocked and removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from .._dtypes import AnyArray
+from .verb import Refusal
+
+_PARTIAL = ".convgrad-partial"
+MEMBER = "result"
+"""Name of the array in an .npz file."""
+_BLOCK = 1 << 24
+"""Bytes handed to the system at a time."""
+
+
+def check(path: Path, *, force: bool) -> Path:
+    """Refuse a name that cannot be written, before anything is computed; returns where links lead."""
+    if path.suffix.lower() not in (".npy", ".npz"):
+        raise Refusal(f"the output {str(path)!r} must end in .npy or .npz")
+    target = path.resolve()
+    if target.is_dir():
+        raise Refusal(f"the output {path} is a folder")
+    if target.exists() and not force:
+        raise Refusal(f"the output {path} exists; --force replaces it")
+    if not target.parent.is_dir():
+        raise Refusal(f"the output's folder {path.parent} does not exist")
+    if not os.access(target.parent, os.W_OK):
+        raise Refusal(f"the output's folder {path.parent} cannot be written to")
+    return target
+
+
+class Writer:
+    """Takes the parts of one array in order."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def write(self, part: AnyArray) -> None:
+        """Write the next elements, in C order."""
+        flat = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
+        for at in range(0, flat.size, _BLOCK):
+            self._stream.write(flat[at : at + _BLOCK].data)
+
+
+@contextlib.contextmanager
+def written(
+    target: Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, force: bool
+) -> Iterator[Writer]:
+    """Open the file for an array of a shape; it gets its name when the block ends well."""
+    needed = int(np.prod(shape, dtype=np.float64)) * dtype.itemsize
+    free = shutil.disk_usage(target.parent).free
+    _remove_abandoned(target)
+    if needed > free:
+        raise Refusal(f"the output {target.name} needs {needed:,} bytes and the disk has {free:,}")
+    partial, stream = _open(target)
+    try:
+        with stream:
+            if target.suffix.lower() == ".npz":
+                with (
+                    zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
+                    archive.open(f"{MEMBER}.npy", "w", force_zip64=True) as member,
+                ):
+                    _write_header(member, shape, dtype)
+                    yield Writer(member)
+            else:
+                _write_header(stream, shape, dtype)
+                yield Writer(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+            if sys.platform != "win32":  # an open file cannot be renamed there
+                _name(partial, target, force=force)
+        if sys.platform == "win32":
+            _name(partial, target, force=force)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise Refusal(
+                f"the disk is full: {target.name} needs {needed:,} bytes and was not written"
+            ) from None
+        raise
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _open(target: Path) -> tuple[Path, IO[bytes]]:
+    while True:
+        partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{_PARTIAL}")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        try:
+            stream = os.fdopen(os.open(partial, flags, 0o666), "w+b")
+        except OSError as error:
+            raise Refusal(f"cannot write to {target.parent}: {error.strerror or error}") from None
+        if _lock(stream, unknown=True) and os.fstat(stream.fileno()).st_nlink:
+            return partial, stream
+        stream.close()  # somebody took it for abandoned between the two calls
+
+
+def _write_header(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Write what `numpy.save` would."""
+    native = np.dtype(dtype)
+    described = native.str if native.kind == "V" else np.lib.format.dtype_to_descr(native)
+    np.lib.format.write_array_header_1_0(
+        stream, {"descr": described, "fortran_order": False, "shape": tuple(shape)}
+    )
+
+
+def _name(partial: Path, target: Path, *, force: bool) -> None:
+    """Give the finished file its name; without `force`, not over one that appeared in the meantime."""
+    if force:
+        partial.replace(target)
+    else:
+        try:
+            os.link(partial, target)
+        except FileExistsError:
+            raise Refusal(
+                f"the output {target.name} appeared while it was computed; it is kept"
+            ) from None
+        except OSError:  # a file system without links
+            partial.replace(target)
+    if hasattr(os, "O_DIRECTORY"):
+        with contextlib.suppress(OSError):
+            folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+
+
+def _remove_abandoned(target: Path) -> None:
+    for path in target.parent.glob(f".{_escaped(target.name)}.*{_PARTIAL}"):
+        with contextlib.suppress(OSError), path.open("r+b") as stream:
+            if _lock(stream, unknown=False):
+                path.unlink()
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _lock(stream: IO[bytes], *, unknown: bool) -> bool:
+    """Lock a file until it is closed, by its process's death if need be; tells whether nobody else has.
+
+    `unknown` is the answer where files cannot be locked.
+    """
+    if sys.platform == "win32":
+        return unknown
+    import fcntl
+
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return unknown
+    return True

@@ -1,0 +1,275 @@
+"""Where the operands of `run` come from: an .npy file, a member of an .npz file, or a random generator.
+
+A source knows its shape and dtype at once and hands out images of the batch when asked. A file is never mapped as a
+whole: each request maps its own window, which is gone with the array, so that neither address space nor resident memory
+grows with the file.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import mmap
+import os
+import struct
+import zipfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+
+from .. import _dtypes
+from .._dtypes import AnyArray, DType
+from .verb import Refusal
+
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+"""Of a zip member: its mark, and the lengths of the two fields between it and the data."""
+
+
+class Source(Protocol):
+    """An operand that may be larger than memory."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> DType: ...
+    def images(self, begin: int, end: int) -> AnyArray:
+        """Return `[begin, end)` of the first dimension."""
+        ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """An array that is there."""
+
+    array: AnyArray
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.array.shape)
+
+    def images(self, begin: int, end: int) -> AnyArray:
+        part: AnyArray = self.array[begin:end]
+        return part
+
+
+@dataclass(frozen=True)
+class Random:
+    """Normal numbers, or small integers; every image has a seed of its own, so slices do not change the data."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    seed: int
+    operand: int
+    """Which of the operands: those of one run differ."""
+
+    def images(self, begin: int, end: int) -> AnyArray:
+        result = np.empty((end - begin, *self.shape[1:]), self.dtype.numpy)
+        for n in range(begin, end):
+            generator = np.random.default_rng([self.seed, self.operand, n])
+            if self.dtype.is_integer:
+                result[n - begin] = generator.integers(-8, 9, self.shape[1:])
+            else:
+                wide = np.float64 if self.dtype.itemsize == 8 else np.float32
+                result[n - begin] = generator.standard_normal(self.shape[1:], wide)
+        return result
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """An array inside a file, from a byte on."""
+
+    name: str
+    handle: IO[bytes]
+    """The open file: it stays the same one whatever happens to the name."""
+    offset: int
+    shape: tuple[int, ...]
+    dtype: DType
+    stored: np.dtype[Any]
+    """How the file spells the dtype: the byte order may be foreign."""
+    fortran: bool
+
+    def images(self, begin: int, end: int) -> AnyArray:
+        count = end - begin
+        if math.prod(self.shape[1:]) * count == 0:
+            return np.empty((count, *self.shape[1:]), self.dtype.numpy)
+        if not self.fortran:
+            return self._window(begin, (count, *self.shape[1:]))
+        # The batch is the last dimension of what the file holds: all of it is read for every slice, piece by piece.
+        stored = self.shape[::-1]
+        result = np.empty((*stored[:-1], count), self.dtype.numpy)
+        step = max(1, count * stored[0] // self.shape[0])
+        for at in range(0, stored[0], step):
+            rows = min(step, stored[0] - at)
+            result[at : at + rows] = self._window(at, (rows, *stored[1:]))[..., begin:end]
+        turned: AnyArray = result.T
+        return turned
+
+    def _window(self, first: int, shape: tuple[int, ...]) -> AnyArray:
+        row = math.prod(shape[1:]) * self.stored.itemsize
+        start, length = self.offset + first * row, shape[0] * row
+        if (
+            os.fstat(self.handle.fileno()).st_size < start + length
+        ):  # touching the map would kill the process
+            raise Refusal(f"{self.name} became shorter while it was read")
+        skip = start % mmap.ALLOCATIONGRANULARITY
+        view = mmap.mmap(
+            self.handle.fileno(), length + skip, offset=start - skip, access=mmap.ACCESS_READ
+        )
+        if hasattr(mmap, "MADV_WILLNEED"):  # or each thread waits for the disk page by page
+            view.madvise(mmap.MADV_WILLNEED)
+        window: AnyArray = np.ndarray(shape, self.stored, view, skip)
+        return window
+
+
+def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
+    """Open ``file.npy``, ``file.npz`` or ``file.npz:name``; `dtype` is what the caller says it holds.
+
+    `files` closes the file in the end: windows are mapped from it until then.
+    """
+    path, member = _split(text)
+    try:
+        handle = files.enter_context(path.open("rb"))
+    except OSError as error:
+        raise Refusal(f"cannot read {path}: {error.strerror or error}") from None
+    if path.suffix.lower() == ".npz":
+        return _from_npz(path, handle, member, dtype)
+    if path.is_dir():  # some systems open a folder
+        raise Refusal(f"cannot read {path}: it is a folder")
+    return _array(str(path), handle, path.stat().st_size, 0, dtype)
+
+
+def _split(text: str) -> tuple[Path, str | None]:
+    """Tell a file from a member of one; a file that exists under the whole text wins.
+
+    >>> _split("a.npz:x"), _split("b.npy")
+    ((PosixPath('a.npz'), 'x'), (PosixPath('b.npy'), None))
+    """
+    before, colon, member = text.rpartition(":")
+    if colon and before.lower().endswith(".npz") and not Path(text).exists():
+        return Path(before), member
+    if Path(text).suffix.lower() not in (".npy", ".npz"):
+        raise Refusal(f"{text!r} must be a .npy file, a .npz file, or file.npz:name")
+    return Path(text), None
+
+
+def _array(name: str, handle: IO[bytes], size: int, offset: int, said: DType | None) -> Mapped:
+    """Describe the array that begins at the handle's position, which is `offset`; `size` is where the file ends."""
+    if size == offset:
+        raise Refusal(f"{name} is empty")
+    shape, fortran, stored = _header(name, handle)
+    start = handle.tell()
+    wanted = math.prod(shape) * stored.itemsize
+    if size - start < wanted:
+        raise Refusal(f"{name} is truncated: it holds {size - start:,} of {wanted:,} bytes of data")
+    row = _row(name, stored, said)
+    if row is _dtypes.BFLOAT16:
+        stored = row.numpy
+    return Mapped(name, handle, start, shape, row, stored, fortran and len(shape) > 1)
+
+
+def _header(name: str, handle: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    readers: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+        (
+            3,
+            0,
+        ): np.lib.format.read_array_header_2_0,  # differs in field names only, which no array of numbers has
+    }
+    try:
+        version = np.lib.format.read_magic(handle)
+        shape, fortran, stored = readers[version](handle)
+    except KeyError:
+        raise Refusal(f"{name} is of an unknown version of NumPy's format") from None
+    except Exception as error:  # whatever NumPy's parser meets in a file of anything
+        reason = " ".join(str(error).split())[:120]
+        raise Refusal(f"{name} is not an array NumPy saved, or damaged: {reason}") from None
+    if any(size < 0 for size in shape):
+        raise Refusal(f"{name} is damaged: its shape is {list(shape)}")
+    return tuple(shape), bool(fortran), stored
+
+
+def _row(name: str, stored: np.dtype[Any], said: DType | None) -> DType:
+    if stored.hasobject:
+        raise Refusal(f"{name} holds Python objects, which are never loaded: they could run code")
+    if (
+        stored.kind == "V"
+        and stored.names is None
+        and stored.subdtype is None
+        and stored.itemsize == 2
+    ):
+        # NumPy has no name for ml_dtypes' bfloat16 and saves it as 2 raw bytes.
+        if said is _dtypes.BFLOAT16:
+            return said
+        raise Refusal(
+            f"{name} holds 2-byte items without a name; add --dtype bfloat16 if that is what they are"
+        )
+    found = _dtypes.find(stored) if stored.kind in "fi" else None
+    if found is None:
+        names = ", ".join(row.name for row in _dtypes.DTYPES)
+        raise Refusal(f"{name} holds {stored}; it must be one of {names}")
+    if said is not None and found is not said:
+        raise Refusal(
+            f"{name} holds {found.name}, but --dtype says {said.name}; nothing is converted"
+        )
+    return found
+
+
+def _from_npz(path: Path, handle: IO[bytes], member: str | None, said: DType | None) -> Source:
+    try:
+        archive = zipfile.ZipFile(handle)
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+    except (zipfile.BadZipFile, OSError, ValueError) as error:
+        raise Refusal(f"{path} is not an .npz file, or damaged: {error}") from None
+    if member is None:
+        if len(names) != 1:
+            listed = ", ".join(names) or "nothing"
+            raise Refusal(f"{path} holds {len(names)} arrays; name one as {path}:NAME ({listed})")
+        member = names[0]
+    if member not in names:
+        raise Refusal(f"{path} has no array {member!r}; it has {', '.join(names)}")
+    info = archive.infolist()[names.index(member)]
+    name = f"{path}:{member}"
+    try:
+        if info.compress_type != zipfile.ZIP_STORED:
+            return _whole(name, archive.read(info), said)
+        with archive.open(info) as part:
+            while part.read(1 << 20):  # to its end, where zipfile compares the checksum
+                pass
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        OSError,
+        RuntimeError,
+        NotImplementedError,
+        ValueError,
+    ) as error:
+        raise Refusal(f"{name} is damaged: {error}") from None
+    except Exception as error:  # zlib.error and its kin have no base in common
+        raise Refusal(f"{name} is damaged: {type(error).__name__}: {error}") from None
+    handle.seek(info.header_offset)
+    _, name_length, extra_length = _LOCAL_HEADER.unpack(handle.read(_LOCAL_HEADER.size))
+    start = info.header_offset + _LOCAL_HEADER.size + name_length + extra_length
+    handle.seek(start)
+    return _array(name, handle, start + info.file_size, start, said)
+
+
+def _whole(name: str, content: bytes, said: DType | None) -> InMemory:
+    """Read an array from memory: a compressed member cannot be mapped."""
+    stream = io.BytesIO(content)
+    if not content:
+        raise Refusal(f"{name} is empty")
+    shape, fortran, stored = _header(name, stream)
+    row = _row(name, stored, said)
+    count, start = math.prod(shape), stream.tell()
+    if len(content) - start < count * stored.itemsize:
+        raise Refusal(f"{name} is truncated: its shape is {list(shape)}")
+    flat = np.frombuffer(
+        content, stored if row is not _dtypes.BFLOAT16 else row.numpy, count, start
+    )
+    return InMemory(flat.reshape(shape, order="F" if fortran else "C"), row)
