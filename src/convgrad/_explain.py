@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from . import _arguments, _dtypes, _jit, _planner, _probe, _problem
+from . import _algorithms, _arguments, _dtypes, _jit, _planner, _probe, _problem
 from ._api.types import FlexibleInts, Padding
 from ._dtypes import DType
 from ._errors import ArgumentError, DTypeError
+from ._geometry import Axis
+from ._jit import llvm
+from ._kernel import KernelSource
 from ._plan import Plan
+from ._probe import Roof
 from ._problem import Kind, Problem
 from ._runtime.threads import get_num_threads
 from ._targets import Target
@@ -35,6 +39,8 @@ class Explanation:
     """Operands read once and the result written once."""
     roofline_seconds: float
     """The least time this machine could need: arithmetic or memory, whichever is slower."""
+    roof: Roof
+    """The speeds that follow from."""
 
     @property
     def algorithm(self) -> str:
@@ -45,6 +51,37 @@ class Explanation:
         """Workspace of all threads together, and partial sums."""
         per_thread = max((step.scratch_bytes for step in self.plan.steps), default=0)
         return per_thread * self.threads + self.plan.partial_bytes + self.plan.packed_bytes
+
+    @property
+    def _peak(self) -> float:
+        return self.roof.gflops * (0.5 if self.problem.dtype.itemsize == 8 else 1.0)
+
+    @property
+    def _stream(self) -> float:
+        near = self.bytes_moved < self.target.l3_bytes
+        return (self.roof.near_bytes if near else self.roof.far_bytes) / 1e9
+
+    @property
+    def _bound(self) -> str:
+        """Which roof is the lower one."""
+        if self.problem.flops / self._peak >= self.bytes_moved / self._stream:
+            return f"arithmetic ({self._peak:,.0f} GFLOP/s)"
+        where = "cache" if self.bytes_moved < self.target.l3_bytes else "memory"
+        return f"{where} traffic ({self._stream:,.0f} GB/s)"
+
+    @property
+    def formula(self) -> str:
+        """The sum that is computed, in the letters of the docstrings, with the problem's numbers."""
+        return formula(self.problem)
+
+    def sources(self) -> list[KernelSource]:
+        """Return the kernels of the plan as LLVM IR, each once, in the order they run; none for the reference."""
+        kernels = dict.fromkeys(step.kernel for step in self.plan.steps)
+        return [_algorithms.emit(kernel, self.target) for kernel in kernels]
+
+    def assembly(self) -> list[tuple[str, str]]:
+        """Return the name and the machine's assembly of each kernel."""
+        return [(one.symbol, llvm.assembly(one.ir, self.target)) for one in self.sources()]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, ready for JSON."""
@@ -63,9 +100,12 @@ class Explanation:
                 [problem.cols.before, problem.cols.after],
             ],
             "groups": problem.groups,
+            "formula": self.formula,
             "flops": problem.flops,
             "bytes": self.bytes_moved,
             "roofline_ms": self.roofline_seconds * 1e3,
+            "roof_gflops": self._peak,
+            "roof_gb_per_second": self._stream,
             "target": self.target.label,
             "threads": self.threads,
             "algorithm": self.algorithm,
@@ -97,8 +137,9 @@ class Explanation:
             f"  input {list(p.input_shape)}, filter {list(p.filter_shape)}, output {list(p.output_shape)}",
             f"  strides {p.rows.stride},{p.cols.stride}  dilations {p.rows.dilation},{p.cols.dilation}"
             f"  pads {pads}  groups {p.groups}",
+            f"  {self.formula}",
             f"  {p.flops / 1e6:,.2f} MFLOP, {self.bytes_moved / 1e6:,.2f} MB,"
-            f" at best {self.roofline_seconds * 1e3:.3f} ms here",
+            f" at best {self.roofline_seconds * 1e3:.3f} ms here, by {self._bound}",
             f"target {self.target.label}, {self.threads} thread{'s' if self.threads > 1 else ''}",
         ]
         for name, reason in self.refusals.items():
@@ -173,6 +214,7 @@ def explain(
     plan = _planner.choose(problem, target)
     shapes_moved = (problem.input_shape, problem.filter_shape, problem.output_shape)
     moved = sum(prod(shape) for shape in shapes_moved) * row.itemsize
+    roof = _probe.roof()
     return Explanation(
         problem=problem,
         plan=plan,
@@ -180,8 +222,48 @@ def explain(
         refusals=_planner.refusals(problem, target),
         threads=1 if plan.serial else get_num_threads(),
         bytes_moved=moved,
-        roofline_seconds=_probe.roof().seconds(problem.flops, moved, target.l3_bytes, row.itemsize),
+        roofline_seconds=roof.seconds(problem.flops, moved, target.l3_bytes, row.itemsize),
+        roof=roof,
     )
+
+
+def formula(problem: Problem) -> str:
+    """Write a problem's sum: x is the input, f the filter, y the forward result, d before a name its gradient."""
+    p = problem
+    row, col = _place("p", "r", p.rows), _place("q", "s", p.cols)
+    if p.depthwise:
+        inner, taken = ("", "c") if p.group_out == 1 else (f", m<{p.group_out}", "c")
+        made = "c" if p.group_out == 1 else f"{p.group_out}c+m"
+        weight = f"f[r,s,c,{'0' if p.group_out == 1 else 'm'}]"
+        over_in, over_out = "", inner
+    else:
+        taken = "c" if p.groups == 1 else f"{_times(p.group_in, 'g')}+c"
+        made = "k" if p.groups == 1 else f"{_times(p.group_out, 'g')}+k"
+        weight = f"f[r,s,c,{made}]"
+        over_in, over_out = f", c<{p.group_in}", f", k<{p.group_out}"
+    read, out = _image(p, row, col, taken), _image(p, "p", "q", made)
+    taps, cells = f"r<{p.rows.window}, s<{p.cols.window}", f"p<{p.rows.out}, q<{p.cols.out}"
+    if p.kind is Kind.FORWARD:
+        return f"y[{out}] = sum over {taps}{over_in} of x[{read}] * {weight}"
+    if p.kind is Kind.FILTER_GRADIENT:
+        return f"d{weight} = sum over n<{p.batch}, {cells} of x[{read}] * dy[{out}]"
+    wanted = _image(p, "h", "w", taken)
+    return f"dx[{wanted}] = sum over {cells}, {taps}{over_out} with h={row}, w={col} of dy[{out}] * {weight}"
+
+
+def _image(problem: Problem, row: str, col: str, channel: str) -> str:
+    places = (row, col, channel) if problem.data_format == "NHWC" else (channel, row, col)
+    return ",".join(("n", *places))
+
+
+def _place(out: str, tap: str, axis: Axis) -> str:
+    """Write where a tap of an output reads: 2p+r-1."""
+    shift = f"-{axis.before}" if axis.before else ""
+    return f"{_times(axis.stride, out)}+{_times(axis.dilation, tap)}{shift}"
+
+
+def _times(factor: int, letter: str) -> str:
+    return letter if factor == 1 else f"{factor}{letter}"
 
 
 def _row(dtype: Any) -> DType:

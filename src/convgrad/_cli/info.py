@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 from argparse import ArgumentParser, Namespace
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
+from .. import _config, _jit, _targets
+from .._errors import CompileError
+from .._jit import cache, host, llvm
+from .._runtime.cpus import cgroup_cpus
+from .._runtime.threads import get_num_threads
 from .._version import __version__
-from .screen import Screen
+from .screen import Cell, Screen
 from .verb import DONE
 
 NAME = "info"
@@ -15,7 +24,12 @@ SUMMARY = "versions, CPU row, caches, threads, switches"
 EXAMPLES = """
 convgrad info
 convgrad info --json
+CONVGRAD_NUM_THREADS=1 convgrad info
 """
+
+_NEEDED = ("numpy", "ml_dtypes", "llvmlite")
+_EXTRAS = ("rich", "shtab", "matplotlib", "scikit-learn")
+_PEERS = ("torch", "tensorflow", "tensorflow-cpu", "jax", "jaxlib", "keras")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -24,7 +38,193 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(given: Namespace, screen: Screen) -> int:
     """Print what is known about this installation."""
-    facts: dict[str, Any] = {"convgrad": __version__, "python": platform.python_version()}
-    screen.table(("what", "value"), list(facts.items()), left=2)
+    facts: dict[str, Any] = {
+        "convgrad": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "needed": _versions(_NEEDED),
+        "llvm": _llvm(),
+        "extras": _versions(_EXTRAS),
+        "peers": _versions(_PEERS),
+        "cpu": _cpu(),
+        "cache": kernel_cache(),
+        "threads": _threads(),
+        "switches": [_switch(row) for row in _config.SWITCHES.values()],
+    }
+    _print(facts, screen)
     screen.document(facts)
     return DONE
+
+
+def kernel_cache() -> dict[str, Any]:
+    """Describe the kernels on disk."""
+    place = cache.folder()
+    entries, size = cache.usage()
+    return {
+        "folder": None if place is None else str(place),
+        "entries": entries,
+        "bytes": size,
+        "limit": _config.get("cache_bytes"),
+        "writable": place is not None and _writable(place),
+    }
+
+
+def _writable(place: Path) -> bool:
+    """Tell whether entries could be written, now or after making the folders that are missing."""
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return os.access(place, os.W_OK)
+
+
+def _versions(names: tuple[str, ...]) -> dict[str, str]:
+    """Return what is installed, without importing it: a framework takes seconds."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _llvm() -> str:
+    """Return LLVM's version, or why there is none."""
+    try:
+        return ".".join(map(str, llvm.binding().llvm_version_info))
+    except CompileError as error:
+        return str(error)
+
+
+def _cpu() -> dict[str, Any]:
+    architecture, features = host.architecture(), host.features()
+    rows = [row for row in _targets.TARGETS if row.architecture == architecture]
+    try:
+        chosen = _jit.host_target()
+    except CompileError:  # no row for this architecture; the reference runs
+        chosen = None
+    why_not = {}
+    for row in rows:
+        missing = sorted(row.needs - features)
+        if missing:
+            why_not[row.name] = f"the CPU lacks {', '.join(missing)}"
+        elif chosen is not None and row.name != chosen.name:
+            better = rows.index(row) < [each.name for each in rows].index(chosen.name)
+            why_not[row.name] = (
+                "another one was asked for" if better else "comes later in the order"
+            )
+    return {
+        "name": _cpu_name(),
+        "architecture": architecture,
+        "row": None if chosen is None else chosen.name,
+        "vector_bits": None if chosen is None else chosen.vector_bits,
+        "why_not": why_not,
+        "features_used": sorted(chosen.needs) if chosen is not None else [],
+        "features": sorted(features),
+        "cache_bytes": []
+        if chosen is None
+        else [chosen.l1_bytes, chosen.l2_bytes, chosen.l3_bytes],
+    }
+
+
+def _cpu_name() -> str:
+    if sys.platform.startswith("linux"):
+        try:
+            for line in Path("/proc/cpuinfo").read_text().splitlines():
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+        except OSError:
+            pass
+    return platform.processor() or "unknown"
+
+
+def _threads() -> dict[str, Any]:
+    row = _switch(_config.SWITCHES["num_threads"])
+    source = row["source"]
+    if source == "default":
+        quota = cgroup_cpus()
+        bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        source = f"{bound} processors this process may run on"
+        if quota is not None:
+            source += f", a share of {quota:g} of them"
+    return {"number": get_num_threads(), "source": source}
+
+
+def _switch(row: _config.Switch) -> dict[str, Any]:
+    text = (os.environ.get(row.variable) or "").strip()
+    source = "default"
+    if text:
+        try:
+            row.parse(text)
+            source = row.variable
+        except ValueError as error:
+            source = f"default: {row.variable}={text} is ignored, {error}"
+    return {
+        "name": row.name,
+        "variable": row.variable,
+        "value": _config.get(row.name),
+        "source": source,
+        "meaning": row.meaning,
+    }
+
+
+def _print(facts: dict[str, Any], screen: Screen) -> None:
+    cpu, threads = facts["cpu"], facts["threads"]
+    rows: list[tuple[str | Cell, str | Cell]] = [
+        ("convgrad", facts["convgrad"]),
+        ("python", f"{facts['python']}, {facts['system']}"),
+        ("needs", f"{_joined(facts['needed'])} (LLVM {facts['llvm']})"),
+        ("extras", _joined(facts["extras"])),
+        ("peers", _joined(facts["peers"])),
+        ("CPU", cpu["name"]),
+        ("row", _row_text(cpu)),
+        *((f"not {name}", reason) for name, reason in cpu["why_not"].items()),
+        (
+            "CPU caches",
+            ", ".join(f"L{n} {b >> 10:,} kB" for n, b in enumerate(cpu["cache_bytes"], 1)),
+        ),
+        ("kernel cache", _cache_text(facts["cache"])),
+        ("threads", f"{threads['number']}: {threads['source']}"),
+    ]
+    screen.table(("what", "value"), rows, left=2)
+    screen.line()
+    screen.table(
+        ("switch", "value", "source", "meaning"),
+        [
+            (row["variable"], _value(row["value"]), _source_text(row), row["meaning"])
+            for row in facts["switches"]
+        ],
+        left=4,
+    )
+
+
+def _row_text(cpu: dict[str, Any]) -> Cell:
+    if cpu["row"] is None:
+        return Cell(f"none for {cpu['architecture']}: the slow reference runs", "bad")
+    uses = ", ".join(cpu["features_used"]) or "no extensions"
+    return Cell(f"{cpu['row']}: {cpu['vector_bits']}-bit vectors, uses {uses}", "good")
+
+
+def _source_text(switch: dict[str, Any]) -> Cell:
+    if switch["source"] == "default":
+        return Cell("default")
+    return Cell(
+        "environment" if switch["source"] == switch["variable"] else switch["source"], "strong"
+    )
+
+
+def _cache_text(kept: dict[str, Any]) -> str:
+    if kept["folder"] is None:
+        return "off"
+    state = "" if kept["writable"] else ", cannot be written"
+    megabytes = kept["bytes"] / 1e6
+    return f"{kept['entries']:,} kernels, {megabytes:,.1f} of {kept['limit'] / 1e6:,.0f} MB in {kept['folder']}{state}"
+
+
+def _joined(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items()) or "none installed"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "unset"
+    return {True: "1", False: "0"}[value] if isinstance(value, bool) else str(value)

@@ -25,7 +25,10 @@ from .verb import DONE, INTERRUPTED, REFUSED, Refusal, Verb
 
 VERBS = (
     "run",
+    "explain",
     "info",
+    "cache",
+    "completion",
 )
 """One module each, in the order of --help."""
 

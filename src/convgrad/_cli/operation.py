@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
+
+import convgrad
 
 from .. import _dtypes
 from .._problem import OPS
@@ -59,6 +62,11 @@ def add_threads(parser: Arguments) -> None:
     parser.add_argument(
         "--threads", type=count, metavar="N", help="threads of one call; default all processors"
     )
+
+
+def threads(given: Any) -> AbstractContextManager[None]:
+    """Return a block in which calls use the threads of `add_threads`."""
+    return nullcontext() if given.threads is None else convgrad.threads(given.threads)
 
 
 def settings(given: Any) -> dict[str, Any]:

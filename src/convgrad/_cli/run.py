@@ -104,7 +104,7 @@ def run(given: Namespace, screen: Screen) -> int:
         problem, operands = _read(given, files)
         at_once = slicing.images_at_once(problem, given.slice_bytes)
         summary = Summary()
-        with _threads(given.threads):
+        with operation.threads(given):
             _compute(given, problem, operands, at_once, target, summary, screen)
     _report(given, problem, at_once, summary, screen)
     return DONE
@@ -234,10 +234,6 @@ def _call(given: Namespace, first: Any, filter: Any, grad: Any) -> AnyArray:
     operands = (first, filter) if grad is None else (first, filter, grad)
     result: AnyArray = function(*operands, **operation.settings(given))
     return result
-
-
-def _threads(count: int | None) -> Any:
-    return nullcontext() if count is None else convgrad.threads(count)
 
 
 def _report(

@@ -1,0 +1,121 @@
+"""Look at the compiled kernels on disk, remove them, or compile those of a network in advance.
+
+Kernels are compiled on first use, in 15-40 ms each, and kept; `cache warm` does it before that. A shape reads
+8x56x56x144k3s2 (batch, rows, columns, channels, window, stride; depthwise), with o128 for a dense convolution with 128
+output channels, d for a dilation, m for a multiplier, g for groups, v for VALID padding.
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from typing import Any
+
+from .. import _arguments, _dtypes, _jit, _problem
+from . import models, operation
+from .info import kernel_cache
+from .screen import Screen
+from .verb import DONE, Refusal
+
+NAME = "cache"
+SUMMARY = "the compiled kernels on disk: stats, clear, warm"
+EXAMPLES = """
+convgrad cache stats
+convgrad cache warm --model mobilenet_v2 --batch 8
+convgrad cache warm --shape 8x56x56x144k3s2 --shape 8x56x56x64k1o256 --dtype bfloat16
+convgrad cache clear
+"""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the three actions."""
+    parser.add_argument("action", choices=("stats", "clear", "warm"), help="what to do")
+    warm = parser.add_argument_group("warm")
+    warm.add_argument("--model", metavar="NAME", help="a network, such as mobilenet_v2")
+    warm.add_argument(
+        "--shape", action="append", default=[], metavar="SHAPE", help="a layer; may be repeated"
+    )
+    warm.add_argument(
+        "--batch", type=operation.count, default=8, metavar="N", help="of --model; default 8"
+    )
+    warm.add_argument(
+        "--dtype", choices=operation.DTYPES, default="float32", help="default float32"
+    )
+    warm.add_argument("--layout", choices=("NHWC", "NCHW"), default="NHWC", help="default NHWC")
+
+
+def run(given: Namespace, screen: Screen) -> int:
+    """Do one of the three."""
+    if given.action != "warm" and (given.model or given.shape):
+        raise Refusal(f"--model and --shape are for `cache warm`, not `cache {given.action}`")
+    return {"stats": _stats, "clear": _clear, "warm": _warm}[given.action](given, screen)
+
+
+def _stats(given: Namespace, screen: Screen) -> int:
+    kept = kernel_cache()
+    if kept["folder"] is None:
+        screen.line("the kernel cache is off")
+    else:
+        rows = [
+            ("folder", kept["folder"]),
+            ("kernels", f"{kept['entries']:,}"),
+            ("bytes", f"{kept['bytes']:,} of at most {kept['limit']:,}"),
+            ("writable", "yes" if kept["writable"] else "no"),
+        ]
+        screen.table(("what", "value"), rows, left=2)
+    screen.document(kept)
+    return DONE
+
+
+def _clear(given: Namespace, screen: Screen) -> int:
+    before = kernel_cache()
+    removed = _jit.clear()
+    screen.line(f"removed {removed:,} kernels, {before['bytes']:,} bytes")
+    screen.document({"removed": removed, "bytes": before["bytes"], "folder": before["folder"]})
+    return DONE
+
+
+def _warm(given: Namespace, screen: Screen) -> int:
+    if bool(given.model) == bool(given.shape):
+        raise Refusal("cache warm needs --model NAME or --shape SHAPE, one of them")
+    layers = models.network(given.model, given.batch) if given.model else models.layers(given.shape)
+    from .._prepare import executable
+
+    if kernel_cache()["folder"] is None:
+        raise Refusal("the kernel cache is off (CONVGRAD_DISK_CACHE), so there is nothing to warm")
+    before, start = _jit.stats(), time.perf_counter()
+    problems = list(dict.fromkeys(_problems(layers, given.dtype, given.layout)))
+    with screen.progress("compiling", len(problems)) as advance:
+        for problem in problems:
+            executable(problem)
+            advance(1, "x".join(map(str, problem.input_shape)))
+    after, seconds = _jit.stats(), time.perf_counter() - start
+    done = {
+        "layers": len(layers),
+        "problems": len(problems),
+        "kernels": after.kernels - before.kernels,
+        "compiled": after.compiled - before.compiled,
+        "seconds": seconds,
+        "folder": after.folder,
+    }
+    screen.line(
+        f"{done['layers']} layers, {done['problems']} problems, {done['kernels']} kernels: "
+        f"{done['compiled']} compiled in {seconds:.1f} s, the others were there"
+    )
+    screen.document(done)
+    return DONE
+
+
+def _problems(layers: list[models.Layer], dtype: str, layout: str) -> Iterator[_problem.Problem]:
+    """Yield what a training step asks for: the three operations on each layer."""
+    row = next(row for row in _dtypes.DTYPES if row.name == dtype)
+    for layer in layers:
+        how = _arguments.settings(
+            "cache warm", _arguments.FRIENDLY, layer.stride, layer.padding, layout, layer.dilation
+        )
+        shapes: Any = (layer.input_shape(layout), layer.filter_shape)
+        for call in _problem.OPS:
+            if call.depthwise is not layer.is_dense:
+                wanted = None if call.kind is _problem.Kind.FORWARD else layer.output_shape(layout)
+                yield _problem.build(call, how, row, *shapes, wanted)
