@@ -14,6 +14,7 @@ NumPy saves bfloat16 as 2-byte items without a name: say --dtype bfloat16 to rea
 
 from __future__ import annotations
 
+import math
 import time
 from argparse import ArgumentParser, Namespace
 from contextlib import ExitStack, nullcontext, suppress
@@ -191,6 +192,8 @@ def _compute(
 ) -> None:
     shape, dtype = problem.result_shape, problem.dtype.numpy
     place: Any = nullcontext()
+    if target is not None:
+        sink.check_space(target, math.prod(shape) * dtype.itemsize)
     with screen.progress(given.op, problem.batch) as advance:
         summary.preparing = _prepare(problem, at_once)
         parts = slicing.compute(problem, operands, partial(_call, given), at_once, summary)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -78,7 +79,7 @@ class Screen:
     def document(self, data: Any) -> None:
         """Print the JSON document, if one was asked for; a number that is not finite becomes null."""
         if self.as_json:
-            print(json.dumps(finite(data), indent=2))
+            print(lists_in_lines(json.dumps(finite(data), indent=2)))
 
     def error(self, where: str, error: BaseException) -> None:
         """Print why the job ended, in one line on standard error, and as JSON if that was asked for."""
@@ -152,6 +153,21 @@ def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
         for line in lines
     )
     return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def lists_in_lines(text: str) -> str:
+    """Put lists of numbers into one line each; JSON's own indentation gives every number one.
+
+    >>> print(lists_in_lines(json.dumps({"shape": [8, 28], "name": "[ 1"}, indent=2)))
+    {
+      "shape": [8, 28],
+      "name": "[ 1"
+    }
+    """
+    # A line break inside a string would be escaped, so what follows it here is never part of one.
+    return re.sub(
+        r"\[\n[-+.\deE,\s]+\]", lambda found: f"[{' '.join(found[0][1:-1].split())}]", text
+    )
 
 
 def finite(value: Any) -> Any:

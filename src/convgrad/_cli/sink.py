@@ -46,6 +46,14 @@ def check(path: Path, *, force: bool) -> Path:
     return target
 
 
+def check_space(target: Path, needed: int) -> None:
+    """Refuse what the disk has no room for, what dead writers left behind counted as room."""
+    _remove_abandoned(target)
+    free = shutil.disk_usage(target.parent).free
+    if needed > free:
+        raise Refusal(f"the output {target.name} needs {needed:,} bytes and the disk has {free:,}")
+
+
 class Writer:
     """Takes the parts of one array in order."""
 
@@ -64,11 +72,7 @@ def written(
     target: Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, force: bool
 ) -> Iterator[Writer]:
     """Open the file for an array of a shape; it gets its name when the block ends well."""
-    needed = int(np.prod(shape, dtype=np.float64)) * dtype.itemsize
-    free = shutil.disk_usage(target.parent).free
     _remove_abandoned(target)
-    if needed > free:
-        raise Refusal(f"the output {target.name} needs {needed:,} bytes and the disk has {free:,}")
     partial, stream = _open(target)
     try:
         with stream:
@@ -90,9 +94,7 @@ def written(
             _name(partial, target, force=force)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise Refusal(
-                f"the disk is full: {target.name} needs {needed:,} bytes and was not written"
-            ) from None
+            raise Refusal(f"the disk is full: {target.name} was not written") from None
         raise
     finally:
         partial.unlink(missing_ok=True)
