@@ -3,8 +3,8 @@
 Usage: python tools/transcripts.py [--only VERB]
 
 A transcript is a block that begins with ```console. Its lines after ``$ `` are commands, all others are output, which
-is replaced. Commands run in order in one scratch folder, with a kernel cache of its own, so a file one of them writes is
-there for the next. Besides ``convgrad`` a few programs that every system has may stand in a pipe. Output longer than
+is replaced. Commands run in order in one scratch folder, with a kernel cache of its own, so a file one of them writes
+is there for the next. Besides ``convgrad`` a few programs that every system has may stand in a pipe. Output longer than
 `LONGEST` lines is cut in the middle, where ``...`` says so; a command can ask for other limits in `LIMITS`.
 """
 
@@ -29,11 +29,12 @@ LIMITS = {"--ir": 8, "--asm": 12, "--json": 14, "completion": 5, "bench": 60, "c
 
 COMMANDS = {
     "bench": [
-        "convgrad bench --shape 8x56x56x144k3s2 --shape 8x14x14x384k3",
-        "convgrad bench --model mobilenet_v2 --quick",
+        "convgrad bench --shape 8x56x56x144k3s2 --shape 8x14x14x256k3o256 --peers torch",
+        "convgrad bench --model list",
     ],
     "check": [
-        "convgrad check convgrad:depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_filter",
+        "convgrad check convgrad:depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_filter --problems 500",
+        "convgrad check tensorflow depthwise_conv2d_backprop_input --property dilation --problems 200",
     ],
 }
 """Commands of sections that have none yet: a block with them is put at the section's end."""

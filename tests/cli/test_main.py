@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -49,8 +50,8 @@ def test_help_has_examples_that_parse(convgrad_command, name):
     ]
     assert examples
     for example in examples:
-        words = example.split("convgrad ", 1)[1].split(" | ")[0].split(" > ")[0].split()
-        given = command_line._parsed(words)
+        words = example.split("convgrad ", 1)[1].split(" | ")[0].split(" > ")[0]
+        given = command_line._parsed(shlex.split(words))
         assert given.verb == name
 
 

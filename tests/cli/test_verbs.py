@@ -8,7 +8,7 @@ import subprocess
 import sys
 import warnings
 from functools import cache
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -265,15 +265,16 @@ def test_completion_without_shtab(convgrad_command, monkeypatch):
     assert ending.status == 2 and 'pip install "convgrad[cli]"' in ending.err
 
 
-def test_models_are_found_by_any_spelling(monkeypatch):
-    def mobilenet_v2(batch):
-        return [batch]
+def test_models_are_those_of_the_benchmarks(convgrad_command):
+    listed = convgrad_command("cache", "warm", "--model", "list").out.split()
+    assert {"mobilenet_v2", "resnet50"} <= set(listed)
+    layers = models.network("MobileNet-V2", 4)
+    assert len(layers) == 52 and layers[0].input_shape("NCHW") == (4, 3, 224, 224)
+    ending = convgrad_command("cache", "warm", "--model", "mobilenet_v22")
+    assert ending.status == 2 and "did you mean mobilenet_v2?" in ending.err
 
-    networks = ModuleType("convgrad._bench.networks")
-    networks.NETWORKS = {"MobileNetV2": mobilenet_v2}
-    monkeypatch.setitem(sys.modules, "convgrad._bench", ModuleType("convgrad._bench"))
-    monkeypatch.setitem(sys.modules, "convgrad._bench.networks", networks)
-    for name in ("mobilenet_v2", "MobileNetV2", "mobilenet-v2"):
-        assert models.network(name, 4) == [4]
-    with pytest.raises(models.Refusal, match="did you mean 'mobilenet_v2'"):
-        models.network("mobilenet_v3", 4)
+
+def test_layers_are_read_in_the_benchmarks_way(convgrad_command):
+    assert models.layers(["8x56x56x144k3s2"])[0].output_shape("NHWC") == (8, 28, 28, 144)
+    ending = convgrad_command("cache", "warm", "--shape", "8x56")
+    assert ending.status == 2 and "8x56" in ending.err and ending.err.count("\n") == 1

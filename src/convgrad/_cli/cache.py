@@ -32,7 +32,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add the three actions."""
     parser.add_argument("action", choices=("stats", "clear", "warm"), help="what to do")
     warm = parser.add_argument_group("warm")
-    warm.add_argument("--model", metavar="NAME", help="a network, such as mobilenet_v2")
+    warm.add_argument(
+        "--model", metavar="NAME", help="a network, such as mobilenet_v2; `list` prints the names"
+    )
     warm.add_argument(
         "--shape", action="append", default=[], metavar="SHAPE", help="a layer; may be repeated"
     )
@@ -79,6 +81,11 @@ def _clear(given: Namespace, screen: Screen) -> int:
 def _warm(given: Namespace, screen: Screen) -> int:
     if bool(given.model) == bool(given.shape):
         raise Refusal("cache warm needs --model NAME or --shape SHAPE, one of them")
+    if given.model == "list":
+        for name in models.names():
+            screen.line(name)
+        screen.document({"models": models.names()})
+        return DONE
     layers = models.network(given.model, given.batch) if given.model else models.layers(given.shape)
     from .._prepare import executable
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from .operation import nearest
 from .verb import Refusal
 
 
@@ -26,17 +25,21 @@ class Layer(Protocol):
     def output_shape(self, layout: str = ...) -> tuple[int, int, int, int]: ...
 
 
-def network(name: str, batch: int) -> list[Layer]:
-    """Return the convolutions of a network; its name is read without regard to case and punctuation."""
+def names() -> list[str]:
+    """Return the networks there are."""
     from .._bench.networks import NETWORKS
 
-    found = {_plain(each): make for each, make in NETWORKS.items()}
-    if _plain(name) not in found:
-        known = [make.__name__ for make in NETWORKS.values()]
-        raise Refusal(
-            f"there is no model {name!r}{nearest(name, known)}; there are {', '.join(known)}"
-        )
-    return list(found[_plain(name)](batch))
+    return list(NETWORKS)
+
+
+def network(name: str, batch: int) -> list[Layer]:
+    """Return the convolutions of a network; its name is read without regard to case and punctuation."""
+    from .._bench.networks import NETWORKS, find
+
+    try:
+        return list(NETWORKS[find(name)].problems(batch))
+    except ValueError as error:
+        raise Refusal(str(error)) from None
 
 
 def layers(texts: Sequence[str]) -> list[Layer]:
@@ -47,7 +50,3 @@ def layers(texts: Sequence[str]) -> list[Layer]:
         return [parse(text) for text in texts]
     except ValueError as error:
         raise Refusal(str(error)) from None
-
-
-def _plain(name: str) -> str:
-    return "".join(letter for letter in name.lower() if letter.isalnum())

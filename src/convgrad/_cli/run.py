@@ -126,6 +126,8 @@ def _read(given: Namespace, files: ExitStack) -> tuple[Problem, Operands]:
     x, f, g = (found.get(name) for name in ("input", "filter", "out_backprop"))
     if x is not None and given.random and x.shape != given.random:
         raise Refusal(f"--input has the shape {list(x.shape)}, --random says {list(given.random)}")
+    if given.input_sizes and given.random and given.input_sizes != given.random:
+        raise Refusal("--input-sizes and --random say the same thing; give one of them")
     input_shape = x.shape if x is not None else given.input_sizes or given.random
     filter_shape = f.shape if f is not None else given.filter_sizes
     if f is not None and given.filter_sizes not in (None, f.shape):
