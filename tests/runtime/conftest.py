@@ -11,6 +11,15 @@ from convgrad._runtime import threads as threads_module
 from runtime.kernels import Counting, loader
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_objects():
+    """Spare the collector what other tests have left: plans by the thousand, a second each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
 def counting():
     return Counting()
