@@ -1,14 +1,1 @@
-"""Speed of the public calls against other frameworks: ``python -m benchmarks --help``.
-
-    problems, tables    what is measured: rows of data, and a parser for rows of your own
-    networks            whole networks, for `step`
-    peers, worker       whom we compare with, each in a process of its own
-    measure             interleaved rounds and their statistics; knows no convolution and no framework
-    machine, memory     what this computer can do, and what a call costs beyond its result
-    runner, report      the race against peers: tables for people, JSON for programs
-    winograd            ours against ours: fast algorithms beside the direct sums
-    busy                beside a process that keeps a core busy
-    step                the first training step of a network: kernels and time
-
-Ours is called exactly as a user calls it: top-level functions of convgrad on NumPy arrays.
-"""
+"""The benchmarks live in the package, `convgrad._bench`; `python -m benchmarks` calls them."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cases import KINDS, Case
 from convgrad import _jit, _planner
+from convgrad._bench.networks import NETWORKS
 from convgrad._errors import ArgumentError
 from kernels import NAMES, UNIVERSAL, problem_of
 from shapes import LARGE
 
 HOST = _jit.host_target()
-ROOT = Path(__file__).resolve().parents[2]
 MB = 1 << 20
 
 
@@ -81,17 +80,11 @@ def case_of(layer: Any) -> Case:
     )
 
 
-@pytest.mark.skipif(not (ROOT / "benchmarks").is_dir(), reason="not part of this distribution")
 @pytest.mark.parametrize(
     ("network", "layers", "most"), [("ResNet-50", 53, 40), ("MobileNetV2", 52, 60)]
 )
-def test_a_training_step_needs_few_kernels(
-    network: str, layers: int, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_training_step_needs_few_kernels(network: str, layers: int, most: int) -> None:
     """Sizes are run-time words: a network compiles a few kernels, and another batch size compiles hardly any."""
-    monkeypatch.syspath_prepend(str(ROOT))
-    from benchmarks.networks import NETWORKS
-
     assert len(NETWORKS[network](8)) == layers
     kernels: dict[int, set[Hashable]] = {}
     for batch in (8, 32):

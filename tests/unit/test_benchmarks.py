@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-if not (ROOT / "benchmarks").is_dir():
-    pytest.skip("the benchmarks are not part of this distribution", allow_module_level=True)
-sys.path.insert(0, str(ROOT))
-
-from benchmarks import (  # noqa: E402
+from convgrad._bench import (
     busy,
     measure,
     networks,
@@ -30,10 +24,10 @@ from benchmarks import (  # noqa: E402
     tables,
     winograd,
 )
-from benchmarks.__main__ import main  # noqa: E402
-from benchmarks.cases import Case, expect, operands_of, our_call  # noqa: E402
-from benchmarks.machine import FOOTPRINTS, Machine  # noqa: E402
-from benchmarks.problems import OPS, Problem, deduplicate, parse  # noqa: E402
+from convgrad._bench.cases import Case, expect, operands_of, our_call
+from convgrad._bench.machine import FOOTPRINTS, Machine
+from convgrad._bench.main import main
+from convgrad._bench.problems import OPS, Problem, deduplicate, parse
 
 GB = 1e9
 
@@ -179,7 +173,7 @@ def test_bandwidth_is_interpolated_and_best_of_two_runs_counts() -> None:
 def test_partial_check_accepts_right_and_sees_wrong(
     op: str, text: str, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("benchmarks.cases.FULL_CHECK", 0)
+    monkeypatch.setattr("convgrad._bench.cases.FULL_CHECK", 0)
     case = Case(parse(text), op, "float64", layout)
     expected = expect(case)
     result = our_call(case, operands_of(case))()

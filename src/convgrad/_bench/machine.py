@@ -1,7 +1,7 @@
 """What this computer can do, measured in the same run: peak arithmetic, memory speed by footprint, cost of a fault.
 
-The measurement runs in a process of its own (``python -m benchmarks.machine 2 float32``) because BLAS takes its number
-of threads from the environment. The loops are a few lines of LLVM IR, one Python thread per core calling
+The measurement runs in a process of its own (``python -m convgrad._bench.machine 2 float32``) because BLAS takes its
+number of threads from the environment. The loops are a few lines of LLVM IR, one Python thread per core calling
 into them: NumPy's own loops stop short of what a kernel can reach.
 """
 
@@ -20,11 +20,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._jit.llvm import binding
+from .._version import __version__
 from .problems import Problem
 
 FOOTPRINTS = tuple(int(mb * 2**20) for mb in (0.25, 0.5, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128))
@@ -75,7 +78,7 @@ def probe(threads: int, dtype: str) -> Machine:
     from .worker import ROOT, child_environment
 
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-    command = [sys.executable, "-m", "benchmarks.machine", str(threads), dtype]
+    command = [sys.executable, "-m", "convgrad._bench.machine", str(threads), dtype]
     environment = child_environment(dict.fromkeys(names, str(threads)))
     done = subprocess.run(
         command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
@@ -111,17 +114,12 @@ def _never_rising(speeds: list[float]) -> list[float]:
 
 
 def _fast_lanes(double: bool) -> int:
-    import llvmlite.binding as llvm
-
-    wide = llvm.get_host_cpu_features().get("avx512f", False)
+    wide = binding().get_host_cpu_features().get("avx512f", False)
     return (16 if wide else 8) // (2 if double else 1)
 
 
 def _compile(double: bool) -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    llvm = binding()
     features = llvm.get_host_cpu_features().flatten()
     target = llvm.Target.from_default_triple().create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=features, opt=3
@@ -304,14 +302,10 @@ def _fault_cost() -> float:
 
 def describe(versions: dict[str, str], threads: int) -> dict[str, Any]:
     """Say what the numbers were measured on."""
-    import convgrad
-
-    installed = {"convgrad": convgrad.__version__, "numpy": np.__version__, **versions}
+    installed = {"convgrad": __version__, "numpy": np.__version__, **versions}
     installed["python"] = platform.python_version()
-    with contextlib.suppress(ImportError):
-        import llvmlite
-
-        installed["llvmlite"] = llvmlite.__version__
+    with contextlib.suppress(PackageNotFoundError):
+        installed["llvmlite"] = version("llvmlite")
     cpu = _cpuinfo()
     wanted = (
         "avx2",

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _config
 from .cases import DTYPES, Array, Case, Operands, expect_from, operands_of, our_call
 from .machine import describe
 from .measure import race
@@ -57,28 +58,25 @@ def is_candidate(problem: Problem) -> bool:
 
 def algorithm(case: Case, switch: str) -> str:
     """Return which algorithm computes a case with the switch at a value."""
-    from convgrad import _arguments, _config, _dtypes, _jit, _planner, _problem
+    import convgrad
 
     problem = case.problem
-    row = _dtypes.find(np.dtype(DTYPES[case.dtype]))
-    call = {"fwd": _problem.CONV2D, "dx": _problem.CONV2D_INPUT, "dw": _problem.CONV2D_FILTER}
-    assert row is not None and problem.is_dense
-    settings = _arguments.settings(
-        *("benchmark", _arguments.FRIENDLY, problem.stride, problem.padding),
-        *(case.layout, problem.dilation),
-    )
-    built = _problem.build(
-        *(call[case.op], settings, row, problem.input_shape(case.layout), problem.filter_shape),
-        None if case.op == "fwd" else problem.output_shape(case.layout),
-    )
+    name = {"fwd": "conv2d", "dx": "conv2d_backprop_input", "dw": "conv2d_backprop_filter"}
     with _config.scope(winograd=switch):
-        refusals = _planner.refusals(built, _jit.host_target())
-    return next(name for name, reason in refusals.items() if reason is None)
+        story = convgrad.explain(
+            name[case.op],
+            problem.input_shape(case.layout),
+            problem.filter_shape,
+            strides=problem.stride,
+            padding=problem.padding,
+            data_format=case.layout,
+            dilations=problem.dilation,
+            dtype=DTYPES[case.dtype],
+        )
+    return story.algorithm
 
 
 def _switched(call: Callable[[], Array], switch: str) -> Callable[[], Array]:
-    from convgrad import _config
-
     def run() -> Array:
         with _config.scope(winograd=switch):
             return call()

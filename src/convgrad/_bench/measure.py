@@ -15,12 +15,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Protocol
 
-try:
-    import resource
-except ImportError:  # Windows
-    resource = None  # type: ignore[assignment]
+resource: Any = import_module("resource") if find_spec("resource") else None  # not on Windows
 
 GAP = 0.02
 """Seconds between two blocks: idle worker threads of the previous contestant spin for a while before they sleep."""
@@ -73,7 +72,7 @@ def run_block(
 
 
 def _faults() -> int | None:
-    return None if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    return None if resource is None else int(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
 
 
 class Contestant(Protocol):

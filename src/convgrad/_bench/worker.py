@@ -32,7 +32,7 @@ from .cases import WRONG, Case, Expected
 from .measure import Block, run_block
 from .peers import BY_NAME, Peer, Prepared, Refused
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 SLOW_MS = 1000.0
 """A peer whose first call took longer than this needs no second one to warm up."""
@@ -92,7 +92,7 @@ class Worker:
         variables = {k: v.format(threads=threads) for k, v in self.peers[0].environment.items()}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker"],
+            [sys.executable, "-m", "convgrad._bench.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

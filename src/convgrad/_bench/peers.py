@@ -6,11 +6,11 @@ A peer that cannot do a case raises `Refused` or whatever its framework raises; 
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -52,21 +52,21 @@ class Peer:
 
     @property
     def is_installed(self) -> bool:
-        return importlib.util.find_spec(self.module) is not None
+        return find_spec(self.module) is not None
 
 
 # PyTorch ---------------------------------------------------------------------------------------------------------
 
 
 def _torch_setup(threads: int) -> None:
-    import torch
+    torch = import_module("torch")
 
     torch.set_num_threads(threads)
     torch.set_grad_enabled(False)
 
 
 def _torch(case: Case, *, channels_last: bool) -> Prepared:
-    import torch
+    torch = import_module("torch")
 
     problem, arrays = case.problem, operands_of(case)
     (top, bottom), (left, right) = problem.pads
@@ -121,7 +121,7 @@ def _torch(case: Case, *, channels_last: bool) -> Prepared:
 
 
 def _torch_tensor(array: Array) -> Any:
-    import torch
+    torch = import_module("torch")
 
     array = np.ascontiguousarray(array)
     if array.dtype.name == "bfloat16":
@@ -130,7 +130,7 @@ def _torch_tensor(array: Array) -> Any:
 
 
 def _torch_array(tensor: Any) -> Array:
-    import torch
+    torch = import_module("torch")
 
     wide = tensor.to(torch.float64) if tensor.dtype is torch.bfloat16 else tensor
     array: Array = wide.contiguous().numpy()
@@ -141,14 +141,14 @@ def _torch_array(tensor: Any) -> Array:
 
 
 def _tensorflow_setup(threads: int) -> None:
-    import tensorflow as tf
+    tf = import_module("tensorflow")
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
 
 
 def _tensorflow(case: Case, *, compiled: bool = False) -> Prepared:
-    import tensorflow as tf
+    tf = import_module("tensorflow")
 
     problem = case.problem
     if problem.is_dense:
@@ -191,7 +191,7 @@ def _tensorflow(case: Case, *, compiled: bool = False) -> Prepared:
 
 
 def _jax_setup(threads: int) -> None:
-    jax = importlib.import_module("jax")  # not `import`: its own types are incomplete
+    jax = import_module("jax")
 
     jax.config.update("jax_enable_x64", True)
     # XLA sizes its pool by NPROC, but is not bound to keep it in every version.
@@ -201,7 +201,7 @@ def _jax_setup(threads: int) -> None:
 
 
 def _jax(case: Case) -> Prepared:
-    jax = importlib.import_module("jax")
+    jax = import_module("jax")
 
     problem = case.problem
     kh, kw = problem.kernel_h, problem.kernel_w

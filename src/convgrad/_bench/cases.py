@@ -121,7 +121,7 @@ def expect(case: Case) -> Expected:
 
 def expect_from(case: Case, arrays: Operands) -> Expected:
     """The same for operands of the caller's."""
-    from convgrad import reference
+    from .. import reference
 
     problem = case.problem
     groups = problem.group_count

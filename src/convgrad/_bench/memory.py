@@ -1,9 +1,10 @@
 """How much memory a call of ours takes beyond its operands, read from the kernel's own books.
 
 `tracemalloc` sees neither scratch mapped outside Python nor LLVM's heap, so a fresh process (``python -m
-benchmarks.memory``) does: operands; the same operation on a tiny problem, which loads the compiler; note the resident
-size; call, drop, call again; read the peak. What the second call's peak exceeds the noted size by is its result, its
-scratch, whatever the library keeps, and the code of one kernel. Linux only; elsewhere the reason is reported.
+convgrad._bench.memory``) does: operands; the same operation on a tiny problem, which loads the compiler; note the
+resident size; call, drop, call again; read the peak. What the second call's peak exceeds the noted size by is its
+result, its scratch, whatever the library keeps, and the code of one kernel. Linux only; elsewhere the reason is
+reported.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def extra_memory(case: Case, threads: int) -> dict[str, Any]:
     from .worker import ROOT, child_environment
 
     request = [case.problem.text, case.op, case.dtype, case.layout, threads]
-    command = [sys.executable, "-m", "benchmarks.memory", json.dumps(request)]
+    command = [sys.executable, "-m", "convgrad._bench.memory", json.dumps(request)]
     try:
         done = subprocess.run(
             command,

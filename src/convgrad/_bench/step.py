@@ -2,7 +2,7 @@
 
 Each network runs in fresh processes: once with an empty cache folder, once with the folder the first one filled. A
 process makes every convolution call of a step twice; the second step is the steady state. Operands are made outside
-the clock. ``python -m benchmarks.step`` is the child.
+the clock. ``python -m convgrad._bench.step`` is the child.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def run(batch: int, threads: int, dtype: str, layout: str) -> dict[str, Any]:
             for state in ("cold", "warm"):
                 request = json.dumps([network, batch, threads, dtype, layout])
                 done = subprocess.run(
-                    [sys.executable, "-m", "benchmarks.step", request],
+                    [sys.executable, "-m", "convgrad._bench.step", request],
                     cwd=ROOT,
                     env=child_environment({"CONVGRAD_CACHE_DIR": folder}),
                     capture_output=True,
@@ -60,7 +60,7 @@ def render(results: dict[str, Any]) -> str:
 
 
 def _child(network: str, batch: int, threads: int, dtype: str, layout: str) -> dict[str, Any]:
-    from convgrad import _jit
+    from .. import _jit
 
     set_threads(threads)
     calls = [Case(problem, op, dtype, layout) for problem, op in training_step(network, batch)]
