@@ -81,14 +81,14 @@ def case_of(layer: Any) -> Case:
 
 
 @pytest.mark.parametrize(
-    ("network", "layers", "most"), [("ResNet-50", 53, 40), ("MobileNetV2", 52, 60)]
+    ("network", "layers", "most"), [("resnet50", 53, 40), ("mobilenet_v2", 52, 60)]
 )
 def test_a_training_step_needs_few_kernels(network: str, layers: int, most: int) -> None:
     """Sizes are run-time words: a network compiles a few kernels, and another batch size compiles hardly any."""
-    assert len(NETWORKS[network](8)) == layers
+    assert len(NETWORKS[network].problems(8)) == layers
     kernels: dict[int, set[Hashable]] = {}
     for batch in (8, 32):
-        cases = [case_of(layer) for layer in NETWORKS[network](batch)]
+        cases = [case_of(layer) for layer in NETWORKS[network].problems(batch)]
         plans = [_planner.choose(problem_of(case, kind), HOST) for case in cases for kind in KINDS]
         assert all(plan.steps for plan in plans)
         kernels[batch] = {step.kernel for plan in plans for step in plan.steps}

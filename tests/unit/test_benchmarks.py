@@ -1,18 +1,16 @@
-"""The benchmark harness, without any framework: what it measures, how it reckons, and one tiny run."""
+"""The benchmark harness, without any framework: what it measures and how it reckons."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from bench_rows import GB, flat, judged, row
 from convgrad._bench import (
     busy,
     measure,
@@ -25,20 +23,7 @@ from convgrad._bench import (
     winograd,
 )
 from convgrad._bench.cases import Case, expect, operands_of, our_call
-from convgrad._bench.machine import FOOTPRINTS, Machine
-from convgrad._bench.main import main
 from convgrad._bench.problems import OPS, Problem, deduplicate, parse
-
-GB = 1e9
-
-
-def flat(
-    peak: float = 100e9, copy: float = 50 * GB, read: float = 80 * GB, fill: float = 20 * GB
-) -> Machine:
-    speeds = {"copy": copy, "read": read, "fill": fill}
-    return Machine(
-        peak, {name: (speed,) * len(FOOTPRINTS) for name, speed in speeds.items()}, 2e-6, {}
-    )
 
 
 @pytest.mark.parametrize(
@@ -65,7 +50,12 @@ def test_problem_text(text: str, name: str | None) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("56x56", "cannot read"),
+        ("56x56", "no window"),
+        ("56x56k3", "3 or 4 sizes before the window, not 2"),
+        ("56x56x8k3z2", "'z2' means nothing"),
+        ("56xx8k3", "no list of sizes"),
+        ("", "no sizes"),
+        ("56x56x8k", "window has no size"),
         ("8x56x56x144", "cannot read"),
         ("8x56x56x144k3b8", "batch is given twice"),
         ("56x56x144k3s1s2", "`s` is given twice"),
@@ -210,59 +200,6 @@ def test_race_takes_turns_and_drops_the_hopeless() -> None:
     assert order == ["ours", "asleep", "ours", "ours"]
 
 
-def row(name: str, op: str, ours: float, their: dict[str, float], **more: Any) -> dict[str, Any]:
-    def timed(ms: float) -> dict[str, Any]:
-        return {
-            "status": "ok",
-            "min_ms": ms,
-            "median_ms": ms,
-            "first_ms": 9.0,
-            "faults": 0.0,
-            "cores": 1.0,
-        }
-
-    problem = parse(name)
-    found = {
-        "problem": problem.name,
-        "text": problem.text,
-        "labels": problem.labels,
-        "op": op,
-        "dtype": "float32",
-        "ours": {**timed(ours), "error": 0.0},
-        "peers": {peer: timed(ms) for peer, ms in their.items()},
-        "memory": {"extra": 2**20, "result": 2**21},
-        "_problem": problem,
-    }
-    found["peers"].update(more)
-    return found
-
-
-def judged(*rows: dict[str, Any]) -> dict[str, Any]:
-    for each in rows:
-        runner.judge(each, flat())
-    about = {
-        "cpu": "Chip",
-        "cpus": 2,
-        "features": ["avx2"],
-        "system": "Linux",
-        "huge_pages": "",
-        "load": None,
-        "versions": {},
-    }
-    speed = {"peak": 1e11, "streams": {"copy": [1e11, 1e10]}, "fault_seconds": 2e-6}
-    settings = {**runner.Settings().__dict__}
-    return {
-        "rows": list(rows),
-        "machine": about,
-        "speed": speed,
-        "settings": settings,
-        "complete": True,
-        "errors": [],
-        "threads_set": True,
-        "absent_peers": [],
-    }
-
-
 def test_report_names_best_peer_means_and_losses() -> None:
     wrong = {"status": "wrong", "reason": "wrong result: error 1", "error": 1.0}
     refused = {"status": "refused", "reason": "NotImplemented: no"}
@@ -272,6 +209,7 @@ def test_report_names_best_peer_means_and_losses() -> None:
         row("8x9x9x64k3", "fwd", 1.0, {"a": 8.0}, b=refused),
     )
     text = report.render(results)
+    assert [line[2] for line in report.table(results["rows"])[1]] == ["b", "a", "a"]
     assert [r["best_peer"] for r in results["rows"]] == ["b", "a", "a"]
     assert re.search(r"^fwd +2 +4.00 +4.00 +4.00 +2/2$", text, re.MULTILINE)
     assert re.search(r"^all +3 +2.00 +2.00 +2.00 +2/3$", text, re.MULTILINE)
@@ -286,43 +224,6 @@ def test_faults_that_inflate_a_time_are_flagged() -> None:
     results = judged(each)
     assert each["flags"] == "F"
     assert "5000 page faults per call, about 10.00 of 15.00 ms" in report.render(results)
-
-
-def test_command_line_end_to_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
-) -> None:
-    monkeypatch.setattr(runner, "probe", lambda threads, dtype: flat())
-    target = tmp_path / "out.json"
-    how = [
-        "--peers",
-        "none",
-        "--rounds",
-        "2",
-        "--seconds",
-        "0.002",
-        "--threads",
-        "1",
-        "--json",
-        str(target),
-    ]
-    assert (
-        main(["depthwise", "--shape", "1x4x4x3k3s2", "--ops", "fwd,dw", "--keep", "1", *how]) == 0
-    )
-    printed = capsys.readouterr().out
-    assert "4x4x3k3s2b1" in printed
-    assert "1 threads" in printed
-    stored = json.loads(target.read_text())
-    assert [(r["op"], r["best_peer"]) for r in stored["rows"]] == [("fwd", None), ("dw", None)]
-    assert all(r["ours"]["min_ms"] > 0 and r["ours"]["error"] < 1e-6 for r in stored["rows"])
-    assert stored["rows"][0]["memory"].keys() & {"extra", "reason"}
-
-
-def test_command_line_lists_and_refuses(capsys: Any) -> None:
-    assert main(["all", "--quick", "--list"]) == 0
-    assert "mb2:56x56x144k3s1b8" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(["depthwise", "--filter", "nothing-like-this"])
-    assert "no problem matches" in capsys.readouterr().err
 
 
 def test_problem_is_plain_data() -> None:
@@ -354,8 +255,8 @@ def test_one_page_says_parts_lowest_rows_and_counts() -> None:
 
 def test_networks_have_their_layers() -> None:
     """A step has three calls per layer but one: the image needs no gradient."""
-    for network, layers, depthwise in (("ResNet-50", 53, 0), ("MobileNetV2", 52, 17)):
-        problems = networks.NETWORKS[network](8)
+    for network, layers, depthwise in (("resnet50", 53, 0), ("mobilenet_v2", 52, 17)):
+        problems = networks.NETWORKS[network].problems(8)
         assert (len(problems), sum(not p.is_dense for p in problems)) == (layers, depthwise)
         assert len(list(networks.training_step(network, 8))) == 3 * layers - 1
         known = {p.text for suite in tables.SUITES.values() for p in suite.problems}
@@ -364,12 +265,12 @@ def test_networks_have_their_layers() -> None:
 
 def test_step_runs_cold_and_warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a network of two layers, in this process: what children answer."""
-    small = [parse("1x6x6x3k3o4"), parse("1x6x6x4k3")]
-    monkeypatch.setitem(networks.NETWORKS, "small", lambda batch: small)
+    small = networks.Network("Small", lambda: ["6x6x3k3o4", "6x6x4k3"])
+    monkeypatch.setitem(networks.NETWORKS, "small", small)
     answer = step._child("small", 1, 1, "float32", "NHWC")
     assert answer["calls"] == 5
     shown = step.render({"rows": [{"network": "small", "state": "cold", **answer}]})
-    assert re.search(r"^small +cold +5 ", shown, re.MULTILINE)
+    assert re.search(r"^Small +cold +5 ", shown, re.MULTILINE)
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cannot pin processes here")

@@ -1,11 +1,14 @@
 """Speed of the public calls against other frameworks: ``convgrad bench --help``.
 
     problems, tables    what is measured: rows of data, and a parser for rows of your own
-    networks            whole networks, for `step`
+    networks            whole networks, layer by layer
     peers, worker       whom we compare with, each in a process of its own
     measure             interleaved rounds and their statistics; knows no convolution and no framework
     machine, memory     what this computer can do, and what a call costs beyond its result
-    runner, report      the race against peers: tables for people, JSON for programs
+    runner              the race against peers, as one plain dictionary
+    totals, report      that dictionary as sums over networks, and as tables for people
+    saved, compare      runs in files, and two of them row by row
+    plot, panels        pictures
     winograd            ours against ours: fast algorithms beside the direct sums
     busy                beside a process that keeps a core busy
     step                the first training step of a network: kernels and time

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ from .memory import set_threads
 from .peers import Peer
 from .problems import Problem
 from .report import align, geometric_mean, ms
-from .runner import Ours, Settings, workers_of
+from .runner import Ours, Progress, Settings, workers_of
 from .worker import Remote
 
 _SPIN = """
@@ -59,7 +59,7 @@ def run(
     problems: Sequence[Problem],
     peers: Sequence[Peer],
     settings: Settings,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Progress = lambda done, text: None,
 ) -> dict[str, Any]:
     """Race every case on a quiet and on a busy machine."""
     if not hasattr(os, "sched_setaffinity"):
@@ -72,7 +72,7 @@ def run(
         for problem in problems:
             for op in settings.ops:
                 case = Case(problem, op, settings.dtype, settings.layout)
-                progress(f"{problem.name} {op}")
+                progress(1, f"{problem.name} {op}")
                 rows.append(
                     _measure(case, [Remote(p, workers[p.process]) for p in peers], settings)
                 )

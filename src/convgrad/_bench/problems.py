@@ -168,8 +168,8 @@ def parse(text: str) -> Problem:
     match = _TEXT.fullmatch(text.strip().lower())
     if match is None:
         raise ValueError(
-            f"cannot read the problem {text!r}: expected something like 8x56x56x144k3s2 (batch, height, width, "
-            "channels, window, stride), or 8x56x56x64k3s1o128 for a dense convolution with 128 outputs"
+            f"cannot read the problem {text!r}: {_complaint(text.strip().lower())}; write 8x56x56x144k3s2 (batch, "
+            "height, width, channels, window, stride), or 8x56x56x64k3s1o128 for a dense one with 128 outputs"
         )
     sizes = [int(n) for n in match["sizes"].split("x")]
     rest = re.findall(r"([sdmogb])(\d+)|(v)", match["rest"])
@@ -199,6 +199,25 @@ def parse(text: str) -> Problem:
         padding="VALID" if "v" in values else "SAME",
         labels=(match["label"],) if match["label"] else (),
     )
+
+
+def _complaint(text: str) -> str:
+    """Say what is wrong with a text that `parse` cannot read.
+
+    >>> _complaint("8x56x56x144"), _complaint("56x56k3"), _complaint("56x56x8k3z2")
+    ('it has no window, such as k3', 'it needs 3 or 4 sizes before the window, not 2', "'z2' means nothing")
+    """
+    sizes, window, rest = text.rpartition(":")[2].partition("k")
+    if not re.fullmatch(r"\d+(x\d+)*", sizes):
+        return f"{sizes!r} is no list of sizes with x between them" if sizes else "it has no sizes"
+    if not window:
+        return "it has no window, such as k3"
+    count = sizes.count("x") + 1
+    if count not in (3, 4):
+        return f"it needs 3 or 4 sizes before the window, not {count}"
+    after = re.match(r"(\d+(x\d+)?)?([sdmogb]\d+|v)*", rest)
+    left = rest[after.end() :] if after else rest
+    return f"{left!r} means nothing" if left else "its window has no size"
 
 
 def deduplicate(problems: Iterable[Problem]) -> tuple[Problem, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from .problems import parse
+from .totals import FAMILIES, totals
 
 FLAGS = {
     "W": "our result is WRONG",
@@ -21,6 +20,7 @@ FLAGS = {
     "d": "a peer crashed or did not answer",
 }
 
+WORDS = 3
 WORST = 8
 LIMITS = (0.97, 1.0)
 """Rows below these are counted."""
@@ -29,44 +29,48 @@ Row = dict[str, Any]
 
 
 def render(results: dict[str, Any]) -> str:
-    """Return the whole report as text."""
+    """Return what follows the table, as text."""
     rows: list[Row] = results["rows"]
-    parts = [table(rows), legend(rows)]
+    parts = [legend(rows), networks(results)]
     if any(row["ratio"] for row in rows):
         parts += [means(rows, results["settings"]["ops"]), by_part(rows), by_label(rows)]
         parts += [by_peer(rows), losses(rows, results["settings"]["below"])]
-    parts += [faults(rows), memory(rows), machine(results)]
-    if results["errors"]:
-        parts.append("\n  ".join(["Cases convgrad could not do:", *results["errors"]]))
-    if not results["complete"]:
-        parts.append("Interrupted: the cases after the last row were not measured.")
-    return "\n\n".join(filter(None, parts)) + "\n"
+    parts += [faults(rows), memory(rows), machine(results), *_ending(results)]
+    return "\n\n".join(filter(None, parts))
 
 
-def table(rows: Sequence[Row]) -> str:
-    """One line per case."""
+def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """One line per case, below the titles of the columns; the first `WORDS` columns are words."""
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("problem", lambda row: row["problem"]),
         ("op", lambda row: row["op"]),
+        ("best peer", lambda row: row["best_peer"] or "-"),
         ("ours ms", lambda row: ms(row["ours"]["min_ms"])),
         ("median", lambda row: ms(row["ours"]["median_ms"])),
-        ("best peer", lambda row: row["best_peer"] or "-"),
         (
-            "its ms",
+            "peer ms",
             lambda row: ms(row["peers"][row["best_peer"]]["min_ms"]) if row["best_peer"] else "-",
         ),
         ("ratio", lambda row: f"{row['ratio']:.2f}" if row["ratio"] else "-"),
         ("GF/s", lambda row: f"{row['gflops']:.1f}"),
-        ("GB/s", lambda row: f"{row['gbytes']:.1f}"),
         ("roof", lambda row: f"{100 * row['roofline_share']:.0f}%"),
         ("first ms", lambda row: ms(row["ours"]["first_ms"])),
         ("extra MB", _extra),
         ("notes", lambda row: row["flags"]),
     ]
-    return align(
-        [[title for title, _ in columns], *([show(row) for _, show in columns] for row in rows)],
-        left=(0, 1, 4, 12),
-    )
+    lines = [[show(row) for _, show in columns] for row in rows]
+    return [title for title, _ in columns], lines
+
+
+def networks(results: dict[str, Any]) -> str:
+    """Every convolution of each network, added up."""
+    lines = [["network, ms in all", "op", "layers", "convgrad", *FAMILIES, "ratio"]]
+    for total in totals(results):
+        times = [ms(total.families[name]) if name in total.families else "-" for name in FAMILIES]
+        best = min(total.families.values(), default=None)
+        ratio = f"{best / total.ours:.2f}" if best else "-"
+        lines.append([total.title, total.op, str(total.layers), ms(total.ours), *times, ratio])
+    return align(lines, left=(0, 1)) if len(lines) > 1 else ""
 
 
 def legend(rows: Sequence[Row]) -> str:
@@ -179,12 +183,17 @@ def page(results: dict[str, Any]) -> str:
     if any(row["ratio"] for row in rows):
         parts += [by_peer(rows), losses(rows, 0.0)]
     parts.append(f"Wrong results of ours: {', '.join(wrong) or 'none'} of {len(rows)}")
-    parts += [memory(rows), machine(results)]
+    parts += [memory(rows), machine(results), *_ending(results)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _ending(results: dict[str, Any]) -> list[str]:
+    parts = []
     if results["errors"]:
         parts.append("\n  ".join(["Cases convgrad could not do:", *results["errors"]]))
     if not results["complete"]:
         parts.append("Interrupted: the cases after the last row were not measured.")
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return parts
 
 
 def by_peer(rows: Sequence[Row]) -> str:
@@ -270,11 +279,6 @@ def machine(results: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def save(results: dict[str, Any], path: Path) -> None:
-    """Write everything as JSON; a number that is not finite becomes null."""
-    path.write_text(json.dumps(_finite(results), indent=1) + "\n")
-
-
 def geometric_mean(values: Sequence[float]) -> float:
     """NaN of nothing."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
@@ -319,11 +323,3 @@ def align(lines: Sequence[Sequence[str]], left: Iterable[int]) -> str:
         for line in lines
     )
     return "\n".join("  ".join(line).rstrip() for line in padded)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

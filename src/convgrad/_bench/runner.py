@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -19,6 +19,10 @@ FAULTS_MATTER = 0.1
 """Page faults that make up more than this share of a time are worth a flag."""
 NOISY = 1.5
 """A median this many times the minimum makes a row doubtful."""
+
+
+Progress = Callable[[int, str], None]
+"""Takes how many cases were done since, and what is going on now."""
 
 
 @dataclass(frozen=True)
@@ -58,33 +62,33 @@ class Ours:
 
 
 def run(
-    problems: Sequence[Problem],
+    wanted: Iterable[tuple[Problem, str]],
     peers: Sequence[Peer],
     settings: Settings,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Progress = lambda done, text: None,
     machine: Machine | None = None,
 ) -> dict[str, Any]:
-    """Measure every case; an interrupt ends the run early and keeps what there is."""
+    """Measure every pair of problem and operation; an interrupt ends the run early and keeps what there is."""
     absent = [peer.name for peer in peers if not peer.is_installed]
     peers = [peer for peer in peers if peer.is_installed]
-    progress("measuring the machine")
+    progress(0, "measuring the machine")
     known = machine or probe(settings.threads, settings.dtype)
     limited = set_threads(settings.threads)
     workers = workers_of(peers, settings)
     began, rows, complete = time.strftime("%Y-%m-%d %H:%M:%S"), list[dict[str, Any]](), True
     errors: list[str] = []
-    cases = [Case(p, op, settings.dtype, settings.layout) for p in problems for op in settings.ops]
+    cases = [Case(p, op, settings.dtype, settings.layout) for p, op in wanted]
     load_before = describe({}, settings.threads)["load"]
     try:
-        for number, case in enumerate(cases, 1):
-            progress(f"[{number}/{len(cases)}] {case.problem.name} {case.op}")
+        for number, case in enumerate(cases):
+            progress(min(number, 1), f"{number + 1} of {len(cases)}: {case.problem.name} {case.op}")
             remotes = [Remote(peer, workers[peer.process]) for peer in peers]
             try:
                 rows.append(_measure(case, remotes, settings))
             except Exception as error:  # ours: a peer's end up in its record
                 errors.append(f"{case.problem.name} {case.op}: {type(error).__name__}: {error}")
         if machine is None:
-            progress("measuring the machine again")
+            progress(1, "measuring the machine again")
             known = known.best_of(probe(settings.threads, settings.dtype))
     except KeyboardInterrupt:
         complete = False

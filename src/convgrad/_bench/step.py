@@ -12,22 +12,33 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from .cases import Case, our_call
 from .machine import describe
 from .memory import filled, set_threads
-from .networks import NETWORKS, training_step
+from .networks import training_step
 from .report import align, ms
+from .runner import Progress
+from .totals import title
 from .worker import ROOT, child_environment
 
 
-def run(batch: int, threads: int, dtype: str, layout: str) -> dict[str, Any]:
-    """Measure every network cold and warm."""
+def run(
+    networks: Sequence[str],
+    batch: int,
+    threads: int,
+    dtype: str,
+    layout: str,
+    progress: Progress = lambda done, text: None,
+) -> dict[str, Any]:
+    """Measure networks cold and warm."""
     rows: list[dict[str, Any]] = []
-    for network in NETWORKS:
+    for network in networks:
         with tempfile.TemporaryDirectory() as folder:
             for state in ("cold", "warm"):
+                progress(1, f"{network}, {state}")
                 request = json.dumps([network, batch, threads, dtype, layout])
                 done = subprocess.run(
                     [sys.executable, "-m", "convgrad._bench.step", request],
@@ -51,7 +62,7 @@ def render(results: dict[str, Any]) -> str:
     for row in results["rows"]:
         numbers = [str(row[key]) for key in ("calls", "kernels", "compiled")]
         times = [ms(row[key]) for key in ("compile_ms", "first_ms", "next_ms")]
-        lines.append([row["network"], row["state"], *numbers, *times])
+        lines.append([title(row["network"]), row["state"], *numbers, *times])
     text = (
         "All convolution calls of one training step in a fresh process, then the same again (next); cold: empty\n"
         "cache folder, warm: the folder the cold process left. kernels: distinct ones, ours for threads included."

@@ -23,7 +23,7 @@ from .measure import race
 from .memory import set_threads
 from .problems import Problem
 from .report import align, geometric_mean, ms
-from .runner import Ours, Settings
+from .runner import Ours, Progress, Settings
 
 UNITS = {"float32": 2.0**-24, "half": 2.0**-11, "bfloat16": 2.0**-8, "float64": 2.0**-53}
 DATA = ("normal", "heavy-tailed", "whole")
@@ -32,7 +32,7 @@ DATA = ("normal", "heavy-tailed", "whole")
 def run(
     problems: Sequence[Problem],
     settings: Settings,
-    progress: Callable[[str], None] = lambda text: None,
+    progress: Progress = lambda done, text: None,
 ) -> dict[str, Any]:
     """Compare on every case the planner computes by Winograd as `settings.winograd` allows."""
     set_threads(settings.threads)
@@ -41,7 +41,7 @@ def run(
     for problem in problems:
         for op in settings.ops:
             case = Case(problem, op, settings.dtype, settings.layout)
-            progress(f"{problem.name} {op}")
+            progress(1, f"{problem.name} {op}")
             names = [algorithm(case, switch) for switch in (settings.winograd, "off")]
             if names[0] == names[1]:
                 left += 1

@@ -1,0 +1,233 @@
+"""The panels of a picture: whole networks, layer by layer, and the roofline. Each draws into axes it is given.
+
+Colours are Okabe and Ito's, which colour-blind readers can tell apart; every family has a marker of its own too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .problems import Problem, parse
+from .report import ms
+from .totals import FAMILIES, Total, family_times
+
+Axes = Any
+"""matplotlib's, whose types differ from version to version."""
+Row = dict[str, Any]
+
+OURS, AHEAD, BEHIND, INK, FAINT = "#0072B2", "#9CCBE8", "#F0B6A0", "#222222", "#D0D0D0"
+COLOURS = {"convgrad": OURS, "PyTorch": "#D55E00", "TensorFlow": "#E69F00", "JAX": "#009E73"}
+MARKERS = {"PyTorch": "o", "TensorFlow": "s", "JAX": "^"}
+OPERATIONS = {"fwd": "forward", "dx": "input gradient", "dw": "filter gradient"}
+OP_COLOURS = {"fwd": "#0072B2", "dx": "#D55E00", "dw": "#009E73"}
+OP_MARKERS = {"fwd": "o", "dx": "s", "dw": "^"}
+
+TOP, BOTTOM = 8.0, 0.5
+"""Ratios of a strip; what lies beyond stands at the edge."""
+LONGEST = 4.0
+"""Bars of totals end at so many times ours and say the rest in figures."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A column of the strips: one problem and the rows measured on it."""
+
+    text: str
+    count: int
+    rows: dict[str, Row]
+    """By operation."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Layers that share an axis, such as those of a network."""
+
+    title: str
+    layers: Sequence[Layer]
+    totals: Sequence[Total]
+
+    def has(self, op: str) -> bool:
+        return any(op in layer.rows for layer in self.layers)
+
+
+def layer_name(problem: Problem) -> str:
+    """Write a layer as people say it.
+
+    >>> layer_name(parse("112x112x96k3s2b8")), layer_name(parse("1x7x9x64k1o256g2"))
+    ('112² 96 dw 3x3/2', '7x9 64→256 1x1 g2')
+    """
+    image = (
+        f"{problem.height}²"
+        if problem.height == problem.width
+        else f"{problem.height}x{problem.width}"
+    )
+    kh, kw = problem.kernel_h, problem.kernel_w
+    window = f"{kh}x{kw}"
+    window += f"/{problem.stride}" if problem.stride > 1 else ""
+    if problem.is_dense:
+        channels = f"{problem.channels}→{problem.outputs}"
+        words = [image, channels, window, f"g{problem.groups}" if problem.groups > 1 else ""]
+    else:
+        many = f"x{problem.multiplier}" if problem.multiplier > 1 else ""
+        words = [image, f"{problem.channels}{many}", f"dw {window}"]
+    words.append(f"d{problem.dilation}" if problem.dilation > 1 else "")
+    return " ".join(filter(None, words))
+
+
+def draw_total(axes: Axes, total: Total | None) -> None:
+    """Bars of a whole network's time, ours first, each with its figures."""
+    axes.set_axis_off()
+    if total is None:
+        return
+    times = {"convgrad": total.ours, **total.families}
+    for at, (name, time) in enumerate(times.items()):
+        ratio = time / total.ours
+        axes.barh(at, min(ratio, LONGEST), height=0.72, color=COLOURS[name])
+        if ratio > LONGEST:  # a gap says that the bar goes on
+            axes.barh(at, 0.08, left=LONGEST - 0.35, height=0.9, color="white")
+        figures = f"{ms(time)} ms" + (f", {ratio:.1f}x" if name != "convgrad" else "")
+        axes.text(min(ratio, LONGEST) + 0.1, at, figures, va="center", fontsize=7, color=INK)
+        axes.text(-0.12, at, name, va="center", ha="right", fontsize=7.5, color=INK)
+    axes.set_xlim(0, LONGEST + 3.0)
+    axes.set_ylim(len(FAMILIES) + 0.6, -0.6)
+
+
+def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
+    """One bar per layer against the best peer, one mark per family; above 1 we are faster."""
+    count = len(group.layers)
+    axes.set_yscale("log", base=2)
+    axes.set_ylim(BOTTOM / 1.12, TOP * 1.12)
+    axes.set_xlim(-0.7, count - 0.3)
+    axes.set_yticks([0.5, 1, 2, 4, TOP], ["0.5", "1", "2", "4", f"{TOP:g}+"], fontsize=7)
+    axes.minorticks_off()
+    axes.grid(axis="y", color="#E8E8E8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left", "bottom"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(length=0)
+    found = [
+        (at, {name: time / row["ours"]["min_ms"] for name, time in family_times(row).items()})
+        for at, layer in enumerate(group.layers)
+        if (row := layer.rows.get(op)) is not None
+    ]
+    best = [(at, _inside(min(ratios.values()))) for at, ratios in found if ratios]
+    axes.bar(
+        [at for at, _ in best],
+        [ratio - 1 for _, ratio in best],
+        bottom=1,
+        width=0.8,
+        color=[AHEAD if ratio >= 1 else BEHIND for _, ratio in best],
+        linewidth=0,
+    )
+    for name in FAMILIES:
+        points = [(at, _inside(ratios[name])) for at, ratios in found if name in ratios]
+        _marks(axes, points, MARKERS[name], COLOURS[name], min(4.2, 130 / max(count, 1)))
+    axes.axhline(1, color=INK, linewidth=0.9)
+    axes.set_xticks(range(count))
+    names = [_numbered(layer) for layer in group.layers] if labelled else [""] * count
+    axes.set_xticklabels(names, rotation=90, fontsize=min(7.0, 260 / max(count, 1)), color=INK)
+
+
+def _marks(
+    axes: Axes,
+    points: Sequence[tuple[float, float]],
+    marker: str,
+    colour: str,
+    size: float,
+    **how: Any,
+) -> None:
+    """Draw all points of a kind at once, which keeps an SVG small."""
+    if points:
+        across, up = zip(*points, strict=True)
+        style = {"markeredgewidth": 0.4, "markeredgecolor": "white", "clip_on": False, **how}
+        axes.plot(across, up, marker, color=colour, markersize=size, **style)
+
+
+def _inside(ratio: float) -> float:
+    return min(max(ratio, BOTTOM), TOP)
+
+
+def _numbered(layer: Layer) -> str:
+    name = layer_name(parse(layer.text))
+    return f"{layer.count} x {name}" if layer.count > 1 else name
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """What rooflines side by side share: the machine's roofs in 10**9 per second, and the ends of the axes."""
+
+    peak: float
+    near: float
+    far: float
+    across: tuple[float, float]
+    up: tuple[float, float]
+
+
+def roofs(groups: Sequence[Group], speed: dict[str, Any]) -> Roofs:
+    """Choose axes that hold every point of some groups, and the peak."""
+    rows = [row for group in groups for layer in group.layers for row in layer.rows.values()]
+    peak = speed["peak"] / 1e9
+    near, far = (speed["streams"]["copy"][at] / 1e9 for at in (0, -1))
+    at = [row["flops"] / row["bytes"] for row in rows]
+    up = (min(row["gflops"] for row in rows) / 1.4, max(peak, *(r["gflops"] for r in rows)) * 1.7)
+    return Roofs(peak, near, far, (min(at) / 1.5, max(*at, 2 * peak / far) * 1.5), up)
+
+
+def draw_roofline(axes: Axes, group: Group, roof: Roofs) -> None:
+    """Arithmetic against traffic: points below the machine's roofs, full for dense, hollow for depthwise layers."""
+    left, right = roof.across
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(left, right)
+    axes.set_ylim(*roof.up)
+    axes.axhline(roof.peak, color=INK, linewidth=1)
+    words = f"peak {roof.peak:.0f} GFLOP/s "
+    axes.text(right, roof.peak * 1.08, words, ha="right", fontsize=7, color=INK)
+    for bandwidth, words, style in ((roof.near, "cache", "--"), (roof.far, "memory", "-")):
+        ends = (left, max(left, roof.peak / bandwidth))
+        named = f"{words}, {bandwidth:.0f} GB/s"
+        axes.plot(
+            ends, [x * bandwidth for x in ends], style, color="#777777", linewidth=1, label=named
+        )
+    for op, colour in OP_COLOURS.items():
+        for dense in (True, False):
+            points = [
+                (row["flops"] / row["bytes"], row["gflops"])
+                for layer in group.layers
+                if (row := layer.rows.get(op)) and parse(layer.text).is_dense == dense
+            ]
+            fill = {"markerfacecolor": colour if dense else "white", "markeredgecolor": colour}
+            _marks(axes, points, OP_MARKERS[op], colour, 4.4, markeredgewidth=0.9, **fill)
+    axes.set_title(group.title, fontsize=8, color=INK)
+    axes.set_xlabel("flop per byte moved", fontsize=7.5)
+    axes.grid(color="#EEEEEE", linewidth=0.5)
+    axes.set_axisbelow(True)
+    axes.minorticks_off()
+    axes.set_xticks(*_ticks(left, right, (1,)))
+    axes.set_yticks(*_ticks(*roof.up, (1, 2, 5)))
+    axes.tick_params(labelsize=7, color=FAINT)
+    axes.legend(loc="lower right", fontsize=6.5, frameon=False)
+    for spine in axes.spines.values():
+        spine.set_color(FAINT)
+
+
+def _ticks(low: float, high: float, steps: Sequence[int]) -> tuple[list[float], list[str]]:
+    """Return round numbers between two ends, and how to write them.
+
+    >>> _ticks(3, 120, (1, 2, 5))
+    ([5.0, 10.0, 20.0, 50.0, 100.0], ['5', '10', '20', '50', '100'])
+    """
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found = [step * 10.0**power for power in powers for step in steps]
+    ticks = [tick for tick in found if low <= tick <= high]
+    return ticks, [f"{tick:g}" for tick in ticks]
+
+
+def height_of_labels(group: Group) -> float:
+    """Inches that the longest label of a strip takes when it stands upright."""
+    size = min(7.0, 260 / max(len(group.layers), 1))
+    longest = max((len(_numbered(layer)) for layer in group.layers), default=0)
+    return math.ceil(100 * (longest * size * 0.55 / 72 + 0.06)) / 100

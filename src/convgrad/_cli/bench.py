@@ -1,0 +1,316 @@
+"""Time the operations on this machine, beside the frameworks that are installed.
+
+SUITE is a table of problems (depthwise, dense, all) or a question of its own: winograd (fast algorithms against our
+direct kernels, with errors), busy (beside a process that spins on a core), step (the first training step of a
+network: kernels and time). Without SUITE, --model or --shape, twenty problems of the tables are run.
+
+Everybody computes the same case in turns, in a process of its own, and is checked first. Problems are written
+[batch x]height x width x channels, then letters: k window (k3 or k1x7), s stride, d dilation, m multiplier
+(depthwise), o output channels and g groups (dense), v for VALID padding, b batch.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .bench_arguments import OPS, PANELS, QUESTIONS, add_arguments, check, words
+from .screen import Advance, Cell, Screen
+from .verb import DONE, NO, Refusal
+
+if TYPE_CHECKING:
+    from .._bench.compare import Comparison
+    from .._bench.problems import Problem
+    from .._bench.runner import Settings
+
+__all__ = ["EXAMPLES", "NAME", "SUMMARY", "add_arguments", "run"]
+
+NAME = "bench"
+SUMMARY = "time suites, networks or your own shapes against other frameworks"
+EXAMPLES = """
+convgrad bench
+convgrad bench --model mobilenet_v2 --plot mobilenet.svg
+convgrad bench --shape 8x56x56x144k3s2 --shape 8x14x14x256k3o256 --peers torch
+convgrad bench depthwise --quick --ops dx,dw --save before.json
+convgrad bench --compare before.json after.json
+convgrad bench --from before.json --plot before.html
+convgrad bench dense --filter 'rn50|vgg' --layout NCHW --dtype bfloat16 --threads 1
+convgrad bench --model list
+"""
+
+STEP = ("resnet50", "mobilenet_v2")
+"""The networks of `step` unless others are named."""
+NEWS = 20.0
+"""Seconds between two signs of life where nobody sees a progress bar."""
+
+
+def run(given: Namespace, screen: Screen) -> int:
+    """Measure, or take a saved run; then print, save, compare and draw."""
+    check(given)
+    try:
+        if given.list or "list" in given.model:
+            return _list(given, screen)
+        if given.compare and len(given.compare) == 2:
+            return _compare(given, screen, None)
+        if given.suite in QUESTIONS:
+            return _question(given, screen)
+        results = _results(given, screen)
+        _draw(given, results, screen)
+        if given.compare:
+            return _compare(given, screen, results)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+    return _show(given, screen, results)
+
+
+def _problems(given: Namespace) -> list[Problem]:
+    """Return what a suite, a filter or shapes name."""
+    from .._bench import tables, winograd
+    from .._bench.problems import parse
+
+    if given.shape:
+        return [parse(text) for text in given.shape]
+    if given.suite == "step":
+        return []
+    suite, quick = given.suite or "all", given.quick or given.suite in (None, "busy")
+    if given.suite == "winograd":
+        plain = filter(winograd.is_candidate, tables.select("dense", pattern=given.filter))
+        problems = list(plain)[: 10 if given.quick else None]
+    else:
+        problems = tables.select(
+            "all" if suite == "busy" else suite, quick=quick, pattern=given.filter
+        )
+    if not problems:
+        raise ValueError(f"no problem matches --filter {given.filter!r}; --list shows them")
+    return problems
+
+
+def _cases(given: Namespace) -> tuple[list[tuple[Problem, str]], dict[str, Any]]:
+    """Return problems with operations, and the layers of networks if there are any."""
+    import re
+
+    from .._bench import networks
+
+    ops = words("ops", given.ops, OPS)
+    if not given.model:
+        return [(problem, op) for problem in _problems(given) for op in ops], {}
+    names = dict.fromkeys(map(networks.find, given.model))
+    cases, layers = networks.wanted(names, given.batch, ops)
+    pattern = re.compile(given.filter)
+    found = [case for case in cases if pattern.search(case[0].name)]
+    if not found:
+        raise ValueError(f"no layer matches --filter {given.filter!r}; --list shows them")
+    return found, layers
+
+
+def _settings(given: Namespace) -> Settings:
+    from .. import _config
+    from .._bench.runner import Settings
+
+    if given.winograd != "auto":  # for this process and its children
+        os.environ[_config.SWITCHES["winograd"].variable] = given.winograd
+        _config.set_default("winograd", given.winograd)
+    names = ("dtype", "layout", "threads", "rounds", "seconds", "keep", "warm_malloc")
+    more = ("memory", "timeout", "winograd", "below")
+    values = {name: getattr(given, name) for name in (*names, *more)}
+    return Settings(ops=words("ops", given.ops, OPS), **values)
+
+
+def _results(given: Namespace, screen: Screen) -> dict[str, Any]:
+    """Return a saved run, or measure one and save it."""
+    from .._bench import peers, report, saved
+    from .._bench.runner import run as race
+
+    if given.source:
+        return saved.load(given.source)
+    cases, layers = _cases(given)
+    chosen, settings = peers.select(given.peers), _settings(given)
+    with _progress(screen, "cases", len(cases)) as advance:
+        results = race(cases, chosen, settings, advance)
+    results["networks"] = layers
+    results["summary"] = report.summarise(results["rows"])
+    if given.save:
+        saved.save(results, given.save)
+    return results
+
+
+def _show(given: Namespace, screen: Screen, results: dict[str, Any]) -> int:
+    from .._bench import report
+
+    if given.suite == "all":
+        screen.line(report.page(results))
+    else:
+        columns, lines = report.table(results["rows"])
+        shown = [
+            at for at in range(len(columns)) if any(line[at] not in ("-", "") for line in lines)
+        ]
+        mood = [_mood(row) for row in results["rows"]]
+        screen.table(
+            [columns[at] for at in shown],
+            [
+                [Cell(line[at], mood[n]) if columns[at] == "ratio" else line[at] for at in shown]
+                for n, line in enumerate(lines)
+            ],
+            left=sum(at < report.WORDS for at in shown),
+        )
+        screen.line(f"\n{report.render(results)}")
+    screen.document(results)
+    wrong = any(row["ours"]["status"] != "ok" for row in results["rows"])
+    return NO if wrong or results["errors"] else DONE
+
+
+def _mood(row: dict[str, Any]) -> Any:
+    if not row["ratio"] or 0.97 <= row["ratio"] < 1:
+        return "plain"
+    return "good" if row["ratio"] >= 1 else "bad"
+
+
+def _question(given: Namespace, screen: Screen) -> int:
+    """Answer one of `QUESTIONS`."""
+    from .._bench import busy, networks, peers, saved, step, winograd
+
+    problems, settings = _problems(given), _settings(given)
+    chosen = peers.select(given.peers)
+    names = [networks.find(name) for name in given.model] or list(STEP)
+    total = 2 * len(names) if given.suite == "step" else len(problems) * len(settings.ops)
+    with _progress(screen, given.suite, total) as advance:
+        if given.suite == "step":
+            where = (given.threads, given.dtype, given.layout)
+            results = step.run(names, given.batch, *where, advance)
+            text = step.render(results)
+        elif given.suite == "busy":
+            results = busy.run(problems, chosen, settings, advance)
+            text = busy.render(results)
+        else:
+            results = winograd.run(problems, settings, advance)
+            text = winograd.render(results)
+    about = results["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    how = f"{given.threads} threads, {given.dtype} {given.layout}"
+    screen.line(f"{text}\n\n{about['cpu']}, {how}; {versions}")
+    results = {"settings": vars(settings), **results}
+    if given.save:
+        saved.save(results, given.save)
+    screen.document(results)
+    return DONE
+
+
+def _draw(given: Namespace, results: dict[str, Any], screen: Screen) -> None:
+    if not given.plot:
+        return
+    from .._bench import plot
+
+    for path in given.plot:
+        plot.draw(results, path, words("panels", given.panels, PANELS))
+        screen.note(f"wrote {path}")
+
+
+def _compare(given: Namespace, screen: Screen, new: dict[str, Any] | None) -> int:
+    """Compare with what was measured just now, or two files."""
+    from .._bench import saved
+    from .._bench.compare import compare
+
+    old = saved.load(given.compare[0])
+    found = compare(old, new or saved.load(given.compare[1]))
+    if not found.changes:
+        raise Refusal("the two runs have no row in common")
+    screen.table(
+        ("problem", "op", "change", "old ms", "new ms", "old / new", "noise", "peers"),
+        _changes(found),
+        left=3,
+    )
+    for line in _conclusions(found):
+        screen.line(line)
+    screen.document(found.to_dict())
+    return DONE
+
+
+def _changes(found: Comparison) -> list[list[str | Cell]]:
+    from .._bench.report import ms
+
+    moods: dict[str, Any] = {"faster": "good", "slower": "bad", "": "plain"}
+    return [
+        [
+            *(each.problem, each.op, Cell(each.verdict, moods[each.verdict])),
+            *(ms(each.old_ms), ms(each.new_ms), f"{each.ratio:.2f}", f"{100 * each.noise:.0f}%"),
+            "-" if each.peers_ratio is None else f"{each.peers_ratio:.2f}",
+        ]
+        for each in found.changes
+    ]
+
+
+def _conclusions(found: Comparison) -> list[str]:
+    """Say in words what a comparison found."""
+    count = {
+        verdict: sum(each.verdict == verdict for each in found.changes)
+        for verdict in ("faster", "slower")
+    }
+    lines = [
+        "",
+        f"geometric mean of old / new: {found.ratio:.3f} over {len(found.changes)} rows; above 1 the new run is faster",
+        f"beyond the noise: {count['faster']} faster, {count['slower']} slower",
+    ]
+    if found.peers_ratio == found.peers_ratio:
+        lines.append(f"the peers, unchanged: {found.peers_ratio:.3f}; that much is the machine's")
+    for which, names in (("old", found.only_old), ("new", found.only_new)):
+        if names:
+            more = ", ..." if len(names) > 3 else ""
+            lines.append(
+                f"only in the {which} run: {len(names)} rows, {', '.join(names[:3])}{more}"
+            )
+    if found.differs:
+        lines.append(f"not the same: {'; '.join(found.differs)}")
+    return lines
+
+
+def _list(given: Namespace, screen: Screen) -> int:
+    """Print the networks, or the problems a run would take."""
+    if "list" in given.model:
+        from .._bench.networks import NETWORKS
+
+        models = {
+            name: {
+                "title": row.title,
+                "layers": len(row.problems(1)),
+                "distinct": len(row.counted(1)),
+                "depthwise": sum(not problem.is_dense for problem in row.problems(1)),
+                "gmacs": sum(p.flops(effective=False) for p in row.problems(1)) / 2e9,
+            }
+            for name, row in NETWORKS.items()
+        }
+        columns = ("model", "network", "layers", "distinct", "depthwise", "GMAC per image")
+        lines = [
+            [name, *(str(row[key]) for key in ("title", "layers", "distinct", "depthwise"))]
+            for name, row in models.items()
+        ]
+        numbers = [f"{row['gmacs']:.2f}" for row in models.values()]
+        screen.table(columns, [[*a, b] for a, b in zip(lines, numbers, strict=True)], left=2)
+        screen.document(models)
+        return DONE
+    problems = list(dict.fromkeys(problem for problem, _ in _cases(given)[0]))
+    screen.table(("problem", "networks"), [(p.name, " ".join(p.labels)) for p in problems], left=2)
+    screen.document([{"problem": p.text, "networks": p.labels} for p in problems])
+    return DONE
+
+
+@contextmanager
+def _progress(screen: Screen, label: str, total: int) -> Iterator[Advance]:
+    """Show a bar, or now and then a line where there is no terminal for one."""
+    with screen.progress(label, total) as bar:
+        if sys.stderr.isatty():
+            yield bar
+            return
+        last = time.monotonic()
+
+        def advance(done: int, text: str) -> None:
+            nonlocal last
+            if time.monotonic() - last > NEWS:
+                last = time.monotonic()
+                screen.note(text)
+
+        yield advance

@@ -1,0 +1,161 @@
+"""The arguments of `bench`: what to measure, how, and what to do with it; and what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from importlib.util import find_spec
+from pathlib import Path
+
+from .verb import Refusal
+
+RACES = ("depthwise", "dense", "all")
+QUESTIONS = ("winograd", "busy", "step")
+OPS = ("fwd", "dx", "dw")
+DTYPES = ("float32", "float64", "half", "bfloat16")
+PEERS = ("torch-cl", "torch-nchw", "tf-eager", "tf-onednn", "tf-xla", "jax-jit")
+PICTURES = (".png", ".svg", ".html")
+PANELS = ("totals", "layers", "roofline")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add what to measure, how, and what to do with it."""
+    add = parser.add_argument
+    suites = (*RACES, *QUESTIONS)
+    add("suite", nargs="?", choices=suites, metavar="SUITE", help=f"one of {', '.join(suites)}")
+    _add_problems(parser)
+    _add_measuring(parser)
+    results = parser.add_argument_group("results")
+    add = results.add_argument
+    add("--save", type=Path, metavar="FILE", help="write everything there as JSON")
+    add(
+        "--from", dest="source", type=Path, metavar="FILE", help="show a saved run, measure nothing"
+    )
+    add(
+        "--compare",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="OLD: measure now and compare with it; OLD NEW: compare two saved runs",
+    )
+    add(
+        "--plot",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="draw bars per layer and a roofline, as .png, .svg or .html; may repeat",
+    )
+    add(
+        "--panels",
+        default=",".join(PANELS),
+        metavar="P",
+        help=f"what --plot draws, among {', '.join(PANELS)}; default all",
+    )
+    add("--below", type=float, default=1.0, metavar="RATIO", help="list all rows below; default 1")
+
+
+def _add_problems(parser: ArgumentParser) -> None:
+    add = parser.add_argument_group("problems").add_argument
+    add(
+        "--model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the distinct layers of a network, in order; may repeat; `list` prints the names",
+    )
+    add(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="PROBLEM",
+        help="a problem of your own; may repeat",
+    )
+    add("--batch", type=int, default=8, help="of --model and step; default %(default)s")
+    add("--ops", default=",".join(OPS), help="fwd, dx (input gradient), dw (filter gradient)")
+    add("--dtype", default="float32", choices=DTYPES)
+    add(
+        "--layout",
+        default="NHWC",
+        choices=("NHWC", "NCHW"),
+        help="of our arrays; PyTorch always runs both of its own",
+    )
+    add("--quick", action="store_true", help="about ten problems of a suite instead of all")
+    add("--filter", default="", metavar="REGEX", help="only problems whose name or network matches")
+    add("--list", action="store_true", help="print the problems and stop")
+
+
+def _add_measuring(parser: ArgumentParser) -> None:
+    add = parser.add_argument_group("measuring").add_argument
+    add(
+        "--peers",
+        default="all",
+        help=f"comma-separated rows ({', '.join(PEERS)}) or families (torch, tf, jax), or none; "
+        "default all that are installed",
+    )
+    add("--threads", type=int, default=_cpus(), help="for everybody; default: all %(default)s CPUs")
+    add("--rounds", type=int, default=5, help="turns everybody gets per case; default %(default)s")
+    add(
+        "--seconds",
+        type=float,
+        default=0.25,
+        help="per contestant and case, all rounds; default %(default)s",
+    )
+    add("--keep", type=int, default=0, metavar="K", help="keep the last K results alive")
+    add("--warm-malloc", action="store_true", help="let peers' malloc keep big blocks")
+    add(
+        "--memory",
+        action=BooleanOptionalAction,
+        default=False,
+        help="measure extra memory too, in a process per case",
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=120,
+        help="seconds until a silent peer is given up; default %(default)s",
+    )
+    add("--winograd", default="auto", choices=("off", "auto", "fast"), help="convgrad's switch")
+
+
+def check(given: Namespace) -> None:
+    """Refuse before measuring what would fail after it."""
+    positive = ("threads", "rounds", "batch", "seconds", "timeout")
+    for name in positive:
+        if getattr(given, name) <= 0:
+            raise Refusal(f"--{name} must be positive, got {getattr(given, name):g}")
+    if given.keep < 0:
+        raise Refusal(f"--keep must not be negative, got {given.keep}")
+    try:
+        re.compile(given.filter)
+    except re.error as error:
+        raise Refusal(f"--filter {given.filter!r} is no regular expression: {error}") from None
+    words("ops", given.ops, OPS)
+    words("panels", given.panels, PANELS)
+    if given.compare and len(given.compare) > 2:
+        raise Refusal(f"--compare takes one or two files, got {len(given.compare)}")
+    if given.model and (given.shape or given.suite in RACES):
+        raise Refusal(f"--model stands alone, got {given.suite or '--shape'} too")
+    if given.suite in QUESTIONS and (given.plot or given.compare or given.source):
+        raise Refusal(f"--plot, --compare and --from are for races, not for {given.suite}")
+    for path in filter(None, (given.save, *given.plot)):
+        if not path.absolute().parent.is_dir():
+            raise Refusal(f"no such folder: {path.parent}")
+    for path in given.plot:
+        if path.suffix not in PICTURES:
+            raise Refusal(f"--plot writes {', '.join(PICTURES)}, got {path.name!r}")
+    if given.plot and find_spec("matplotlib") is None:
+        raise Refusal('--plot needs matplotlib: pip install "convgrad[plot]"')
+
+
+def words(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    """Read a list of words, in the order of `allowed`."""
+    words = {word.strip() for word in text.split(",")}
+    if not words <= set(allowed):
+        raise Refusal(f"--{option} must be among {', '.join(allowed)}, got {text}")
+    return tuple(word for word in allowed if word in words)
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
