@@ -18,7 +18,8 @@ Axes = Any
 """matplotlib's, whose types differ from version to version."""
 Row = dict[str, Any]
 
-OURS, AHEAD, BEHIND, INK, FAINT = "#0072B2", "#9CCBE8", "#F0B6A0", "#222222", "#D0D0D0"
+OURS, AHEAD, BEHIND = "#0072B2", "#9CCBE8", "#F0B6A0"
+INK, FAINT, SLOPE = "#222222", "#D0D0D0", "#777777"
 COLOURS = {"convgrad": OURS, "PyTorch": "#D55E00", "TensorFlow": "#E69F00", "JAX": "#009E73"}
 MARKERS = {"PyTorch": "o", "TensorFlow": "s", "JAX": "^"}
 OPERATIONS = {"fwd": "forward", "dx": "input gradient", "dw": "filter gradient"}
@@ -88,11 +89,24 @@ def draw_total(axes: Axes, total: Total | None) -> None:
         axes.barh(at, min(ratio, LONGEST), height=0.72, color=COLOURS[name])
         if ratio > LONGEST:  # a gap says that the bar goes on
             axes.barh(at, 0.08, left=LONGEST - 0.35, height=0.9, color="white")
-        figures = f"{ms(time)} ms" + (f", {ratio:.1f}x" if name != "convgrad" else "")
+        figures = _time(time) + (f", {_figures(ratio)}x" if name != "convgrad" else "")
         axes.text(min(ratio, LONGEST) + 0.1, at, figures, va="center", fontsize=7, color=INK)
         axes.text(-0.12, at, name, va="center", ha="right", fontsize=7.5, color=INK)
     axes.set_xlim(0, LONGEST + 3.0)
     axes.set_ylim(len(FAMILIES) + 0.6, -0.6)
+
+
+def _time(milliseconds: float) -> str:
+    """Write a time in few letters.
+
+    >>> _time(41.13), _time(15250.0)
+    ('41.1 ms', '15.2 s')
+    """
+    return f"{milliseconds / 1e3:.1f} s" if milliseconds >= 1e4 else f"{ms(milliseconds)} ms"
+
+
+def _figures(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
 
 
 def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
@@ -101,7 +115,7 @@ def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
     axes.set_yscale("log", base=2)
     axes.set_ylim(BOTTOM / 1.12, TOP * 1.12)
     axes.set_xlim(-0.7, count - 0.3)
-    axes.set_yticks([0.5, 1, 2, 4, TOP], ["0.5", "1", "2", "4", f"{TOP:g}+"], fontsize=7)
+    axes.set_yticks([0.5, 1, 2, 4, TOP], ["≤0.5", "1", "2", "4", f"≥{TOP:g}"], fontsize=7)
     axes.minorticks_off()
     axes.grid(axis="y", color="#E8E8E8", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -122,8 +136,9 @@ def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
         color=[AHEAD if ratio >= 1 else BEHIND for _, ratio in best],
         linewidth=0,
     )
-    for name in FAMILIES:
-        points = [(at, _inside(ratios[name])) for at, ratios in found if name in ratios]
+    for number, name in enumerate(FAMILIES):
+        aside = (number - 1) * 0.25  # so that equal ones do not hide each other
+        points = [(at + aside, _inside(ratios[name])) for at, ratios in found if name in ratios]
         _marks(axes, points, MARKERS[name], COLOURS[name], min(4.2, 130 / max(count, 1)))
     axes.axhline(1, color=INK, linewidth=0.9)
     axes.set_xticks(range(count))
@@ -176,6 +191,11 @@ def roofs(groups: Sequence[Group], speed: dict[str, Any]) -> Roofs:
     return Roofs(peak, near, far, (min(at) / 1.5, max(*at, 2 * peak / far) * 1.5), up)
 
 
+def slopes(roof: Roofs) -> tuple[tuple[float, str, Any], ...]:
+    """Return the slanted roofs: 10**9 bytes per second, words, line style."""
+    return (roof.near, "copy in cache", "--"), (roof.far, "copy in memory", "-")
+
+
 def draw_roofline(axes: Axes, group: Group, roof: Roofs) -> None:
     """Arithmetic against traffic: points below the machine's roofs, full for dense, hollow for depthwise layers."""
     left, right = roof.across
@@ -186,12 +206,9 @@ def draw_roofline(axes: Axes, group: Group, roof: Roofs) -> None:
     axes.axhline(roof.peak, color=INK, linewidth=1)
     words = f"peak {roof.peak:.0f} GFLOP/s "
     axes.text(right, roof.peak * 1.08, words, ha="right", fontsize=7, color=INK)
-    for bandwidth, words, style in ((roof.near, "cache", "--"), (roof.far, "memory", "-")):
+    for bandwidth, _, style in slopes(roof):
         ends = (left, max(left, roof.peak / bandwidth))
-        named = f"{words}, {bandwidth:.0f} GB/s"
-        axes.plot(
-            ends, [x * bandwidth for x in ends], style, color="#777777", linewidth=1, label=named
-        )
+        axes.plot(ends, [x * bandwidth for x in ends], style, color=SLOPE, linewidth=1)
     for op, colour in OP_COLOURS.items():
         for dense in (True, False):
             points = [
@@ -209,7 +226,6 @@ def draw_roofline(axes: Axes, group: Group, roof: Roofs) -> None:
     axes.set_xticks(*_ticks(left, right, (1,)))
     axes.set_yticks(*_ticks(*roof.up, (1, 2, 5)))
     axes.tick_params(labelsize=7, color=FAINT)
-    axes.legend(loc="lower right", fontsize=6.5, frameon=False)
     for spine in axes.spines.values():
         spine.set_color(FAINT)
 

@@ -23,7 +23,9 @@ Figure = Any
 
 WIDTH = 9.5
 """Inches; shown at about 900 pixels."""
-STRIP, ROOFLINE, HEADER = 0.92, 2.5, 0.98
+STRIP, ROOFLINE = 0.92, 2.5
+HEADER, TITLE = 0.98, 0.58
+"""With and without the key to the strips."""
 TOTALS, MARGIN = 2.55, 0.35
 MOST = 44
 """Columns of a strip; a longer list of problems goes on below."""
@@ -92,10 +94,11 @@ def sheet(results: dict[str, Any], parts: Sequence[str]) -> Figure:
     strips = timed and bool({"totals", "layers"} & set(parts))
     roofs = _in_rows(blocks) if "roofline" in parts or not strips else []
     heights = [_height(block, ops, parts) for block in blocks] if strips else []
-    height = HEADER + sum(heights) + (ROOFLINE + 0.75) * len(roofs)
+    header = HEADER if strips and "layers" in parts else TITLE
+    height = header + sum(heights) + (ROOFLINE + 0.75) * len(roofs)
     figure = drawing.Figure(figsize=(WIDTH, height))
     _header(figure, results, parts, strips)
-    top = height - HEADER
+    top = height - header
     for block, tall in zip(blocks if strips else [], heights, strict=True):
         _block(figure, block, ops, parts, top)
         top -= tall
@@ -183,15 +186,15 @@ def _machine(results: dict[str, Any]) -> str:
     )
     day = str(results.get("began", ""))[:10]
     threads = f"{how['threads']} thread{'s' if how['threads'] > 1 else ''}"
-    said = (
-        about["cpu"],
-        threads,
-        f"{how['dtype']} {how['layout']}",
-        _batch(results),
-        day,
-        versions,
-    )
+    where = f"{about['cpu']}{_busy(about)}"
+    said = (where, threads, f"{how['dtype']} {how['layout']}", _batch(results), day, versions)
     return " · ".join(filter(None, said))
+
+
+def _busy(about: dict[str, Any]) -> str:
+    """Warn of figures measured beside other work, which say more about waiting than about kernels."""
+    before = (about.get("load_before") or [0.0])[0]
+    return f", BUSY (load {before:.1f})" if before > 1.5 * about["cpus"] else ""
 
 
 def _batch(results: dict[str, Any]) -> str:
@@ -257,6 +260,9 @@ def _roofs(
                 [], [], marker="o", color="#555555", markerfacecolor=fill, linestyle="", label=words
             )
         )
+    for bandwidth, words, style in panels.slopes(roof):
+        named = f"{words}, {bandwidth:.0f} GB/s"
+        marks.append(Line2D([], [], color=panels.SLOPE, linestyle=style, linewidth=1, label=named))
     height = figure.get_size_inches()[1]
     anchor = ((WIDTH - 1.75) / WIDTH, (top - 0.45) / height)
     figure.legend(

@@ -10,8 +10,14 @@ from typing import Any
 
 
 def save(results: dict[str, Any], path: Path) -> None:
-    """Write everything; a number that is not finite becomes null."""
-    write(path, (json.dumps(_finite(results), indent=1) + "\n").encode())
+    """Write everything, a row a line and six figures a number; one that is not finite becomes null."""
+    parts = []
+    for name, value in _plain(results).items():
+        text = json.dumps(value)
+        if name == "rows":
+            text = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]"
+        parts.append(f"{json.dumps(name)}: {text}")
+    write(path, ("{\n" + ",\n".join(parts) + "\n}\n").encode())
 
 
 def write(path: Path, content: bytes) -> None:
@@ -51,9 +57,11 @@ def _missing(results: Any) -> str:
     return next((name for row in rows for name in wanted if name not in row), "")
 
 
-def _finite(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _finite(each) for key, each in value.items()}
+        return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        return [_plain(each) for each in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
