@@ -108,6 +108,30 @@ def test_totals_count_repeats_and_take_the_best_of_a_family() -> None:
     )
 
 
+def test_half_a_network_has_no_total(tmp_path: Path) -> None:
+    results = a_run()
+    del results["rows"][0]
+    assert [total.op for total in totals.totals(results)] == ["dx"]
+    plot.draw(results, tmp_path / "half.svg", ("totals", "layers"))
+
+
+def test_an_interrupted_run_is_shown_and_ends_with_130(
+    tmp_path: Path, quick_machine: None, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    measured = runner._measure
+
+    def interrupted(case: Any, *more: Any) -> Any:
+        if case.op == "dx":
+            raise KeyboardInterrupt
+        return measured(case, *more)
+
+    monkeypatch.setattr(runner, "_measure", interrupted)
+    target = tmp_path / "part.json"
+    assert main(["bench", "--shape", "1x4x4x3k3", *TINY, "--save", str(target)]) == 130
+    assert "Interrupted" in capsys.readouterr().out
+    assert [row["op"] for row in saved.load(target)["rows"]] == ["fwd"]
+
+
 def test_a_wrong_peer_is_no_member_of_its_family() -> None:
     wrong = {"status": "wrong", "reason": "wrong", "min_ms": 0.1}
     assert totals.family_times(
@@ -226,6 +250,20 @@ def test_a_wrong_result_of_ours_ends_with_1(
     monkeypatch.setitem(runner.WRONG, "float32", -1.0)
     assert main(["bench", "--shape", "1x4x4x3k3", "--ops", "fwd", *TINY]) == 1
     assert "our result is WRONG" in capsys.readouterr().out
+
+
+def test_compare_with_what_is_measured_now(
+    tmp_path: Path, quick_machine: None, capsys: Any
+) -> None:
+    old = stored(tmp_path, "old.json", judged(row("1x4x4x3k3", "fwd", 1e4, {})))
+    how = ["--shape", "1x4x4x3k3", "--ops", "fwd,dw", *TINY, "--compare", old]
+    assert main(["bench", *how, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [change["verdict"] for change in found["changes"]] == ["faster"]
+    assert found["only_new"] == ["4x4x3k3s1b1 dw"]
+    other = stored(tmp_path, "other.json", judged(row("1x5x5x3k3", "fwd", 1.0, {})))
+    assert main(["bench", "--compare", old, other]) == 2
+    assert "no row in common" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

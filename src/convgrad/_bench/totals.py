@@ -59,12 +59,12 @@ def layers_of(results: dict[str, Any], network: str, op: str) -> list[tuple[Row,
 
 
 def totals(results: dict[str, Any]) -> list[Total]:
-    """Add up every network of a run."""
+    """Add up every network of a run; one that was filtered or interrupted has no sum."""
     found = []
-    for network in results.get("networks", {}):
+    for network, listed in results.get("networks", {}).items():
         for op in results["settings"]["ops"]:
             layers = layers_of(results, network, op)
-            if layers:
+            if layers and len(layers) == len(listed) - (op == "dx"):  # none of the image
                 found.append(_add_up(network, op, layers))
     return found
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from .bench_arguments import OPS, PANELS, QUESTIONS, add_arguments, check, words
 from .screen import Advance, Cell, Screen
-from .verb import DONE, NO, Refusal
+from .verb import DONE, INTERRUPTED, NO, Refusal
 
 if TYPE_CHECKING:
     from .._bench.compare import Comparison
@@ -51,21 +51,25 @@ NEWS = 20.0
 
 def run(given: Namespace, screen: Screen) -> int:
     """Measure, or take a saved run; then print, save, compare and draw."""
+    from .._bench import saved
+
     check(given)
     try:
         if given.list or "list" in given.model:
             return _list(given, screen)
-        if given.compare and len(given.compare) == 2:
-            return _compare(given, screen, None)
         if given.suite in QUESTIONS:
             return _question(given, screen)
-        results = _results(given, screen)
-        _draw(given, results, screen)
-        if given.compare:
-            return _compare(given, screen, results)
+        runs = [saved.load(path) for path in given.compare or ()]  # before measuring
+        if len(runs) < 2:
+            runs.append(_results(given, screen))
+        _draw(given, runs[-1], screen)
     except ValueError as error:
         raise Refusal(str(error)) from None
-    return _show(given, screen, results)
+    if given.compare:
+        _show_changes(screen, *runs)
+    else:
+        _show(given, screen, runs[-1])
+    return _status(runs[-1])
 
 
 def _problems(given: Namespace) -> list[Problem]:
@@ -139,7 +143,7 @@ def _results(given: Namespace, screen: Screen) -> dict[str, Any]:
     return results
 
 
-def _show(given: Namespace, screen: Screen, results: dict[str, Any]) -> int:
+def _show(given: Namespace, screen: Screen, results: dict[str, Any]) -> None:
     from .._bench import report
 
     if given.suite == "all":
@@ -160,8 +164,13 @@ def _show(given: Namespace, screen: Screen, results: dict[str, Any]) -> int:
         )
         screen.line(f"\n{report.render(results)}")
     screen.document(results)
+
+
+def _status(results: dict[str, Any]) -> int:
     wrong = any(row["ours"]["status"] != "ok" for row in results["rows"])
-    return NO if wrong or results["errors"] else DONE
+    if wrong or results["errors"]:
+        return NO
+    return DONE if results["complete"] else INTERRUPTED
 
 
 def _mood(row: dict[str, Any]) -> Any:
@@ -210,13 +219,11 @@ def _draw(given: Namespace, results: dict[str, Any], screen: Screen) -> None:
         screen.note(f"wrote {path}")
 
 
-def _compare(given: Namespace, screen: Screen, new: dict[str, Any] | None) -> int:
-    """Compare with what was measured just now, or two files."""
-    from .._bench import saved
+def _show_changes(screen: Screen, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Print two runs row by row."""
     from .._bench.compare import compare
 
-    old = saved.load(given.compare[0])
-    found = compare(old, new or saved.load(given.compare[1]))
+    found = compare(old, new)
     if not found.changes:
         raise Refusal("the two runs have no row in common")
     screen.table(
@@ -227,7 +234,6 @@ def _compare(given: Namespace, screen: Screen, new: dict[str, Any] | None) -> in
     for line in _conclusions(found):
         screen.line(line)
     screen.document(found.to_dict())
-    return DONE
 
 
 def _changes(found: Comparison) -> list[list[str | Cell]]:
