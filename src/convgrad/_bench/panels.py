@@ -28,6 +28,8 @@ OP_MARKERS = {"fwd": "o", "dx": "s", "dw": "^"}
 
 TOP, BOTTOM = 8.0, 0.5
 """Ratios of a strip; what lies beyond stands at the edge."""
+FEWEST = 16
+"""Columns there is room for at least, so that one bar is no wall."""
 LONGEST = 4.0
 """Bars of totals end at so many times ours and say the rest in figures."""
 
@@ -114,7 +116,7 @@ def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
     count = len(group.layers)
     axes.set_yscale("log", base=2)
     axes.set_ylim(BOTTOM / 1.12, TOP * 1.12)
-    axes.set_xlim(-0.7, count - 0.3)
+    axes.set_xlim(-0.7, max(count, FEWEST) - 0.3)
     axes.set_yticks([0.5, 1, 2, 4, TOP], ["≤0.5", "1", "2", "4", f"≥{TOP:g}"], fontsize=7)
     axes.minorticks_off()
     axes.grid(axis="y", color="#E8E8E8", linewidth=0.6)
