@@ -72,6 +72,5 @@ def judged(*rows: dict[str, Any]) -> dict[str, Any]:
         "settings": settings,
         "complete": True,
         "errors": [],
-        "threads_set": True,
         "absent_peers": [],
     }

@@ -18,7 +18,6 @@ from typing import Any
 from .cases import Case, expect, operands_of, our_call
 from .machine import describe
 from .measure import race
-from .memory import set_threads
 from .peers import Peer
 from .problems import Problem
 from .report import align, geometric_mean, ms
@@ -64,7 +63,6 @@ def run(
     """Race every case on a quiet and on a busy machine."""
     if not hasattr(os, "sched_setaffinity"):
         raise ValueError("busy needs a system that can pin a process to a core")
-    set_threads(settings.threads)
     peers = [peer for peer in peers if peer.is_installed]
     workers = workers_of(peers, settings)
     rows: list[dict[str, Any]] = []

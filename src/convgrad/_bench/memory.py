@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+import convgrad
+
 from .cases import DTYPES, Case, Operands, our_call
 from .problems import parse
 
@@ -50,8 +52,7 @@ def extra_memory(case: Case, threads: int) -> dict[str, Any]:
     return answer
 
 
-def _measure(case: Case, threads: int) -> dict[str, Any]:
-    set_threads(threads)
+def _measure(case: Case) -> dict[str, Any]:
     tiny = replace(
         case.problem, batch=1, height=2 * case.problem.kernel_h, width=2 * case.problem.kernel_w
     )
@@ -93,17 +94,7 @@ def _status(field: str) -> int:
     return int(found[1]) * 1024
 
 
-def set_threads(threads: int) -> bool:
-    """Limit convgrad to so many threads; False if this version cannot."""
-    import convgrad
-
-    setter = getattr(convgrad, "set_num_threads", None)
-    if setter is None:
-        return False
-    setter(threads)
-    return True
-
-
 if __name__ == "__main__":
     text, op, dtype, layout, count = json.loads(sys.argv[1])
-    print(json.dumps(_measure(Case(parse(text), op, dtype, layout), count)))
+    with convgrad.threads(count):
+        print(json.dumps(_measure(Case(parse(text), op, dtype, layout))))

@@ -272,8 +272,6 @@ def machine(results: dict[str, Any]) -> str:
         lines.append(
             f"load average {about['load_before'][0]:.1f} before, {about['load'][0]:.1f} after"
         )
-    if not results["threads_set"]:
-        lines.append("convgrad has no set_num_threads: its own thread count was not limited")
     if results["absent_peers"]:
         lines.append(f"not installed: {', '.join(results['absent_peers'])}")
     return "\n".join(lines)

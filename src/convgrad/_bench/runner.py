@@ -10,7 +10,7 @@ from typing import Any
 from .cases import WRONG, Array, Case, expect, operands_of, our_call
 from .machine import Machine, describe, probe
 from .measure import Block, Times, race, run_block
-from .memory import extra_memory, set_threads
+from .memory import extra_memory
 from .peers import Peer
 from .problems import OPS, Problem
 from .worker import Remote, Worker
@@ -73,7 +73,6 @@ def run(
     peers = [peer for peer in peers if peer.is_installed]
     progress(0, "measuring the machine")
     known = machine or probe(settings.threads, settings.dtype)
-    limited = set_threads(settings.threads)
     workers = workers_of(peers, settings)
     began, rows, complete = time.strftime("%Y-%m-%d %H:%M:%S"), list[dict[str, Any]](), True
     errors: list[str] = []
@@ -102,7 +101,6 @@ def run(
         "began": began,
         "complete": complete,
         "settings": asdict(settings),
-        "threads_set": limited,
         "absent_peers": absent,
         "errors": errors,
         "machine": {**describe(versions, settings.threads), "load_before": load_before},

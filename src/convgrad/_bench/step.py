@@ -15,9 +15,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import convgrad
+
 from .cases import Case, our_call
 from .machine import describe
-from .memory import filled, set_threads
+from .memory import filled
 from .networks import training_step
 from .report import align, ms
 from .runner import Progress
@@ -73,18 +75,18 @@ def render(results: dict[str, Any]) -> str:
 def _child(network: str, batch: int, threads: int, dtype: str, layout: str) -> dict[str, Any]:
     from .. import _jit
 
-    set_threads(threads)
     calls = [Case(problem, op, dtype, layout) for problem, op in training_step(network, batch)]
     operands = {case.problem: filled(case) for case in calls}
     seconds = []
-    for _ in range(2):
-        spent = 0.0
-        for case in calls:
-            call = our_call(case, operands[case.problem])
-            start = time.perf_counter()
-            call()
-            spent += time.perf_counter() - start
-        seconds.append(spent)
+    with convgrad.threads(threads):
+        for _ in range(2):
+            spent = 0.0
+            for case in calls:
+                call = our_call(case, operands[case.problem])
+                start = time.perf_counter()
+                call()
+                spent += time.perf_counter() - start
+            seconds.append(spent)
     known = _jit.stats()
     return {
         "calls": len(calls),

@@ -20,7 +20,6 @@ from .. import _config
 from .cases import DTYPES, Array, Case, Operands, expect_from, operands_of, our_call
 from .machine import describe
 from .measure import race
-from .memory import set_threads
 from .problems import Problem
 from .report import align, geometric_mean, ms
 from .runner import Ours, Progress, Settings
@@ -35,7 +34,6 @@ def run(
     progress: Progress = lambda done, text: None,
 ) -> dict[str, Any]:
     """Compare on every case the planner computes by Winograd as `settings.winograd` allows."""
-    set_threads(settings.threads)
     rows: list[dict[str, Any]] = []
     left = 0
     for problem in problems:

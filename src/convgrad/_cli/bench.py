@@ -51,9 +51,34 @@ NEWS = 20.0
 
 def run(given: Namespace, screen: Screen) -> int:
     """Measure, or take a saved run; then print, save, compare and draw."""
+    check(given)
+    with _switched(given):
+        return _run(given, screen)
+
+
+@contextmanager
+def _switched(given: Namespace) -> Iterator[None]:
+    """Set the threads and the switch of this process, and the switch of its children."""
+    from .._config import SWITCHES
+    from .._options import options
+    from .._runtime.threads import threads
+
+    variable = SWITCHES["winograd"].variable
+    before = os.environ.get(variable)
+    os.environ[variable] = given.winograd
+    try:
+        with threads(given.threads), options(winograd=given.winograd):
+            yield
+    finally:
+        if before is None:
+            del os.environ[variable]
+        else:
+            os.environ[variable] = before
+
+
+def _run(given: Namespace, screen: Screen) -> int:
     from .._bench import saved
 
-    check(given)
     try:
         if given.list or "list" in given.model:
             return _list(given, screen)
@@ -113,12 +138,8 @@ def _cases(given: Namespace) -> tuple[list[tuple[Problem, str]], dict[str, Any]]
 
 
 def _settings(given: Namespace) -> Settings:
-    from .. import _config
     from .._bench.runner import Settings
 
-    if given.winograd != "auto":  # for this process and its children
-        os.environ[_config.SWITCHES["winograd"].variable] = given.winograd
-        _config.set_default("winograd", given.winograd)
     names = ("dtype", "layout", "threads", "rounds", "seconds", "keep", "warm_malloc")
     more = ("memory", "timeout", "winograd", "below")
     values = {name: getattr(given, name) for name in (*names, *more)}

@@ -116,9 +116,12 @@ def _rich_bar(label: str, total: int) -> Iterator[Advance]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[now]}", style="dim"),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    # Drawn by our own calls: a thread that redraws ten times a second would disturb what is measured.
+    with Progress(
+        *columns, console=Console(stderr=True), transient=True, auto_refresh=False
+    ) as bar:
         task = bar.add_task(label, total=total, now="")
-        yield lambda done, text: bar.update(task, advance=done, now=text)
+        yield lambda done, text: bar.update(task, advance=done, now=text, refresh=True)
 
 
 @contextmanager
