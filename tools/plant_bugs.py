@@ -168,14 +168,14 @@ BUGS = (
     Bug(
         "a filter gradient's taps start at the wrong output",
         "_algorithms/dense_filter_tables.py",
-        "first = min(max(span.first - start, 0), count)",
-        "first = min(max(span.first - start, 0) + (span.first > 0), count)",
+        "met = np.clip(bounds - starts[:, None, None], 0, counts[:, None, None])",
+        "met = np.clip(bounds - starts[:, None, None] + [bounds[0, 0] > 0, 0], 0, counts[:, None, None])",
     ),
     Bug(
         "a filter gradient pads on the wrong side",
         "_algorithms/dense_filter_tables.py",
-        "origin = start * axis.stride - axis.before",
-        "origin = start * axis.stride - axis.after",
+        "origins = starts * axis.stride - axis.before",
+        "origins = starts * axis.stride - axis.after",
     ),
     Bug(
         "the last slice of a filter gradient is not added",
@@ -198,8 +198,8 @@ BUGS = (
     Bug(
         "Winograd's tile reads a row beyond the image",
         "_algorithms/winograd_input.py",
-        'there = row.inside(word["source_rows"])\n            pixels',
-        'there = (row - 1).inside(word["source_rows"])\n            pixels',
+        'there = row.inside(word["source_rows"])',
+        'there = (row - 1).inside(word["source_rows"])',
     ),
     Bug(
         "Winograd's output matrix has a wrong sign",
