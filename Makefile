@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 CHECKED := src tests examples tools
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs emulate clean
+.PHONY: help demo test lint format docs emulate campaign accuracy soak faults clean
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -51,6 +51,10 @@ docs: $(STAMP) ## build the pages as a site in build/site, without network; warn
 
 emulate: $(STAMP) ## run the AArch64 kernels under QEMU (needs qemu-user and gcc-aarch64-linux-gnu)
 	@$(PY) tools/emulate.py
+
+campaign: $(STAMP) ## try random problems in every way (CAMPAIGN_MINUTES=5 CAMPAIGN_SEED=1 CAMPAIGN_PROBLEMS= CAMPAIGN_PEERS=0)
+	@CAMPAIGN_MINUTES="$(CAMPAIGN_MINUTES)" CAMPAIGN_SEED="$(CAMPAIGN_SEED)" CAMPAIGN_PROBLEMS="$(CAMPAIGN_PROBLEMS)" \
+	  CAMPAIGN_PEERS="$(CAMPAIGN_PEERS)" $(PY) -m tools.campaign
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

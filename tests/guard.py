@@ -37,3 +37,22 @@ def guarded(values: Any, at: Literal["start", "end"]) -> np.ndarray[Any, Any]:
     result = np.frombuffer(memory, dtype=source.dtype).reshape(source.shape)
     result[...] = source
     return result
+
+
+class Room:
+    """Guarded memory used again and again, for callers that place millions of arrays one after the other."""
+
+    def __init__(self) -> None:
+        self._memory = guarded(np.empty(1 << 16, np.uint8), "end")
+
+    def put(self, values: Any, at: Literal["start", "end"]) -> np.ndarray[Any, Any]:
+        """Return a copy of an array in the room; the one before is gone. Its size is whole pages."""
+        source = np.ascontiguousarray(values)
+        if self._memory.size < source.nbytes:
+            pages = math.ceil(2 * source.nbytes / PAGE)
+            self._memory = guarded(np.empty(pages * PAGE, np.uint8), "end")
+        start = 0 if at == "start" else self._memory.size - source.nbytes
+        memory = self._memory[start : start + source.nbytes]
+        result = memory.view(source.dtype).reshape(source.shape)
+        result[...] = source
+        return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 from unittest import mock
 
@@ -33,18 +34,26 @@ def problem_of(case: Case, kind: str) -> Problem:
 
 
 def compute(
-    name: str, target: Target, case: Case, kind: str, data: Data, place: Place = "end"
+    name: str,
+    target: Target,
+    case: Case,
+    kind: str,
+    data: Data,
+    place: Place = "end",
+    put: Callable[[Any, Place, int], Any] | None = None,
 ) -> Any:
     """Run one algorithm on copies of its operands; result, workspace and partial sums start full of rubbish.
 
     The rubbish is NaN in every float type, and what is taken for a workspace ends at a forbidden page: a kernel that
-    reads what it has not written, even to multiply it by zero, or writes beyond its scratch is found out.
+    reads what it has not written, even to multiply it by zero, or writes beyond its scratch is found out. `put` may
+    place the operands (0 and 1) and the result (2) in memory that is used again; else it is not given back.
     """
+    put = put or (lambda values, place, _: placed(values, place))
     problem = problem_of(case, kind)
     execute = _prepare.prepare(_planner.choose_named(problem, target, name), target)
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
-    first, second = (placed(each, place) for each in operands[kind])
-    result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), place)
+    first, second = (put(each, place, i) for i, each in enumerate(operands[kind]))
+    result = put(np.full(problem.result_shape, 77, problem.dtype.numpy), place, 2)
     with (
         mock.patch.object(_launch, "workspace", _Rubbish),
         mock.patch.object(_prepare, "new_result", _rubbish),

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import KINDS, Case, Data, door_settings, normal, pads, random_case, run
+from cases import KINDS, Case, Data, normal, random_case, run
+from frameworks import jax_results, tensorflow_call, tensorflow_compiled, torch_results
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -34,87 +35,28 @@ def compare(case: Case, kind: str, data: Data, theirs: Any) -> None:
     np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-9, err_msg=str((case, kind)))
 
 
-def nchw(case: Case, array: Any) -> Any:
-    return np.moveaxis(array, -1, 1) if case.data_format == "NHWC" else array
-
-
-def from_nchw(case: Case, array: Any) -> Any:
-    return np.moveaxis(array, 1, -1) if case.data_format == "NHWC" else array
-
-
-def oihw(case: Case, f: Any) -> Any:
-    """Filter [kh, kw, I, O] or [kh, kw, C, M] as PyTorch's [O, I / groups, kh, kw]."""
-    f = f.reshape(*case.window, case.group_in, case.groups * case.group_out)
-    return f.transpose(3, 2, 0, 1)
-
-
 @pytest.mark.parametrize("case", some_cases(1), ids=str)
 def test_pytorch(case: Case) -> None:
-    torch = pytest.importorskip("torch")
+    pytest.importorskip("torch")
     data = normal(case, np.random.default_rng(0))
-    (top, bottom), (left, right) = pads(*case.axis(0)), pads(*case.axis(1))
-    x = torch.tensor(np.ascontiguousarray(nchw(case, data.x)), requires_grad=True)
-    f = torch.tensor(np.ascontiguousarray(oihw(case, data.f)), requires_grad=True)
-    padded = torch.nn.functional.pad(x, (left, right, top, bottom))
-    y = torch.nn.functional.conv2d(
-        padded, f, None, case.strides, 0, case.dilations, groups=case.groups
-    )
-    y.backward(torch.tensor(np.ascontiguousarray(nchw(case, data.g))))
-    df = f.grad.numpy().transpose(2, 3, 1, 0).reshape(case.filter_shape)
-    compare(case, "forward", data, from_nchw(case, y.detach().numpy()))
-    compare(case, "input", data, from_nchw(case, x.grad.numpy()))
-    compare(case, "filter", data, df)
+    for kind, theirs in zip(KINDS, torch_results(case, data), strict=True):
+        compare(case, kind, data, theirs)
 
 
 @pytest.mark.parametrize("case", some_cases(2), ids=str)
 def test_jax(case: Case) -> None:
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
+    pytest.importorskip("jax")
     data = normal(case, np.random.default_rng(0))
-
-    def convolve(x: Any, f: Any) -> Any:
-        return jax.lax.conv_general_dilated(
-            x,
-            f.reshape(*case.window, case.group_in, -1),
-            case.strides,
-            (pads(*case.axis(0)), pads(*case.axis(1))),
-            rhs_dilation=case.dilations,
-            dimension_numbers=(case.data_format, "HWIO", case.data_format),
-            feature_group_count=case.groups,
-        )
-
-    y, pull_back = jax.vjp(convolve, data.x, data.f)
-    dx, df = pull_back(np.asarray(data.g))
-    for kind, theirs in zip(KINDS, (y, dx, df), strict=True):
-        compare(case, kind, data, np.asarray(theirs))
-
-
-def tensorflow_call(tf: Any, case: Case, kind: str, data: Data) -> Any:
-    """Call TensorFlow's raw op of the same name, with the arguments of the raw door."""
-    _, settings = door_settings(case, "raw")
-    name = "DepthwiseConv2dNative" if case.depthwise else "Conv2D"
-    if kind == "forward":
-        return getattr(tf.raw_ops, name)(input=data.x, filter=data.f, **settings)
-    if kind == "input":
-        return getattr(tf.raw_ops, name + "BackpropInput")(
-            input_sizes=list(case.input_shape), filter=data.f, out_backprop=data.g, **settings
-        )
-    return getattr(tf.raw_ops, name + "BackpropFilter")(
-        input=data.x, filter_sizes=list(case.filter_shape), out_backprop=data.g, **settings
-    )
+    for kind, theirs in zip(KINDS, jax_results(case, data), strict=True):
+        compare(case, kind, data, theirs)
 
 
 @pytest.mark.parametrize("case", some_cases(3), ids=str)
 def test_tensorflow_compiled(case: Case) -> None:
-    tf = pytest.importorskip("tensorflow")
+    pytest.importorskip("tensorflow")
     data = normal(case, np.random.default_rng(0))
     for kind in KINDS:
-        # Operands must be arguments: TensorFlow folds constants with the very kernels that are wrong.
-        compiled = tf.function(
-            lambda x, f, g, kind=kind: tensorflow_call(tf, case, kind, Data(x, f, g)),
-            jit_compile=True,
-        )
-        compare(case, kind, data, compiled(data.x, data.f, data.g).numpy())
+        compare(case, kind, data, tensorflow_compiled(case, kind, data))
 
 
 @pytest.mark.parametrize(
