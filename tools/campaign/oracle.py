@@ -1,7 +1,7 @@
 """The three sums a third way, fast enough for a hundred thousand problems: one matrix product per tap.
 
-Independent of the package: the geometry is `cases`' own, by listing the cells a tap reads. Whole numbers come out exact,
-because every sum stays below 2**53. A tap in the padding is skipped, not multiplied by zero.
+Independent of the package: the geometry is `cases`' own, by listing the cells a tap reads. Whole numbers come out
+exact, because every sum stays below 2**53. A tap in the padding is skipped, not multiplied by zero.
 """
 
 from __future__ import annotations

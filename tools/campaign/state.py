@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,4 +83,4 @@ class State:
 def _write(path: Path, content: bytes) -> None:
     fresh = path.with_suffix(".new")
     fresh.write_bytes(content)
-    os.replace(fresh, path)
+    fresh.replace(path)

@@ -107,10 +107,11 @@ def try_job(job: dict[str, Any]) -> dict[str, Any]:
 
     answer: dict[str, Any] = {"failure": ""}
     try:
-        if "trial" in job:
-            trial = Trial.from_json(job["trial"])
-        else:
-            trial = draw.trial(job["seed"], job["index"], job["peers"])
+        trial = (
+            Trial.from_json(job["trial"])
+            if "trial" in job
+            else draw.trial(job["seed"], job["index"], job["peers"])
+        )
         answer |= {"trial": trial.to_json(), "problem": trial.problem}
         outcome = attempt(trial)
     except Wrong as wrong:
