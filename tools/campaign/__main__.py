@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -29,6 +30,8 @@ def main() -> int:
         return 0
     if state.done:
         print(f"going on with seed {asked.seed} after {state.done} trials", file=sys.stderr)
+    for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell has them ignored
+        signal.signal(number, signal.default_int_handler)
     before = len(state.failures)
     limits = Limits(asked.minutes, asked.problems, before + asked.failures)
     Campaign(state, limits, asked.workers, asked.peers, asked.regressions).run()

@@ -24,6 +24,8 @@ from .worker import Worker
 ELSEWHERE = ("_oracle.py", "_algorithms/reference.py", "_dtypes.py")
 """Files the campaign does not put to the test: kernels run in place of the reference, which it reads itself."""
 
+STALE = "the source no longer has the line; mend tools/plant_bugs.py"
+
 
 def noticed(bug: Bug, seconds: float, seed: int) -> tuple[int, float, str]:
     """Run trials against a copy with the bug; return how many until the first failure, the time, and the failure."""
@@ -33,7 +35,7 @@ def noticed(bug: Bug, seconds: float, seed: int) -> tuple[int, float, str]:
         target = copy / bug.file
         text = target.read_text(encoding="utf-8")
         if text.count(bug.right) != 1:
-            sys.exit(f"{bug.name}: {bug.file} must hold exactly once: {bug.right}")
+            return 0, 0.0, STALE
         target.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
         path = os.pathsep.join([folder, os.environ.get("PYTHONPATH", "")])
         changes = {"PYTHONPATH": path, "CONVGRAD_CACHE_DIR": f"{folder}/cache"}
@@ -66,14 +68,15 @@ def main() -> int:
     bugs = [bug for bug in BUGS if bug.name in asked.names or not asked.names]
     if not asked.names:
         bugs = [bug for bug in bugs if bug.file not in ELSEWHERE]
-    missed = 0
+    found = 0
     for bug in bugs:
         trials, spent, failure = noticed(bug, asked.seconds, asked.seed)
-        missed += not failure
-        word = f"noticed after {trials} trials, {spent:.0f} s" if failure else "MISSED"
+        seen = failure not in ("", STALE)
+        found += seen
+        word = f"noticed after {trials} trials, {spent:.0f} s" if seen else "MISSED"
         print(f"{bug.name}: {word}  {json.dumps(failure[:110])}", flush=True)
-    print(f"{len(bugs) - missed} of {len(bugs)} planted bugs noticed")
-    return 1 if missed else 0
+    print(f"{found} of {len(bugs)} planted bugs noticed")
+    return 0 if found == len(bugs) else 1
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import draw, shrink
+from . import ROOT, draw, shrink
 from .state import State
 from .worker import SILENCE, Worker
 
@@ -153,6 +153,8 @@ class Campaign:
             spare.stop()
         path = shrink.save(smallest, reason, seed, index, self.regressions)
         row["saved"] = path.name
+        if path.is_relative_to(ROOT):
+            path = path.relative_to(ROOT)
         self._say(f"  {reason}\n  {smallest}\n  python -m tools.campaign --replay {path}")
 
     def _note(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import select
 import time
@@ -108,7 +109,8 @@ def _below(value: int, least: int = 1) -> list[int]:
 def save(trial: Trial, failure: str, seed: int, index: int, folder: Path = REGRESSIONS) -> Path:
     """Write a regression case; the test of that folder replays it from now on."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{trial.op}-{trial.case.dtype}-{trial.problem[:8]}.json"
+    name = hashlib.blake2b(repr(trial).encode(), digest_size=4).hexdigest()
+    path = folder / f"{trial.op}-{trial.case.dtype}-{name}.json"
     row = {"failure": failure, "seed": seed, "index": index, "trial": trial.to_json()}
     path.write_text(json.dumps(row, indent=1) + "\n", encoding="utf-8")
     return path
