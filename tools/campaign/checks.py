@@ -159,7 +159,7 @@ class _Expected:
         with np.errstate(all="ignore"):
             allowed = self._allowed(algorithm)
             error = np.abs(got - exact)
-            parts = np.nan_to_num(error / allowed, nan=np.inf)
+            parts = np.nan_to_num(error / allowed, nan=np.inf, posinf=np.inf)
             part = float(parts.max()) if error.size else 0.0
         if not part <= 1:
             worst = np.unravel_index(int(parts.argmax()), error.shape)

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from cases import KINDS, NUMPY, Case, Padding
+from cases import KINDS, Case
 from convgrad import _config, _jit, _targets
 from convgrad._jit import host
 from convgrad._targets import Target
@@ -101,6 +101,3 @@ def target_of(trial: Trial) -> Target:
     with _config.scope(**switches(trial)):
         found = _jit.host_target()
     return replace(found, has_half=False) if trial.target.endswith("-inthalf") else found
-
-
-__all__ = ["DENSE_OPS", "DEPTHWISE_OPS", "DOORS", "NUMPY", "OPS", "Padding", "Trial"]
