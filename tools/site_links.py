@@ -1,7 +1,7 @@
 """What MkDocs calls while it builds the site (`hooks` in mkdocs.yml): links that leave docs/ stay in the site.
 
 The pages link to the README, to tests and to sources by relative path, as GitHub wants it. In the site README,
-CONTRIBUTING and CHANGELOG are pages, and every other file that is linked becomes a page that shows its text. So the
+CONTRIBUTING, CHANGELOG and SECURITY are pages, and every other file that is linked becomes a page that shows its text. So the
 site needs no repository beside it and no address of one.
 """
 
@@ -18,6 +18,7 @@ OUTSIDE = {
     "README.md": "readme.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
 }
 """Pages that live at the root of the repository, and their names in the site."""
 
