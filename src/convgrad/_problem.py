@@ -148,6 +148,17 @@ class Problem:
         return self.input_shape if self.kind is Kind.INPUT_GRADIENT else self.filter_shape
 
     @cached_property
+    def operand_bytes(self) -> tuple[int, int]:
+        """Bytes of the two operands: input or filter, then filter or `out_backprop`."""
+        shapes = {
+            Kind.FORWARD: (self.input_shape, self.filter_shape),
+            Kind.INPUT_GRADIENT: (self.filter_shape, self.output_shape),
+            Kind.FILTER_GRADIENT: (self.input_shape, self.output_shape),
+        }
+        first, second = (prod(shape) * self.dtype.itemsize for shape in shapes[self.kind])
+        return first, second
+
+    @cached_property
     def is_empty(self) -> bool:
         """Whether some operand or the result has no elements: the result is then all zeros."""
         return 0 in self.input_shape or 0 in self.output_shape or 0 in self.filter_shape

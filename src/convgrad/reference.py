@@ -24,7 +24,7 @@ import numpy as np
 
 from . import _oracle, _problem
 from ._arguments import FRIENDLY, settings, sizes
-from ._arrays import borrow_any
+from ._arrays import borrow_any, pin
 from ._dtypes import DOUBLE, AnyArray
 from ._errors import ArgumentError
 from ._problem import Call, Kind, Problem, Settings, Shape
@@ -212,11 +212,17 @@ def _run(
     exact: bool,
 ) -> AnyArray:
     problem = _problem.build(call, chosen, DOUBLE, input_shape, filter_shape, grad_shape)
+    held = [pin(call.function, each) for each in operands]
     if exact:
-        first, second = _whole_numbers(call, problem, operands)
+        copies = (
+            operands[0].copy(),
+            operands[1].copy(),
+        )  # read several times: no writer may come between
+        first, second = _whole_numbers(call, problem, copies)
     else:
         with np.errstate(invalid="ignore"):  # signalling NaNs
             first, second = (each.astype(np.float64) for each in operands)
+    del held  # both are copies now
     return np.ascontiguousarray(_oracle.compute(problem, first, second))
 
 

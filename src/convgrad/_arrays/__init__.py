@@ -4,6 +4,7 @@
 framework's memory as an `ndarray` without a copy. Nothing here knows plans or kernels.
 """
 
+from .holding import hold, pin
 from .numpy import borrow, borrow_any, contiguous
 
-__all__ = ["borrow", "borrow_any", "contiguous"]
+__all__ = ["borrow", "borrow_any", "contiguous", "hold", "pin"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,8 @@ def borrow(
 
     A nested list or a Python number takes the dtype of the array before it (`like`), else float32, or int32 if all its
     numbers are ints. An array must already have the dtype `like`: mixing dtypes is refused, never converted.
+
+    What is returned is a view of our own: another thread may give its array a new shape or dtype between the checks.
     """
     if type(value) is np.ndarray:
         array = value
@@ -41,7 +42,7 @@ def borrow(
             f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
             f"convert one of them with `.astype()`."
         )
-    return array, row
+    return array[...], row
 
 
 def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
@@ -57,7 +58,7 @@ def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
         raise _no_numbers(function, argument, array)
     if array.dtype.kind not in "fiub" and _row(array.dtype) is None:
         raise DTypeError(f"{function}: `{argument}` must hold real numbers, got {array.dtype}.")
-    return array
+    return array[...]
 
 
 def contiguous(array: AnyArray, row: DType) -> AnyArray:
@@ -65,6 +66,8 @@ def contiguous(array: AnyArray, row: DType) -> AnyArray:
     flags = array.flags
     if array.dtype is row.numpy and flags.c_contiguous and flags.aligned:
         return array
+    if _row(array.dtype) is not row:  # it had that dtype when it was checked
+        raise DTypeError(f"an array became {array.dtype} while a call was using it as {row.name}.")
     result: AnyArray = np.require(array, dtype=row.numpy, requirements=("C", "A"))
     return result
 
@@ -78,13 +81,11 @@ def _row(dtype: np.dtype[Any]) -> DType | None:
 
 def _rectangular(function: str, argument: str, value: Any) -> AnyArray:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "error"
-            )  # old NumPy warns of ragged lists and makes objects of them
-            array: AnyArray = np.asarray(value)
+        array: AnyArray = np.asarray(value)
     except OverflowError:
         array = np.asarray(value, dtype=object)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ArgumentError(
             f"{function}: `{argument}` must be a rectangular array of numbers, got a list that is not ({error})."
@@ -124,6 +125,8 @@ def _from_object(function: str, argument: str, value: Any) -> AnyArray:
     try:
         lends = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
         array: AnyArray = np.from_dlpack(value) if lends else np.asarray(value)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be an array, got {type(value).__name__}, "
