@@ -8,18 +8,21 @@ are not looked at: see `_arrays` and `_problem`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
 
-from ._errors import ArgumentError, ArgumentTypeError
+from ._errors import ArgumentError, ArgumentTypeError, ConvgradError, shown
 from ._geometry import Pads
 from ._problem import Settings
 
 DATA_FORMATS = ("NHWC", "NCHW")
 _LARGEST_INT32 = 2**31 - 1
+_LARGEST_SIZE = 2**128
+"""Sizes are checked with the shapes; this bound only keeps ints out that Python itself refuses to print."""
 
 PairForm = Literal["flexible", "list4", "pair"]
 PaddingForm = Literal["tensorflow", "friendly", "raw"]
@@ -46,19 +49,6 @@ FRIENDLY = Forms("flexible", "flexible", "friendly")
 RAW = Forms("list4", "list4", "raw")
 
 
-_LONGEST_SHOWN = 200
-
-
-def shown(value: object) -> str:
-    """Spell a value for a message: an array passed by mistake must not fill the screen.
-
-    >>> shown(list(range(100)))
-    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26...'
-    """
-    text = " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:97]}..."
-
-
 def settings(
     function: str,
     forms: Forms,
@@ -72,28 +62,22 @@ def settings(
 
     Settings written in plain ints, strings, lists and tuples are remembered: a repeated call finds them in 2 us.
     """
-    key: tuple[Any, ...] | None
+    given = (strides, padding, data_format, dilations, explicit_paddings)
     try:
-        key = (
-            function,
-            forms,
-            _plain(strides),
-            _plain(padding),
-            _plain(data_format),
-            _plain(dilations),
-            _plain(explicit_paddings),
-        )
-        found = _remembered.get(key)
+        frozen = tuple(map(_plain, given))
     except _NotPlain:
-        key = found = None
+        return _settings(function, forms, *given)
+    key = (function, forms, *frozen)
+    found = _remembered.get(key)
     if found is None:
-        found = _settings(
-            function, forms, strides, padding, data_format, dilations, explicit_paddings
-        )
-        if key is not None:
-            if len(_remembered) >= _MOST_REMEMBERED:
-                _remembered.clear()
-            _remembered[key] = found
+        try:
+            # Of the copies: another thread may be changing the caller's lists.
+            found = _settings(function, forms, *frozen)
+        except ConvgradError:
+            return _settings(function, forms, *given)  # the same again, in the caller's spelling
+        if len(_remembered) >= _MOST_REMEMBERED:
+            _remembered.clear()
+        _remembered[key] = found
     return found
 
 
@@ -154,8 +138,13 @@ def sizes(function: str, argument: str, value: Any, lengths: tuple[int, ...]) ->
     if len(result) not in lengths:
         wanted = " values or ".join(str(length) for length in lengths)
         raise ArgumentError(
-            f"{function}: `{argument}` must hold {wanted} values, got {len(result)}: {shown(value)}."
+            f"{function}: `{argument}` must hold {wanted} values, got {_count(result)}: {shown(value)}."
         )
+    for size in result:
+        if abs(size) > _LARGEST_SIZE:
+            raise ArgumentError(
+                f"{function}: `{argument}` must hold sizes up to 2**128, got {shown(value)}."
+            )
     return result
 
 
@@ -171,11 +160,12 @@ def _data_format(function: str, value: Any) -> str:
         return "NHWC"
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{function}: `data_format` must be a string, got {shown(value)}.")
-    if value not in DATA_FORMATS:
+    word = str.__str__(value)  # exactly a str, for the reason integers are exactly ints
+    if word not in DATA_FORMATS:
         raise ArgumentError(
             f"{function}: `data_format` must be 'NHWC' or 'NCHW', got {shown(value)}."
         )
-    return str(value)
+    return word
 
 
 def _pair(function: str, argument: str, form: PairForm, value: Any, layout: str) -> tuple[int, int]:
@@ -184,11 +174,11 @@ def _pair(function: str, argument: str, form: PairForm, value: Any, layout: str)
     for number in numbers:
         if number < 1:
             raise ArgumentError(
-                f"{function}: `{argument}` must be larger than 0, got {number} in {shown(value)}."
+                f"{function}: `{argument}` must be larger than 0, got {shown(number)} in {shown(value)}."
             )
         if number > _LARGEST_INT32:
             raise ArgumentError(
-                f"{function}: `{argument}` must be below 2**31, got {number} in {shown(value)}."
+                f"{function}: `{argument}` must be below 2**31, got {shown(number)} in {shown(value)}."
             )
     if len(numbers) == 1:
         return numbers[0], numbers[0]
@@ -211,7 +201,7 @@ def _numbers(function: str, argument: str, form: PairForm, value: Any) -> tuple[
             return (_integer(function, argument, value, value),)
         items, lengths, wanted = _items(value), (1, 2, 4), "an int, or a sequence of 1, 2 or 4 ints"
     else:
-        items = tuple(value) if isinstance(value, list | tuple) else None
+        items = _first(value) if isinstance(value, list | tuple) else None
         lengths = (4,) if form == "list4" else (2,)
         wanted = "a list or tuple of 4 ints" if form == "list4" else "a list or tuple of 2 ints"
     if items is None:
@@ -224,7 +214,9 @@ def _numbers(function: str, argument: str, form: PairForm, value: Any) -> tuple[
             rule = "must specify 4 dimensions"
         else:
             rule = "must hold 2 values (rows, columns)"
-        raise ArgumentError(f"{function}: `{argument}` {rule}, got {len(numbers)}: {shown(value)}.")
+        raise ArgumentError(
+            f"{function}: `{argument}` {rule}, got {_count(numbers)}: {shown(value)}."
+        )
     return numbers
 
 
@@ -234,10 +226,10 @@ def _padding(
     if form == "raw":
         return _raw_padding(function, value, explicit, layout)
     if isinstance(value, str):
-        word = value.upper() if form == "friendly" else value
+        word = str.upper(value) if form == "friendly" else str.__str__(value)
         if word == "SAME" or word == "VALID":
             return "SAME" if word == "SAME" else "VALID"
-        hint = "; give the list of pairs itself" if value == "EXPLICIT" else ""
+        hint = "; give the list of pairs itself" if word == "EXPLICIT" else ""
         raise ArgumentError(
             f"{function}: `padding` must be 'SAME', 'VALID' or a list of pairs{hint}, got {shown(value)}."
         )
@@ -250,13 +242,13 @@ def _padding(
         raise ArgumentTypeError(
             f"{function}: `padding` must be 'SAME', 'VALID' or a list of pairs, got {shown(value)}."
         )
-    pairs = [_pad_pair(function, element, value) for element in value]
+    pairs = [_pad_pair(function, element, value) for element in _first(value)]
     if form == "friendly" and len(pairs) == 2:
         return pairs[0], pairs[1]
     if len(pairs) != 4:
         also = " or 2 pairs (rows, columns)" if form == "friendly" else ""
         raise ArgumentError(
-            f"{function}: `padding` must hold 4 pairs in {layout} order{also}, got {len(pairs)}: {shown(value)}."
+            f"{function}: `padding` must hold 4 pairs in {layout} order{also}, got {_count(pairs)}: {shown(value)}."
         )
     return _spatial_pads(function, "padding", pairs, value, layout)
 
@@ -268,16 +260,17 @@ def _raw_padding(
         raise ArgumentTypeError(
             f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT', got {shown(value)}."
         )
+    value = str.__str__(value)
     if not isinstance(explicit, list | tuple):
         raise ArgumentTypeError(
-            f"{function}: `explicit_paddings` must be a flat list of 8 ints, got {explicit!r}."
+            f"{function}: `explicit_paddings` must be a flat list of 8 ints, got {shown(explicit)}."
         )
-    flat = [_integer(function, "explicit_paddings", item, explicit) for item in explicit]
+    flat = [_integer(function, "explicit_paddings", item, explicit) for item in _first(explicit)]
     if value == "EXPLICIT":
         if len(flat) != 8:
             raise ArgumentError(
                 f"{function}: `explicit_paddings` must contain 8 values with padding 'EXPLICIT', "
-                f"got {len(flat)}: {explicit!r}."
+                f"got {_count(flat)}: {shown(explicit)}."
             )
         pairs = [(flat[2 * i], flat[2 * i + 1]) for i in range(4)]
         for pair in pairs:
@@ -289,18 +282,19 @@ def _raw_padding(
         )
     if flat:
         raise ArgumentError(
-            f"{function}: `explicit_paddings` must be empty with padding {shown(value)}, got {explicit!r}."
+            f"{function}: `explicit_paddings` must be empty with padding {shown(value)}, got {shown(explicit)}."
         )
     return "SAME" if value == "SAME" else "VALID"
 
 
 def _pad_pair(function: str, element: Any, value: Any) -> Pads:
-    if not isinstance(element, list | tuple) or len(element) != 2:
+    numbers = _first(element) if isinstance(element, list | tuple) else ()
+    if len(numbers) != 2:
         raise ArgumentError(
             f"{function}: each element of `padding` must be a list of size 2 (before, after), "
-            f"got {element!r} in {shown(value)}."
+            f"got {shown(element)} in {shown(value)}."
         )
-    before, after = (_integer(function, "padding", number, value) for number in element)
+    before, after = (_integer(function, "padding", number, value) for number in numbers)
     _check_pads(function, "padding", (before, after), value)
     return before, after
 
@@ -309,11 +303,11 @@ def _check_pads(function: str, argument: str, pair: Pads, value: Any) -> None:
     for pad in pair:
         if pad < 0:
             raise ArgumentError(
-                f"{function}: all elements of `{argument}` must be nonnegative, got {pad} in {shown(value)}."
+                f"{function}: all elements of `{argument}` must be nonnegative, got {shown(pad)} in {shown(value)}."
             )
         if pad > _LARGEST_INT32:
             raise ArgumentError(
-                f"{function}: all elements of `{argument}` must be below 2**31, got {pad} in {shown(value)}."
+                f"{function}: all elements of `{argument}` must be below 2**31, got {shown(pad)} in {shown(value)}."
             )
 
 
@@ -350,7 +344,7 @@ def _is_nested(item: Any) -> bool:
 def _items(value: Any) -> tuple[Any, ...] | None:
     """Return the elements of a sequence or 1-D array, or None if it is neither."""
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
-        return tuple(value)
+        return _first(value)
     if not isinstance(value, np.ndarray):
         if not hasattr(value, "__array__"):
             return None
@@ -358,15 +352,29 @@ def _items(value: Any) -> tuple[Any, ...] | None:
             value = np.asarray(value)
         except Exception:
             return None
-    return tuple(value.tolist()) if value.ndim == 1 else None
+    return tuple(value[: _MOST_ITEMS + 1].tolist()) if value.ndim == 1 else None
+
+
+_MOST_ITEMS = 64
+"""Elements looked at. No argument has more than 8, and `range(10**9)` and its like must not be spelled out."""
+
+
+def _first(value: Iterable[Any]) -> tuple[Any, ...]:
+    """Return the elements, or so many that there are too many."""
+    return tuple(islice(value, _MOST_ITEMS + 1))
+
+
+def _count(found: Sequence[Any]) -> str:
+    return str(len(found)) if len(found) <= _MOST_ITEMS else f"more than {_MOST_ITEMS}"
 
 
 def _integer(function: str, argument: str, item: Any, value: Any) -> int:
     if isinstance(item, bool | np.bool_):
         raise ArgumentTypeError(f"{function}: `{argument}` must hold integers, got {shown(value)}.")
     try:
-        return operator.index(item)
+        # Exactly an int: a subclass might compare as it likes.
+        return int.__index__(operator.index(item))
     except TypeError:
         raise ArgumentTypeError(
-            f"{function}: `{argument}` must hold integers, got {item!r} in {shown(value)}."
+            f"{function}: `{argument}` must hold integers, got {shown(item)} in {shown(value)}."
         ) from None

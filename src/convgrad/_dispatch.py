@@ -15,6 +15,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
+from ._errors import ArgumentTypeError, shown
+
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -106,6 +108,7 @@ def dispatch_for_types(function: Callable[..., Any], *types: type) -> Callable[[
     array([[[[6.]]]], dtype=float32)
     """
     expected = inspect.signature(function)
+    _check_types("dispatch_for_types", types)
 
     def decorate(handler: F) -> F:
         _check_signature(expected, inspect.signature(handler))
@@ -125,7 +128,12 @@ def dispatch_for_api(
     handlers = _handlers(function, _TYPED)
     expected = inspect.signature(function)
     for signature in signatures:
-        if unknown := sorted(signature.keys() - expected.parameters.keys()):
+        if not isinstance(signature, dict):
+            raise ArgumentTypeError(
+                f"dispatch_for_api: a signature must be a dict of types by name, got {shown(signature)}."
+            )
+        _check_types("dispatch_for_api", tuple(signature.values()))
+        if unknown := sorted(signature.keys() - expected.parameters.keys(), key=str):
             raise AssertionError(f"{function.__name__} has no parameter {unknown}")
 
     def decorate(handler: F) -> F:
@@ -133,6 +141,14 @@ def dispatch_for_api(
         return handler
 
     return decorate
+
+
+def _check_types(function: str, types: tuple[Any, ...]) -> None:
+    for each in types:
+        try:
+            isinstance(None, each)
+        except TypeError:
+            raise ArgumentTypeError(f"{function}: {shown(each)} must be a type.") from None
 
 
 class _TypeDispatcher(OpDispatcher):

@@ -48,3 +48,19 @@ class CompileError(ConvgradError, RuntimeError):
 
 class InternalError(ConvgradError, RuntimeError):
     """A promise of ours is broken. Please report it."""
+
+
+_LONGEST_SHOWN = 200
+
+
+def shown(value: object) -> str:
+    """Spell a value for a message: an array passed by mistake must not fill the screen.
+
+    >>> shown(list(range(100)))
+    '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26...'
+    """
+    try:
+        text = " ".join(repr(value).split())
+    except Exception as error:  # an int of 5000 digits, an object whose repr raises: ours is the message that matters
+        text = f"<{type(value).__name__}, which cannot be shown: {type(error).__name__}>"
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:97]}..."

@@ -12,7 +12,7 @@ import numpy as np
 from . import _algorithms, _arguments, _dtypes, _jit, _planner, _probe, _problem
 from ._api.types import FlexibleInts, Padding
 from ._dtypes import DType
-from ._errors import ArgumentError, DTypeError
+from ._errors import ArgumentError, DTypeError, shown
 from ._geometry import Axis
 from ._jit import llvm
 from ._kernel import KernelSource
@@ -23,6 +23,8 @@ from ._runtime.threads import get_num_threads
 from ._targets import Target
 
 _CALLS = {call.function: call for call in _problem.OPS}
+_MOST_CELLS = 1 << 18
+"""Rows or columns, about 1 s of planning. A call has arrays of that size, which take longer; here are only numbers."""
 
 
 @dataclass(frozen=True)
@@ -195,8 +197,8 @@ def explain(
       input [8, 28, 28, 192], filter [3, 3, 192, 1], output [8, 28, 28, 192]
       ...
     """
-    if op not in _CALLS:
-        raise ArgumentError(f"explain: `op` must be one of {', '.join(_CALLS)}, got {op!r}.")
+    if not isinstance(op, str) or (op := str.__str__(op)) not in _CALLS:
+        raise ArgumentError(f"explain: `op` must be one of {', '.join(_CALLS)}, got {shown(op)}.")
     call = _CALLS[op]
     how = _arguments.settings(
         "explain", _arguments.FRIENDLY, strides, padding, data_format, dilations
@@ -210,6 +212,12 @@ def explain(
     problem = _problem.build(forward, how, row, *shapes, None)
     if call.kind is not Kind.FORWARD:
         problem = _problem.build(call, how, row, *shapes, problem.output_shape)
+    longest = max(problem.rows.size, problem.cols.size, problem.rows.out, problem.cols.out)
+    if longest > _MOST_CELLS:
+        raise ArgumentError(
+            f"explain: images must have at most {_MOST_CELLS:,} rows and columns, got {longest:,}; "
+            f"planning goes through them one by one."
+        )
     target = _jit.host_target()
     plan = _planner.choose(problem, target)
     shapes_moved = (problem.input_shape, problem.filter_shape, problem.output_shape)
@@ -272,10 +280,12 @@ def _row(dtype: Any) -> DType:
         return by_name[dtype]
     try:
         found = _dtypes.find(np.dtype(dtype))
-    except TypeError:
+    except Exception:  # NumPy raises five kinds of errors for what is no dtype
         found = None
     if found is None:
-        raise DTypeError(f"explain: `dtype` must be one of {', '.join(by_name)}, got {dtype!r}.")
+        raise DTypeError(
+            f"explain: `dtype` must be one of {', '.join(by_name)}, got {shown(dtype)}."
+        )
     return found
 
 

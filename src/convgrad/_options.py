@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _config
-from ._errors import ArgumentError
+from ._errors import ArgumentError, shown
 
 _PUBLIC = {"winograd": _config.WINOGRAD}
 """Switches that change what is computed how, and the values they take."""
@@ -35,8 +35,9 @@ def options(**values: Any) -> Iterator[None]:
     for name, value in values.items():
         if name not in _PUBLIC:
             raise ArgumentError(f"options: `{name}` is no option; there is {', '.join(_PUBLIC)}.")
-        if value not in _PUBLIC[name]:
+        # Of exactly that type: an object equal to everything would become part of every key.
+        if type(value) is not str or value not in _PUBLIC[name]:
             words = ", ".join(map(repr, _PUBLIC[name]))
-            raise ArgumentError(f"options: `{name}` must be one of {words}, got {value!r}.")
+            raise ArgumentError(f"options: `{name}` must be one of {words}, got {shown(value)}.")
     with _config.scope(**values):
         yield
