@@ -17,7 +17,7 @@ from .dense_direct_tables import AxisTable, BlockTables, Pitches, Taps
 from .dense_direct_tile import SHORT
 from .dense_direct_words import DirectDenseKernel
 from .dense_pack import PackKernel
-from .gather import gather
+from .gather import MOST_LISTED, gather, listed_taps
 
 NAME = "dense_direct"
 
@@ -47,6 +47,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
     if problem.kind is Kind.FILTER_GRADIENT:
         return "only forward and input gradient"
+    if (taps := listed_taps(problem)) > MOST_LISTED:
+        return f"the lists of taps would have {taps} entries"
     return None
 
 

@@ -19,6 +19,7 @@ from .dense_filter_choice import schedule
 from .dense_filter_kernel import ITEM, UNROLL, WORDS, FilterKernel
 from .dense_filter_schedule import Schedule
 from .dense_filter_tables import Image, Tables
+from .gather import MOST_LISTED, listed_taps
 
 NAME = "dense_filter"
 
@@ -37,6 +38,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "no integers"
     if problem.is_empty:
         return "nothing to add up"
+    if (taps := listed_taps(problem)) > MOST_LISTED:
+        return f"the lists of taps would have {taps} entries"
     pairs = max(it.pairs for it in schedule(problem, target))
     if pairs > _MOST_PAIRS:
         return f"the lists of pixels would have {pairs} entries"

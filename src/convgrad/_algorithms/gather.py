@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .._geometry import Axis
-from .._problem import Kind
+from .._problem import Kind, Problem
 
 
 class Tap(NamedTuple):
@@ -103,3 +103,22 @@ def _phase(axis: Axis, phase: int) -> tuple[Tap, ...]:
     reached = ((tap, phase + axis.before - tap * axis.dilation) for tap in range(axis.window))
     taps = [Tap(tap, cell // axis.stride) for tap, cell in reached if cell % axis.stride == 0]
     return tuple(sorted(taps, key=lambda tap: tap.offset))
+
+
+MOST_LISTED = 1 << 17
+"""Taps listed along an axis, at most. A window of 362 rows under SAME has that many, and planning takes half a second;
+time grows with the square of the window, and 4096 rows took minutes before any work was done."""
+
+
+def listed_taps(problem: Problem) -> int:
+    """Return how many taps a list of all distinct windows has along the longer axis.
+
+    There is one window in the middle, and one for each cell near an edge whose window is cut short.
+    """
+    return max(_listed(problem.kind, axis) for axis in (problem.rows, problem.cols))
+
+
+def _listed(kind: Kind, axis: Axis) -> int:
+    if kind is Kind.INPUT_GRADIENT:
+        return axis.window * (1 + min(axis.size, 2 * axis.window))
+    return axis.window * (1 + min(axis.out, axis.before + axis.after))
