@@ -91,9 +91,14 @@ def clear() -> int:
 
 
 def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Kernel:
-    name = key.text(identity, target)
+    try:
+        name = key.text(identity, target)
+    except (
+        OSError
+    ):  # sources that cannot be read now, or are not there: no name, so no place on disk
+        name = ""
     digest = key.digest(name)
-    entry = cache.read(digest, name)
+    entry = cache.read(digest, name) if name else None
     if entry is not None:
         try:
             address = _place(entry.code, entry.symbol, target)
@@ -101,13 +106,16 @@ def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: 
         except CompileError:
             if elf.supported():
                 raise  # the system refuses, and will refuse a new one too
+    if elf.supported():
+        elf.check_allowed()  # before the import: without executable memory llvmlite fails in ways of its own
     source = emit()
     llvm.binding()  # not part of compiling: the import takes longer than the kernel
     start = time.perf_counter()
     code = llvm.compile_object(source.ir, target)
     compile_ms = (time.perf_counter() - start) * 1e3
     address = _place(code, source.symbol, target)
-    cache.write(digest, name, cache.Entry(source.symbol, source.scratch_bytes, code))
+    if name:
+        cache.write(digest, name, cache.Entry(source.symbol, source.scratch_bytes, code))
     return Kernel(source.symbol, address, source.scratch_bytes, compile_ms, "llvm")
 
 

@@ -10,6 +10,7 @@ full or read-only disk costs a recompile.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -29,8 +30,9 @@ _PARTIAL = ".partial"
 _FOLDER = "kernels-1"
 _TOUCH_AFTER = 3600.0
 """Seconds before a hit renews an entry's time: eviction needs hours, not a write per load."""
-_ABANDONED_AFTER = 3600.0
-"""Seconds after which an unfinished file belongs to a process that died."""
+_ABANDONED_AFTER = 60.0
+"""Seconds after which an unfinished file belongs to a process that died. Writing takes milliseconds, and a writer whose
+file is gone only fails to keep its entry."""
 
 
 @dataclass(frozen=True)
@@ -76,12 +78,14 @@ def read(digest: str, key: str) -> Entry | None:
     try:
         if not _is_private(os.lstat(place), stat.S_ISDIR):
             return None
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | _BINARY)
-    except FileNotFoundError:
-        return None
-    except OSError:
-        _drop(path)
-        return None
+        # Not blocking: opening a pipe in the place of an entry would wait for a writer for ever.
+        handle = os.open(path, os.O_RDONLY | _NO_LINK | _NO_WAIT | _BINARY)
+    except OSError as error:
+        if error.errno in _NOT_A_FILE:
+            _drop(path)
+        return (
+            None  # not there, or not to be had now: too many open files say nothing about this one
+        )
     try:
         status = os.fstat(handle)
         entry = None
@@ -108,7 +112,7 @@ def write(digest: str, key: str, entry: Entry) -> bool:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(os.lstat(place), stat.S_ISDIR):
             return False
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | _BINARY
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
         handle = os.open(partial, flags, 0o600)
     except OSError:
         return False
@@ -121,6 +125,9 @@ def write(digest: str, key: str, entry: Entry) -> bool:
     except OSError:
         _drop(partial)
         return False
+    except BaseException:  # Ctrl-C
+        _drop(partial)
+        raise
     if _looks_full(place):
         _evict(place, _config.get("cache_bytes"))
     return True
@@ -163,6 +170,10 @@ def usage() -> tuple[int, int]:
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
+_NOT_A_FILE = (errno.ELOOP, errno.EMLINK, errno.ENXIO)
+"""What opening a link or a socket says, on one system or another."""
 
 
 def _is_private(status: os.stat_result, is_kind: object) -> bool:

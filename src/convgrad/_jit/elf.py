@@ -80,6 +80,17 @@ def load(code: bytes, symbol: str) -> int:
     return address + entry
 
 
+def check_allowed() -> None:
+    """Raise CompileError if this system lets no memory become executable; asked before work is put into a kernel."""
+    address = _reserve(PAGE)
+    try:
+        if _library().mprotect(address, PAGE, mmap.PROT_READ | mmap.PROT_EXEC):
+            reason = os.strerror(ctypes.get_errno())
+            raise CompileError(f"this system refuses executable memory: {reason}")
+    finally:
+        _library().munmap(address, PAGE)
+
+
 class _Image:
     """The loaded sections side by side, still in ordinary memory."""
 

@@ -8,6 +8,7 @@ version is read from its files.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import platform
@@ -52,14 +53,21 @@ def digest(key: str) -> str:
 def sources() -> str:
     """Return a hash of the sources kernels come from, by content, once per process.
 
+    Raises OSError where they cannot be read.
     1.2 ms for 27 files (Zen 3). Trusting modification times would save most of it, once per
     process, at the price of stale kernels where tools set times: not worth it.
     """
-    total = hashlib.blake2b(digest_size=16)
+    total, found = hashlib.blake2b(digest_size=16), 0
     for folder in _FOLDERS:
-        for path in sorted((_PACKAGE / folder).glob("*.py")):
-            total.update(f"{folder}/{path.name}\n".encode())
-            total.update(path.read_bytes())
+        # Not `glob`, which takes a folder that cannot be read for an empty one.
+        place = _PACKAGE / folder
+        for path in sorted(place.iterdir()) if place.is_dir() else ():
+            if path.suffix == ".py":
+                total.update(f"{folder}/{path.name}\n".encode())
+                total.update(path.read_bytes())
+                found += 1
+    if not found:  # compiled files only: nothing here would tell two versions apart
+        raise FileNotFoundError(errno.ENOENT, "no sources", str(_PACKAGE))
     return total.hexdigest()
 
 

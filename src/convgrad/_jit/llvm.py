@@ -7,11 +7,12 @@ does so where `elf` cannot.
 
 from __future__ import annotations
 
+import mmap
 import sys
 import threading
 from typing import Any
 
-from convgrad._errors import CompileError
+from convgrad._errors import AllocationError, CompileError
 from convgrad._targets import Target
 
 lock = threading.RLock()
@@ -23,6 +24,10 @@ fast code on depthwise kernels of 450-1360 lines; 0 takes half as long and its c
 times slower. No mid-level passes: `_codegen` writes what they would leave. Turning the machine
 scheduler off would save about 10 %, but only by an option that reaches every user of LLVM in the
 process."""
+
+_HEADROOM = 48 << 20
+"""Bytes of address space that must be free before LLVM is asked for anything. Where it gets no memory it ends the
+process, and so does the C++ library. Kernels of 100 kB of text took 3 MB, the first one 5; malloc may ask for more."""
 
 _binding: Any = None
 _foreign = False
@@ -58,6 +63,7 @@ def _imported() -> Any:
 def compile_object(ir: str, target: Target, *, triple: str | None = None) -> bytes:
     """Return the object file of `ir`; `triple` names another operating system or architecture."""
     with lock:
+        _check_headroom()
         return _emit_object(ir, target, triple)
 
 
@@ -65,6 +71,16 @@ def assembly(ir: str, target: Target, *, triple: str | None = None) -> str:
     """Return the assembly text of `ir`, for people and tests."""
     with lock:
         return _emit_assembly(ir, target, triple)
+
+
+def _check_headroom() -> None:
+    """Raise AllocationError where a limit on memory (`ulimit -v`) is so near that LLVM might meet it."""
+    try:
+        mmap.mmap(-1, _HEADROOM).close()
+    except (OSError, ValueError, MemoryError):
+        raise AllocationError(
+            f"no memory to compile a kernel: fewer than {_HEADROOM:,} bytes of address space are left"
+        ) from None
 
 
 # Functions of their own so that the module is disposed of, which takes llvmlite's lock, before ours
