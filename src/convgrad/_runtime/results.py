@@ -18,6 +18,7 @@ from convgrad import _config
 from convgrad._errors import AllocationError
 
 from .blocks import CAN_MAP, BlockPool, PoolStats
+from .interpreter import IN_MAIN_INTERPRETER
 from .pointers import data_pointer
 
 AnyArray = np.ndarray[Any, np.dtype[Any]]
@@ -70,7 +71,7 @@ def _large(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> AnyArra
     if nbytes > sys.maxsize - ALIGNMENT:
         raise MemoryError
     bound = _config.get("pool_bytes")
-    if bound == 0 or not CAN_MAP:
+    if bound == 0 or not CAN_MAP or not IN_MAIN_INTERPRETER:
         return _aligned(shape, dtype, nbytes)
     _pool.bound = bound
     lease = _lend(nbytes)

@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import SupportsIndex
 
 from convgrad import _config
-from convgrad._errors import ArgumentError, ArgumentTypeError
+from convgrad._errors import ArgumentError, ArgumentTypeError, CompileError, shown
 
 from . import parfor, parking
 from .cpus import available_cpus
+from .interpreter import IN_MAIN_INTERPRETER
 
 Loader = Callable[[parfor.ParforSource], Mapping[str, int]]
 """Compiles the loop and returns the addresses of its symbols; the code must never be unloaded."""
@@ -42,12 +43,16 @@ _code: Mapping[str, int] | None = None
 _pool: Pool | None = None
 _starting = threading.Lock()
 _closed = False
+_uncompiled = False
+"""The loop could not be compiled; asked again after `set_num_threads`."""
 _default: int | None = None
 
 
 def set_num_threads(n: SupportsIndex) -> None:
     """Set how many threads a call may use, the calling one included, for the whole process."""
+    global _uncompiled
     _config.set_default("num_threads", _checked("set_num_threads", n))
+    _uncompiled = False
     if _pool is not None:
         _pool.refused = False
 
@@ -177,13 +182,13 @@ _getcpu = _find_getcpu()
 
 def _checked(function: str, n: SupportsIndex) -> int:
     if isinstance(n, bool):
-        raise ArgumentTypeError(f"{function}: `n` must be an integer, got {n!r}.")
+        raise ArgumentTypeError(f"{function}: `n` must be an integer, got {shown(n)}.")
     try:
-        count = operator.index(n)
+        count = int.__index__(operator.index(n))  # exactly an int
     except TypeError:
-        raise ArgumentTypeError(f"{function}: `n` must be an integer, got {n!r}.") from None
+        raise ArgumentTypeError(f"{function}: `n` must be an integer, got {shown(n)}.") from None
     if not 1 <= count <= MAX_THREADS:
-        raise ArgumentError(f"{function}: `n` must be from 1 to {MAX_THREADS}, got {count}.")
+        raise ArgumentError(f"{function}: `n` must be from 1 to {MAX_THREADS}, got {shown(count)}.")
     return count
 
 
@@ -194,8 +199,10 @@ def _find_default() -> int:
 
 
 def _start_pool() -> Pool | None:
-    global _pool, _code
-    if _closed or _loader is None or not _starting.acquire(blocking=False):
+    global _pool, _code, _uncompiled
+    if _closed or _uncompiled or _loader is None or not IN_MAIN_INTERPRETER:
+        return None
+    if not _starting.acquire(blocking=False):
         return None
     try:
         if _pool is None:
@@ -204,6 +211,10 @@ def _start_pool() -> Pool | None:
                 _code = _loader(parfor.source(platform.machine(), way))
             _pool = Pool(_code, way)
         return _pool
+    except CompileError:
+        # The kernel is there and the loop is not: executable memory ran out or is refused from now on.
+        _uncompiled = True
+        return None
     finally:
         _starting.release()
 
@@ -235,8 +246,9 @@ def _close() -> None:
 
 def _forget() -> None:
     """Start anew in a forked child: threads do not survive a fork, and locks may stay held."""
-    global _pool, _default, _starting
+    global _pool, _default, _starting, _uncompiled
     _pool = None
+    _uncompiled = False
     _default = None
     _starting = threading.Lock()
 
