@@ -56,6 +56,9 @@ campaign: $(STAMP) ## try random problems in every way (CAMPAIGN_MINUTES=5 CAMPA
 	@CAMPAIGN_MINUTES="$(CAMPAIGN_MINUTES)" CAMPAIGN_SEED="$(CAMPAIGN_SEED)" CAMPAIGN_PROBLEMS="$(CAMPAIGN_PROBLEMS)" \
 	  CAMPAIGN_PEERS="$(CAMPAIGN_PEERS)" $(PY) -m tools.campaign
 
+faults: $(STAMP) ## faults and fuzzing that take long (FAULTS_MINUTES=10 of random calls, and 15 of the rest)
+	@$(PY) -m pytest --quiet -m faults_long tests/faults tests/hostile
+
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
