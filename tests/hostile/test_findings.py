@@ -1,0 +1,136 @@
+"""What the fuzzer and the faults have found, one case each, so that none comes back."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import convgrad
+from convgrad import _planner, dispatch
+from convgrad._jit import host_target
+from convgrad.errors import ArgumentError, ArgumentTypeError, DTypeError
+from hostile.objects import EndlessList, EqualToAll, Liar, OddInt, OddStr, raising
+
+X, F = np.ones((1, 4, 4, 2), np.float32), np.ones((3, 3, 2, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    "strides", [range(10**9), Liar(4, iter(int, 1)), EndlessList(), np.broadcast_to(np.int64(1), 2**40)]
+)  # fmt: skip
+def test_endless_sequences_are_not_spelled_out(strides):
+    with pytest.raises(ArgumentError, match="should be of length 1, 2 or 4, got more than 64"):
+        convgrad.conv2d(X, F, strides, "SAME")
+
+
+def test_endless_sizes_and_pads():
+    with pytest.raises(ArgumentError, match="must hold 4 values or 2 values, got more than 64"):
+        convgrad.conv2d_backprop_input(range(10**12), F, X, 1, "SAME")
+    with pytest.raises(ArgumentError, match="must be a list of size 2"):
+        convgrad.conv2d(X, F, 1, [EndlessList(), EndlessList()])
+
+
+def test_ints_and_strings_of_ones_own_become_plain_ones():
+    """A subclass that compares as it likes would pass every check of a size."""
+    assert convgrad.conv2d(X, F, OddInt(2), OddStr("VALID"), OddStr("NHWC")).shape == (1, 1, 1, 2)
+    with pytest.raises(ArgumentError, match="strides"):
+        convgrad.conv2d(X, F, OddInt(-2), "SAME")
+    with pytest.raises(ArgumentError, match="data_format"):
+        convgrad.conv2d(X, F, 1, "SAME", OddStr("rubbish"))
+    with pytest.raises(ArgumentError, match="set_num_threads"):
+        convgrad.set_num_threads(OddInt(0))
+
+
+@pytest.mark.parametrize("number", [10**5000, -(10**5000)], ids=["large", "low"])
+def test_numbers_too_long_to_print(number):
+    for call in (
+        lambda: convgrad.conv2d(X, F, number, "SAME"),
+        lambda: convgrad.conv2d(X, F, 1, ((0, number), (0, 0))),
+        lambda: convgrad.conv2d_backprop_input([1, number, 4, 2], F, X, 1, "SAME"),
+        lambda: convgrad.explain("conv2d", [1, number, 4, 2], F.shape),
+        lambda: convgrad.set_num_threads(number),
+    ):
+        with pytest.raises(ArgumentError, match="which cannot be shown"):
+            call()
+
+
+def test_an_object_that_cannot_be_shown_does_not_hide_the_message():
+    with pytest.raises(ArgumentTypeError, match="got <Raising, which cannot be shown: Mine>"):
+        convgrad.conv2d(X, F, raising("__repr__"), "SAME")
+
+
+def test_options_and_explain_take_nothing_that_only_looks_like_a_word():
+    with (
+        pytest.raises(ArgumentError, match="`winograd` must be one of"),
+        convgrad.options(winograd=EqualToAll()),
+    ):
+        pass
+    with pytest.raises(ArgumentError, match="`op` must be one of"):
+        convgrad.explain([], X.shape, F.shape)
+    for dtype in ("f4,", {"names": ["a"]}, object(), b"\xff"):
+        with pytest.raises(DTypeError, match="`dtype` must be one of"):
+            convgrad.explain("conv2d", X.shape, F.shape, dtype=dtype)
+
+
+def test_explain_does_not_plan_for_ever():
+    with pytest.raises(ArgumentError, match=r"at most 262,144 rows and columns, got 1,073,741,824"):
+        convgrad.explain("conv2d", [1, 2**30, 4, 2], F.shape)
+
+
+@pytest.mark.parametrize("operation", ["conv2d", "conv2d_backprop_input", "conv2d_backprop_filter"])
+def test_windows_of_thousands_of_rows_are_planned_at_once(operation):
+    """Planning took minutes: every output row has a list of taps of its own under SAME."""
+    story = convgrad.explain(operation, [1, 8192, 1, 2], [4096, 1, 2, 2])
+    assert story.algorithm == "reference"
+    assert "lists of taps" in str(story)
+    small = convgrad.explain(operation, [1, 256, 1, 2], [64, 1, 2, 2])
+    assert small.algorithm != "reference"
+    assert _planner.choose(small.problem, host_target()).steps
+
+
+def test_sizes_no_memory_holds_are_refused_before_planning():
+    wide = np.broadcast_to(np.float32(1), (1, 2**20, 2**20, 2))
+    with pytest.raises(MemoryError):
+        convgrad.conv2d(wide, F, 1, "SAME")
+
+
+def test_lists_leave_the_warning_filters_alone():
+    """`warnings.catch_warnings` belongs to the process: two threads in it can leave an error filter behind."""
+    before = list(warnings.filters)
+    failed: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            for _ in range(50):
+                convgrad.conv2d([[[[2.0]]]], [[[[3.0]]]], 1, "SAME")
+        except BaseException as error:
+            failed.append(error)
+
+    callers = [threading.Thread(target=call) for _ in range(8)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert not failed and warnings.filters == before
+
+
+def test_no_memory_for_an_objects_array_is_said_so():
+    class Hungry:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            raise MemoryError("mine")
+
+    with pytest.raises(MemoryError, match="mine"):
+        convgrad.conv2d(Hungry(), F, 1, "SAME")
+
+
+@pytest.mark.parametrize("wrong", [3, "x", None])
+def test_dispatch_takes_types_only(wrong):
+    with pytest.raises(ArgumentTypeError, match="must be a type"):
+        dispatch.dispatch_for_types(convgrad.nn.conv2d, wrong)
+    with pytest.raises(ArgumentTypeError, match="a signature must be a dict"):
+        dispatch.dispatch_for_api(convgrad.nn.conv2d, wrong)
+    with pytest.raises(ArgumentTypeError, match="must be a type"):
+        dispatch.dispatch_for_api(convgrad.nn.conv2d, {"input": wrong})

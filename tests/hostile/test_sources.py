@@ -1,0 +1,70 @@
+"""What the sources must not hold: ways to run or load what somebody else wrote (SECURITY.md)."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import convgrad
+
+ROOT = Path(convgrad.__file__).parent
+MODULES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "code", "codeop", "xml"}
+CALLS = {
+    "eval",
+    "exec",
+    "compile",
+    "__import__",
+    "mktemp",
+    "system",
+    "popen",
+    "getoutput",
+    "spawnl",
+    "execv",
+    "execvp",
+}
+
+
+def _complaints(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+        if isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        else:
+            names = []
+        found += [f"{where}: import {name}" for name in names if name.partition(".")[0] in MODULES]
+        if not isinstance(node, ast.Call):
+            continue
+        function = node.func
+        bare = isinstance(function, ast.Name)
+        name = function.id if bare else function.attr if isinstance(function, ast.Attribute) else ""
+        owner = ast.unparse(function.value) if isinstance(function, ast.Attribute) else ""
+        built_in = name in ("eval", "exec", "compile")  # methods of these names are something else
+        if name in CALLS and (bare or not built_in):
+            found.append(f"{where}: {name}()")
+        keywords = {each.arg: ast.unparse(each.value) for each in node.keywords}
+        if keywords.get("shell", "False") != "False":
+            found.append(f"{where}: shell={keywords['shell']}")
+        # NumPy's own default is False; we want it written down.
+        loads = name == "load" and owner in ("np", "numpy")
+        if loads and keywords.get("allow_pickle") != "False":
+            found.append(f"{where}: numpy.load without allow_pickle=False")
+    return found
+
+
+def test_nothing_is_unpickled_evaluated_or_given_to_a_shell():
+    paths = sorted(ROOT.rglob("*.py"))
+    assert len(paths) > 50
+    assert [each for path in paths for each in _complaints(path)] == []
+
+
+def test_the_test_sees_what_it_looks_for(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    path = tmp_path / "bad.py"
+    path.write_text(
+        "import pickle\nfrom marshal import loads\neval('1')\nos.system('x')\n"
+        "subprocess.run('x', shell=True)\nnp.load('x')\ntempfile.mktemp()\nre.compile('x')\nmodel.eval()\n"
+    )
+    assert len(_complaints(path)) == 7
