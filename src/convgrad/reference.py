@@ -26,7 +26,7 @@ from . import _oracle, _problem
 from ._arguments import FRIENDLY, settings, sizes
 from ._arrays import borrow_any, pin
 from ._dtypes import DOUBLE, AnyArray
-from ._errors import ArgumentError
+from ._errors import ArgumentError, ArgumentTypeError, shown
 from ._problem import Call, Kind, Problem, Settings, Shape
 
 __all__ = [
@@ -211,6 +211,10 @@ def _run(
     operands: tuple[AnyArray, AnyArray],
     exact: bool,
 ) -> AnyArray:
+    if not isinstance(exact, bool | np.bool_):
+        raise ArgumentTypeError(
+            f"{call.function}: `exact` must be True or False, got {shown(exact)}."
+        )
     problem = _problem.build(call, chosen, DOUBLE, input_shape, filter_shape, grad_shape)
     held = [pin(call.function, each) for each in operands]
     if exact:

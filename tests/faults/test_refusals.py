@@ -55,6 +55,32 @@ for _ in range(2):
     assert "this system refuses executable memory: Permission denied" in errors
 
 
+def test_a_system_that_lets_nothing_be_executable():
+    """There llvmlite cannot be imported either, and fails with a MemoryError of ctypes; it must not be asked."""
+    _, errors = finish(
+        start(
+            """
+            class Stop:
+                def find_spec(self, name, path=None, target=None):
+                    if name.partition(".")[0] == "llvmlite" and path is not None:
+                        raise MemoryError
+            expect()
+            sys.meta_path.insert(0, Stop())
+            from convgrad._jit import elf
+            class Refusing:
+                def __getattr__(self, name):
+                    return (lambda *_: -1) if name == "mprotect" else getattr(real, name)
+            real = elf._library()
+            elf._c = Refusing()
+            work(range(4))
+            """,
+            None,
+        )
+    )
+    assert errors.count("RuntimeWarning") == 1, errors
+    assert "this system refuses executable memory" in errors
+
+
 def test_kernels_but_no_parallel_loop():
     """Executable memory is refused after the first kernels were made, by a sandbox that closes late."""
     out, errors = _with_refusal(

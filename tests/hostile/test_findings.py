@@ -75,6 +75,12 @@ def test_options_and_explain_take_nothing_that_only_looks_like_a_word():
             convgrad.explain("conv2d", X.shape, F.shape, dtype=dtype)
 
 
+def test_exact_is_true_or_false():
+    """Asking a stranger whether it is true runs its code, and a length of 10**30 is an OverflowError."""
+    with pytest.raises(ArgumentTypeError, match="`exact` must be True or False"):
+        convgrad.reference.conv2d(X, F, 1, "SAME", exact=Liar(10**30, []))
+
+
 def test_explain_does_not_plan_for_ever():
     with pytest.raises(ArgumentError, match=r"at most 262,144 rows and columns, got 1,073,741,824"):
         convgrad.explain("conv2d", [1, 2**30, 4, 2], F.shape)
