@@ -6,6 +6,7 @@ ranks, channels, window, `out_backprop`. Nothing is allocated before all of them
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -145,8 +146,11 @@ def _filter_gradient(
     return _engine.run(call.function, problem, x, g)
 
 
-_MOST_REMEMBERED = 1024
-"""Problems kept per settings; a program with more of them starts over."""
+_MOST_REMEMBERED = 4096
+"""Problems kept for all settings together; a program with more of them starts over."""
+_count = 0
+_filled: list[dict[tuple[object, ...], Problem]] = []
+"""The dictionaries of the settings that hold any."""
 
 
 def _known(call: Call, settings: Settings, first: Any, second: Any, sizes: Any) -> Problem | None:
@@ -172,10 +176,17 @@ def _remember(
     sizes: Shape | None,
     problem: Problem,
 ) -> None:
-    if len(settings.problems) >= _MOST_REMEMBERED:
-        settings.problems.clear()
+    global _count
+    if _count >= _MOST_REMEMBERED:
+        _count = 0
+        with contextlib.suppress(IndexError):  # another thread may be at it too
+            while True:
+                _filled.pop().clear()
     key = (call, first.shape, first.dtype, second.shape, second.dtype, sizes)
+    if not settings.problems:
+        _filled.append(settings.problems)
     settings.problems[key] = problem
+    _count += 1
 
 
 def _allowed(call: Call) -> tuple[DType, ...]:
