@@ -15,7 +15,7 @@ threads: whoever calls it splits the items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Origin = Literal["disk", "llvm"]
@@ -39,9 +39,11 @@ class Kernel:
 
     symbol: str
     address: int
-    """Where the function starts; valid until the process ends, whoever holds this object."""
+    """Where the function starts; valid as long as somebody holds this object."""
     scratch_bytes: int
     compile_ms: float
     """What LLVM took, 0 when it was not asked."""
     origin: Origin
     """Where the code came from when this process first asked; every later time it was in memory."""
+    code: object = field(default=None, repr=False, compare=False)
+    """What keeps the code mapped; None where it is never given back."""

@@ -15,7 +15,7 @@ import numpy as np
 from . import _algorithms, _jit, _planner
 from ._algorithms import reference
 from ._dtypes import AnyArray
-from ._kernel import KernelSource
+from ._kernel import Kernel, KernelSource
 from ._plan import Plan
 from ._problem import Problem
 from ._runtime.launch import launch
@@ -42,9 +42,10 @@ def prepare(plan: Plan, target: Target) -> Executable:
     """Load a plan's kernels and pack its words."""
     if not plan.steps:
         return without_kernels(plan.problem)
-    launches, tables = [], []
+    launches, tables, kernels = [], [], []
     for step in plan.steps:
         kernel = _jit.load(step.kernel, partial(_algorithms.emit, step.kernel, target), target)
+        kernels.append(kernel)
         words = pack_words(*step.words)
         operands = step.operands
         if step.table:
@@ -59,7 +60,12 @@ def prepare(plan: Plan, target: Target) -> Executable:
     partial_bytes, threads = plan.partial_bytes, 1 if plan.serial else None
     packed_bytes = plan.packed_bytes
 
-    def execute(first: AnyArray, second: AnyArray, result: AnyArray, _: object = tables) -> None:
+    def execute(
+        first: AnyArray,
+        second: AnyArray,
+        result: AnyArray,
+        _: object = (tables, kernels),  # what the launches point into
+    ) -> None:
         places = (data_pointer(first), data_pointer(second), data_pointer(result), 0, 0)
         if partial_bytes or packed_bytes:
             # Held until the last kernel is done: they own the memory.
@@ -70,6 +76,10 @@ def prepare(plan: Plan, target: Target) -> Executable:
             launch(address, pointers + words, items, grain, scratch, threads)
 
     return execute
+
+
+_loops: list[Kernel] = []
+"""Workers live in the loop until the process ends."""
 
 
 def _load_parfor(source: ParforSource) -> dict[str, int]:
@@ -85,6 +95,7 @@ def _load_parfor(source: ParforSource) -> dict[str, int]:
     table = f"define void @{symbol}(ptr %args, i64 %begin, i64 %end, ptr %scratch) {{\n{stores}  ret void\n}}\n"
     text = source.text.replace("define void @", "define dso_local void @") + table
     kernel = _jit.load(source, lambda: KernelSource(symbol, text), _jit.host_target())
+    _loops.append(kernel)
     addresses = (ctypes.c_int64 * len(source.symbols))()
     write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
     write(kernel.address)(ctypes.addressof(addresses), 0, 1, None)

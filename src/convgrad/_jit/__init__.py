@@ -40,6 +40,9 @@ class Stats:
 
 
 _kernels: dict[tuple[Any, Target], Kernel] = {}
+_MOST = 2048
+"""Kernels remembered; a program that meets more starts over, from disk. One takes about 10 KB, its code is unmapped
+when the last call prepared with it is forgotten too."""
 _locks: dict[tuple[Any, Target], threading.Lock] = {}
 _locks_guard = threading.Lock()
 
@@ -59,9 +62,14 @@ def load(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Ker
     with lock:
         kernel = _kernels.get(name)
         if kernel is None:
-            kernel = _kernels[name] = _from_disk_or_llvm(identity, emit, target)
-            with _locks_guard:
-                _locks.pop(name, None)
+            try:
+                kernel = _from_disk_or_llvm(identity, emit, target)
+            finally:
+                with _locks_guard:
+                    _locks.pop(name, None)
+            if len(_kernels) >= _MOST:
+                _kernels.clear()
+            _kernels[name] = kernel
     return kernel
 
 
@@ -84,7 +92,7 @@ def stats() -> Stats:
 def clear() -> int:
     """Forget all kernels, here and on disk; returns how many entries the disk had.
 
-    Their code stays mapped: somebody may be running it.
+    What is prepared for a call keeps its kernels: somebody may be running them.
     """
     _kernels.clear()
     return cache.clear()
@@ -93,16 +101,14 @@ def clear() -> int:
 def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Kernel:
     try:
         name = key.text(identity, target)
-    except (
-        OSError
-    ):  # sources that cannot be read now, or are not there: no name, so no place on disk
+    except OSError:  # of sources that cannot be read: no name, so no place on disk
         name = ""
     digest = key.digest(name)
     entry = cache.read(digest, name) if name else None
     if entry is not None:
         try:
-            address = _place(entry.code, entry.symbol, target)
-            return Kernel(entry.symbol, address, entry.scratch_bytes, 0.0, "disk")
+            address, placed = _place(entry.code, entry.symbol, target)
+            return Kernel(entry.symbol, address, entry.scratch_bytes, 0.0, "disk", placed)
         except CompileError:
             if elf.supported():
                 raise  # the system refuses, and will refuse a new one too
@@ -113,20 +119,21 @@ def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: 
     start = time.perf_counter()
     code = llvm.compile_object(source.ir, target)
     compile_ms = (time.perf_counter() - start) * 1e3
-    address = _place(code, source.symbol, target)
+    address, placed = _place(code, source.symbol, target)
     if name:
         cache.write(digest, name, cache.Entry(source.symbol, source.scratch_bytes, code))
-    return Kernel(source.symbol, address, source.scratch_bytes, compile_ms, "llvm")
+    return Kernel(source.symbol, address, source.scratch_bytes, compile_ms, "llvm", placed)
 
 
-def _place(code: bytes, symbol: str, target: Target) -> int:
-    """Put an object into executable memory."""
+def _place(code: bytes, symbol: str, target: Target) -> tuple[int, object]:
+    """Put an object into executable memory; returns the address and what keeps it mapped."""
     if elf.supported():
         try:
-            return elf.load(code, symbol)
+            placed = elf.place(code, symbol)
+            return placed.entry, placed
         except elf.Unsupported:
             pass
-    return llvm.load(code, symbol, target)
+    return llvm.load(code, symbol, target), None
 
 
 def _before_fork() -> None:

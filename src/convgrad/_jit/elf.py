@@ -4,9 +4,10 @@ Kernels are one function, its constants and perhaps a jump table, and call nothi
 of relocation kinds is all there is. Anything else is refused with `Unsupported`, and the caller
 asks LLVM's own loader instead. Loading takes 0.1 ms where importing llvmlite takes 60-200.
 
-Memory is never writable and executable at once: it is filled, then sealed. It is never given
-back: threads may still be inside a kernel while the interpreter shuts down. It is taken with
-`mmap` of the C library rather than Python's, whose object would unmap it at exit.
+Memory is never writable and executable at once: it is filled, then sealed. It is given back with
+the last `Code` that holds it, but not while the interpreter shuts down: threads may still be inside
+a kernel then. It is taken with `mmap` of the C library rather than Python's, whose object would
+unmap it at exit.
 """
 
 from __future__ import annotations
@@ -63,8 +64,38 @@ def supported() -> bool:
     )
 
 
+class Code:
+    """A function in executable memory, mapped as long as this object lives."""
+
+    __slots__ = ("_address", "_size", "entry")
+
+    def __init__(self, address: int, size: int, entry: int) -> None:
+        self._address = address
+        self._size = size
+        self.entry = entry
+        """Where the function starts."""
+
+    def __del__(
+        self,
+        # Bound here: at the end of the process the modules may be gone before this object.
+        is_finalizing: Callable[[], bool] = sys.is_finalizing,
+    ) -> None:
+        if not is_finalizing():
+            _library().munmap(self._address, self._size)
+
+
 def load(code: bytes, symbol: str) -> int:
-    """Return the address of `symbol` in a fresh copy of the object."""
+    """Return the address of `symbol` in a fresh copy of the object, which is never given back."""
+    placed = place(code, symbol)
+    _kept.append(placed)
+    return placed.entry
+
+
+_kept: list[Code] = []
+
+
+def place(code: bytes, symbol: str) -> Code:
+    """Return `symbol` in a fresh copy of the object."""
     try:
         image = _Image(code)
         entry = image.entry(symbol)
@@ -77,7 +108,7 @@ def load(code: bytes, symbol: str) -> int:
     except (struct.error, IndexError, ValueError, StopIteration) as error:
         raise Unsupported(f"malformed object: {error}") from error
     _seal(address, bytes(image.memory))
-    return address + entry
+    return Code(address, image.size, address + entry)
 
 
 def check_allowed() -> None:

@@ -21,6 +21,7 @@ _LINE_PAIR = 128
 
 _callable: dict[int, Callable[[bytes, int, int, int], None]] = {}
 """A kernel by its address. All have one signature, so an address used again needs no new entry."""
+_MOST_CALLABLE = 4096
 
 
 def launch(
@@ -58,6 +59,8 @@ def launch(
     if items > 0:
         call = _callable.get(kernel_address)
         if call is None:
+            if len(_callable) >= _MOST_CALLABLE:
+                _callable.clear()
             call = _callable[kernel_address] = _KERNEL(kernel_address)
         scratch = workspace(scratch_bytes) if scratch_bytes else None
         call(args, 0, items, scratch.address if scratch else 0)
