@@ -39,7 +39,7 @@ PEERS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
 OURS = {"auto": "convgrad", "off": "convgrad, Winograd off", "fast": "convgrad, Winograd fast"}
 WORDS = {"forward": "forward", "input": "input gradient", "filter": "filter gradient"}
 BEGIN, END = "<!-- begin measured -->", "<!-- end measured -->"
-LIMIT = 300.0
+LIMIT = 240.0
 """Seconds a framework may take for one problem, its first call and compilation included."""
 
 Outcome = dict[str, Any]
