@@ -1,8 +1,8 @@
 """What MkDocs calls while it builds the site (`hooks` in mkdocs.yml): links that leave docs/ stay in the site.
 
 The pages link to the README, to tests and to sources by relative path, as GitHub wants it. In the site README,
-CONTRIBUTING, CHANGELOG and SECURITY are pages, and every other file that is linked becomes a page that shows its text. So the
-site needs no repository beside it and no address of one.
+CONTRIBUTING, CHANGELOG and SECURITY are pages, and every other file that is linked becomes a page that shows its
+text. So the site needs no repository beside it and no address of one.
 """
 
 from __future__ import annotations

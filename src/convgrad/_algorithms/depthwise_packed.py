@@ -18,6 +18,7 @@ from . import reduce
 from .depthwise_packed_columns import Columns, columns
 from .depthwise_packed_kernel import PackedKernel
 from .depthwise_packed_rows import overrun
+from .gather import MOST_LISTED, listed_taps
 
 NAME = "depthwise_packed"
 
@@ -59,7 +60,9 @@ def _is_rather_dense(problem: Problem) -> bool:
     8x28x28x1 from 64 outputs, 3x3: 1.82 -> 0.14 ms; 3 channels from 32 each: 0.61 -> 0.17; 4 from 16: no gain.
     """
     few, many = problem.groups, problem.group_out
-    return problem.kind is Kind.INPUT_GRADIENT and few < 4 and many >= 4 * few
+    if problem.kind is not Kind.INPUT_GRADIENT or few >= 4 or many < 4 * few:
+        return False
+    return listed_taps(problem) <= MOST_LISTED  # else `dense_direct` refuses it
 
 
 def plan(problem: Problem, target: Target) -> Plan:
