@@ -1,5 +1,6 @@
 """TensorFlow's 2-D convolutions and their gradients on CPUs, complete and correct, without TensorFlow."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import compat, dispatch, errors, nn, raw_ops, reference
@@ -18,6 +19,7 @@ from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from . import testing
     from ._explain import Explanation, explain
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "reference",
     "separable_conv2d",
     "set_num_threads",
+    "testing",
     "threads",
 ]
 
@@ -51,4 +54,6 @@ def __getattr__(name: str) -> Any:
         from . import _explain
 
         return getattr(_explain, name)
+    if name == "testing":
+        return import_module(".testing", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

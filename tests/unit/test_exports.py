@@ -30,6 +30,7 @@ PUBLIC = [
     "convgrad.nn",
     "convgrad.raw_ops",
     "convgrad.reference",
+    "convgrad.testing",
 ]
 
 

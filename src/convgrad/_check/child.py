@@ -1,0 +1,165 @@
+"""A kernel in a process of its own: a crash or a hang there is a finding, not our end.
+
+Parent and child exchange length-prefixed pickles over the child's standard input and output. Whatever the kernel
+itself prints goes to standard error, which is kept in a file and quoted when the child dies.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .._dtypes import AnyArray
+from .._errors import ArgumentError
+from .implementation import Observation, load, observe, version
+from .problems import Case
+
+_START_SECONDS = 300.0
+"""Importing TensorFlow takes 3 to 60 s, depending on the disk."""
+_PROGRAM = "from convgrad._check.child import serve; serve()"
+
+
+class Isolated:
+    """A kernel named by IMPL, called in a child process that is started again after each death."""
+
+    def __init__(self, text: str, op: str, seconds: float) -> None:
+        self._text, self._op, self._seconds = text, op, seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._errors: Any = None
+        self.version = ""
+
+    def __enter__(self) -> Isolated:
+        self._start()
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self._stop()
+
+    def observe(self, case: Case, first: AnyArray, second: AnyArray, twice: bool) -> Observation:
+        """Call the kernel once, or twice, on one problem."""
+        if self._process is None:
+            self._start()
+        answer = self._ask((case, first, second, twice), self._seconds)
+        if isinstance(answer, Observation):
+            return answer
+        return Observation(died=str(answer))
+
+    def _start(self) -> None:
+        path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        answer = self._ask((self._text, self._op), _START_SECONDS)
+        if isinstance(answer, Exception):
+            self._stop()
+            raise answer
+        if not isinstance(answer, dict):
+            raise ArgumentError(f"IMPL: loading {self._text!r} failed: {answer}")
+        self.version = str(answer["version"])
+
+    def _ask(self, message: Any, seconds: float) -> Any:
+        """Send a message and return the answer, or in words how the child died."""
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(seconds, give_up)
+        timer.start()
+        try:
+            _send(process.stdin, message)
+            return _receive(process.stdout)
+        except (EOFError, OSError):
+            status = process.wait()
+            words = f"no answer in {seconds:g} s" if late.is_set() else _ending(status)
+            last = self._last_words()
+            self._stop()
+            return f"{words}: {last}" if last and not late.is_set() else words
+        finally:
+            timer.cancel()
+
+    def _last_words(self) -> str:
+        """Return the last line the child printed that looks like a reason."""
+        self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, self._errors.tell() - 4000))
+        lines = self._errors.read().decode(errors="replace").splitlines()
+        telling = [line for line in lines if "heck failed" in line or "ssert" in line]
+        return telling[-1].partition("] ")[2][:200] or telling[-1][:200] if telling else ""
+
+    def _stop(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):  # a dead child's pipe may still hold bytes of ours
+                    stream.close()
+        process.kill()
+        process.wait()
+        self._errors.close()
+
+
+def serve() -> None:
+    """Be the child: load a kernel, then answer calls until the parent closes the pipe."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    calls = sys.stdin.buffer
+    warnings.simplefilter("ignore")
+    text, op = _receive(calls)
+    try:
+        kernel = load(text, op)
+    except Exception as error:
+        _send(answers, ArgumentError(str(error)))
+        return
+    _send(answers, {"version": version(text)})
+    while True:
+        try:
+            case, first, second, twice = _receive(calls)
+        except EOFError:
+            return
+        _send(answers, observe(kernel, case, first, second, twice))
+
+
+def _send(stream: Any, message: Any) -> None:
+    data = pickle.dumps(message)
+    stream.write(struct.pack("<q", len(data)) + data)
+    stream.flush()
+
+
+def _receive(stream: BinaryIO | Any) -> Any:
+    head = stream.read(8)
+    if len(head) < 8:
+        raise EOFError
+    (count,) = struct.unpack("<q", head)
+    data = stream.read(count)
+    if len(data) < count:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"process ended (status {status})"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = "unknown"
+    return f"process died (signal {-status}, {name})"

@@ -1,0 +1,139 @@
+"""From many failures to few findings: one per cause, each with the smallest problem that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from .._dtypes import AnyArray
+from .guess import Cause, Failure, Passed, causes
+from .implementation import Observation
+from .judge import judge, truth
+from .problems import Case, Data, Trial
+from .report import Finding
+from .shrink import Budget, smallest
+from .snippet import numbers, program
+
+_CALLS, _SECONDS = 600, 15.0
+_DEADLY_CALLS, _DEADLY_SECONDS = 60, 90.0
+"""Each call of a kernel that dies may cost a new process, and the import of a framework."""
+_LARGE_WORK = 2_000_000
+
+
+class Caller(Protocol):
+    """Something that calls the kernel under test and lives to tell."""
+
+    def observe(
+        self, case: Case, first: AnyArray, second: AnyArray, twice: bool
+    ) -> Observation: ...
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Something wrong beside the numbers."""
+
+    kind: str
+    """died, written, shared or repeated."""
+    words: str
+    trial: Trial
+    first: AnyArray
+    second: AnyArray
+
+
+class Finder:
+    """Turns failures and troubles of one kernel into findings."""
+
+    def __init__(self, caller: Caller, name: str) -> None:
+        self._caller, self._name = caller, name
+
+    def findings(
+        self, failures: Sequence[Failure], passed: Sequence[Passed], troubles: Sequence[Trouble]
+    ) -> tuple[Finding, ...]:
+        """Return what is wrong: wrong numbers by cause, then deaths, then the rest."""
+        numbers_wrong = [self._wrong(cause, len(failures)) for cause in causes(failures, passed)]
+        groups: dict[tuple[str, str], list[Trouble]] = {}
+        for each in troubles:
+            groups.setdefault((each.kind, each.words.partition(":")[0]), []).append(each)
+        return (*numbers_wrong, *(self._trouble(group) for group in groups.values()))
+
+    def _wrong(self, cause: Cause, total: int) -> Finding:
+        start = min(cause.explained, key=_work)
+
+        def attempt(case: Case, data: Data, first: AnyArray, second: AnyArray) -> Failure | None:
+            seen = self._caller.observe(case, first, second, False)
+            if seen.result is None:
+                return None
+            right = truth(case, data, first, second)
+            verdict = judge(right, seen)
+            if verdict.wrong is None:
+                return None
+            trial = Trial(start.trial.property, case, data, start.trial.seed)
+            failure = Failure(trial, first, second, right, seen.result, verdict.wrong)
+            same = cause.text is not None or _kind(failure) == _kind(start)
+            return failure if same and cause.explains(failure) else None
+
+        case, data, operands, last = smallest(
+            start.trial, (start.first, start.second), start, attempt, Budget(_CALLS, _SECONDS)
+        )
+        count = len(cause.explained)
+        return Finding(
+            what=f"{last.wrong} in the smallest of {count} failing problems",
+            guess=cause.text,
+            evidence=f"matches {count} of {total} failing problems"
+            if cause.text
+            else f"no known mistake reproduces these {count} of {total} failing problems",
+            properties=_properties([each.trial for each in cause.explained]),
+            program=program(self._name, case, data, *operands),
+            got=numbers(last.got),
+            expected=numbers(last.right.exact),
+        )
+
+    def _trouble(self, group: list[Trouble]) -> Finding:
+        start = min(group, key=lambda each: _size(each.trial.case))
+        twice = start.kind in ("repeated", "shared")
+
+        def attempt(case: Case, data: Data, first: AnyArray, second: AnyArray) -> str | None:
+            seen = self._caller.observe(case, first, second, twice)
+            words = {
+                "died": seen.died,
+                "written": start.words if seen.written else None,
+                "shared": start.words if seen.shared else None,
+                "repeated": None if seen.repeated else start.words,
+            }[start.kind]
+            same = words is not None and words.partition(":")[0] == start.words.partition(":")[0]
+            return words if same else None
+
+        deadly = start.kind == "died"
+        budget = Budget(_DEADLY_CALLS, _DEADLY_SECONDS) if deadly else Budget(_CALLS, _SECONDS)
+        case, data, operands, words = smallest(
+            start.trial, (start.first, start.second), start.words, attempt, budget
+        )
+        return Finding(
+            what=words,
+            guess=None,
+            evidence=f"{len(group)} problem{'s' if len(group) > 1 else ''}",
+            properties=_properties([each.trial for each in group]),
+            program=program(self._name, case, data, *operands),
+            got=words,
+            expected=f"{case.row.name} {list(case.problem.result_shape)}",
+        )
+
+
+def _properties(trials: Sequence[Trial]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(each.property for each in trials))
+
+
+def _kind(failure: Failure) -> str:
+    """Tell wrong numbers from wrong shapes and lost NaNs."""
+    return failure.wrong.partition(" ")[0] if failure.wrong[0].isalpha() else "numbers"
+
+
+def _size(case: Case) -> int:
+    return int(np.prod(case.shapes[0])) + int(np.prod(case.shapes[1]))
+
+
+def _work(failure: Failure) -> int:
+    return _size(failure.trial.case)

@@ -1,0 +1,238 @@
+"""The kernel under test as a Python callable: from a module, a shared library or a framework; and one observed call."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._dtypes import FLOATING, AnyArray
+from .._errors import ArgumentError, BackendMissingError
+from .._problem import Kind
+from .problems import LAYOUTS, OPS, Case
+
+Kernel = Callable[..., Any]
+"""Takes what the top-level function of the operation takes."""
+
+LIBRARIES = (".so", ".dylib", ".dll")
+FRAMEWORKS = ("tensorflow", "torch", "jax")
+FILL = 0xCB
+"""What result and guard bytes of a C kernel hold before the call; as float32 -26712982, as half -15.6."""
+GUARD = 256
+
+_BROKEN = (
+    IndexError,
+    KeyError,
+    NameError,
+    AttributeError,
+    AssertionError,
+    ArithmeticError,
+    RecursionError,
+    SystemError,
+)
+"""Exceptions nobody refuses a problem with: the kernel stumbled."""
+
+
+@dataclass
+class Observation:
+    """What one call did. One of `result`, `refused` and `died` is set."""
+
+    result: AnyArray | None = None
+    refused: str | None = None
+    """Its own words: the kernel does not take this problem."""
+    died: str | None = None
+    """How the process ended, or which mistake was raised."""
+    written: bool = False
+    """Whether an operand was changed."""
+    shared: str | None = None
+    """Whose memory the result lies in, if not its own."""
+    repeated: bool = True
+    """Whether a second call gave the same bits; True if there was none."""
+
+
+class Overrun(Exception):
+    """A C kernel wrote outside its result."""
+
+
+def load(text: str, op: str) -> Kernel:
+    """Return the kernel that IMPL names.
+
+    >>> load("convgrad.reference", "conv2d")([[[[2.0]]]], [[[[3.0]]]], 1, "SAME").item()
+    6.0
+    """
+    where, _, name = text.rpartition(":")
+    if where.endswith(LIBRARIES):
+        return _from_library(where, name, op)
+    module, _, name = text.partition(":")
+    if module in FRAMEWORKS and not name:
+        from . import frameworks
+
+        return frameworks.load(module, op)
+    return _from_module(module, name or op)
+
+
+def version(text: str) -> str:
+    """Return the version of a framework or module that states one, after it was loaded."""
+    module = sys.modules.get(text.partition(":")[0].partition(".")[0])
+    return str(getattr(module, "__version__", ""))
+
+
+def _from_module(name: str, function: str) -> Kernel:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = import_module(name)
+    except ImportError as error:
+        raise BackendMissingError(f"IMPL: cannot import {name!r}: {error}") from None
+    except Exception as error:
+        raise ArgumentError(
+            f"IMPL: importing {name!r} raised {type(error).__name__}: {error}"
+        ) from error
+    for part in function.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise ArgumentError(f"IMPL: module {name!r} has no function {function!r}.")
+    kernel: Kernel = found
+    return kernel
+
+
+FIELDS = (
+    "kind",
+    "dtype",
+    "layout",
+    "batch",
+    "in_h",
+    "in_w",
+    "in_c",
+    "filter_h",
+    "filter_w",
+    "groups",
+    "out_h",
+    "out_w",
+    "out_c",
+    "stride_h",
+    "stride_w",
+    "dilation_h",
+    "dilation_w",
+    "pad_top",
+    "pad_bottom",
+    "pad_left",
+    "pad_right",
+)
+"""The members of `convgrad_problem`, all int64_t, in order; docs/checking-your-kernel.md explains them."""
+
+
+class Sizes(ctypes.Structure):
+    """`convgrad_problem` of the C interface."""
+
+    _fields_ = [(name, ctypes.c_int64) for name in FIELDS]
+
+
+def sizes(case: Case) -> Sizes:
+    """Describe a case to a C kernel."""
+    problem = case.problem
+    rows, cols = problem.rows, problem.cols
+    return Sizes(
+        list(Kind).index(problem.kind),
+        FLOATING.index(case.row),
+        LAYOUTS.index(case.data_format),
+        *(case.batch, rows.size, cols.size, problem.in_c, rows.window, cols.window, case.groups),
+        *(rows.out, cols.out, problem.out_c, rows.stride, cols.stride),
+        *(rows.dilation, cols.dilation, rows.before, rows.after, cols.before, cols.after),
+    )
+
+
+def _from_library(where: str, name: str, op: str) -> Kernel:
+    try:
+        function = getattr(ctypes.CDLL(str(Path(where).resolve())), name or op)
+    except OSError as error:
+        raise ArgumentError(f"IMPL: cannot load {where!r}: {error}") from None
+    except AttributeError:
+        raise ArgumentError(f"IMPL: {where!r} has no function {name or op!r}.") from None
+    function.restype = ctypes.c_int
+    function.argtypes = [ctypes.POINTER(Sizes), *[ctypes.c_void_p] * 3]
+
+    def kernel(*arguments: Any, **settings: Any) -> AnyArray:
+        case = case_of(op, arguments, settings)
+        first, second = (np.ascontiguousarray(each) for each in arguments if _is_array(each))
+        count = int(np.prod(case.problem.result_shape)) * case.row.itemsize
+        memory = np.full(count + 2 * GUARD, FILL, np.uint8)
+        inside = memory[GUARD : GUARD + count]
+        status = function(
+            sizes(case), first.ctypes.data, second.ctypes.data, memory.ctypes.data + GUARD
+        )
+        if (memory[:GUARD] != FILL).any() or (memory[GUARD + count :] != FILL).any():
+            raise Overrun(f"wrote outside the result ({count} bytes)")
+        if status:
+            raise NotImplementedError(f"returned {status}")
+        result: AnyArray = inside.copy().view(case.row.numpy).reshape(case.problem.result_shape)
+        return result
+
+    return kernel
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def case_of(op: str, arguments: tuple[Any, ...], settings: dict[str, Any]) -> Case:
+    """Read a call back into sizes: the inverse of `Case.arguments`, for pairs as the checker passes them."""
+    call = OPS[op]
+    shapes = [each.shape if _is_array(each) else tuple(each) for each in arguments]
+    image, taps = (shapes[0], shapes[1])
+    layout = settings["data_format"]
+    channels = image[3] if layout == "NHWC" else image[1]
+    groups = channels if call.depthwise else channels // taps[2]
+    dtype = next(each.dtype for each in arguments if _is_array(each))
+    return Case(
+        op,
+        batch=image[0],
+        size=(image[1], image[2]) if layout == "NHWC" else (image[2], image[3]),
+        groups=groups,
+        group_in=1 if call.depthwise else taps[2],
+        group_out=taps[3] if call.depthwise else taps[3] // groups,
+        window=(taps[0], taps[1]),
+        dtype=next(row.name for row in FLOATING if row.numpy == dtype),
+        **settings,
+    )
+
+
+def observe(
+    kernel: Kernel, case: Case, first: AnyArray, second: AnyArray, twice: bool = False
+) -> Observation:
+    """Call a kernel on copies of the operands and note what it did to them."""
+    mine = first.copy(), second.copy()
+    try:
+        with np.errstate(all="ignore"):
+            given = kernel(*case.arguments(*mine), **case.settings)
+            result = np.asarray(given)
+            kept = result.copy()
+            again = np.asarray(kernel(*case.arguments(*mine), **case.settings)) if twice else None
+    except Overrun as error:
+        return Observation(died=str(error))
+    except _BROKEN as error:
+        return Observation(died=f"raised {_words(error)}")
+    except (Exception, SystemExit) as error:
+        return Observation(refused=_words(error))
+    shared = "an operand" if any(np.shares_memory(result, each) for each in mine) else None
+    if again is not None and result.size and np.shares_memory(result, again):
+        shared = "the result of an earlier call"
+    return Observation(
+        result=kept,
+        written=mine[0].tobytes() != first.tobytes() or mine[1].tobytes() != second.tobytes(),
+        shared=shared,
+        repeated=again is None or again.tobytes() == kept.tobytes(),
+    )
+
+
+def _words(error: BaseException) -> str:
+    """Return the kind of an error and the first line of its message, at most 200 characters."""
+    text = (str(error).strip().splitlines() or [""])[0]
+    return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__

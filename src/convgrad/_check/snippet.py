@@ -1,0 +1,120 @@
+"""A failing problem as a Python program a person can run."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._dtypes import AnyArray
+from .._problem import Kind
+from .implementation import FRAMEWORKS, LIBRARIES
+from .problems import Case, Data
+
+_SMALL = 64
+"""Arrays of so many numbers are written out."""
+
+
+def program(kernel: str, case: Case, data: Data, first: AnyArray, second: AnyArray) -> str:
+    """Return the program: it builds the operands, calls the kernel and compares with the oracle."""
+    names = {
+        Kind.FORWARD: ("x", "f"),
+        Kind.INPUT_GRADIENT: ("f", "g"),
+        Kind.FILTER_GRADIENT: ("x", "g"),
+    }[case.call.kind]
+    whole = data in ("whole", "ones")
+    exact = ", exact=True" if whole else ""
+    arguments = ", ".join(_argument(each) for each in case.arguments(*names))
+    settings = ", ".join(f"{key}={value!r}" for key, value in case.settings.items())
+    lines = [
+        "import numpy as np",
+        *(["from ml_dtypes import bfloat16"] if case.dtype == "bfloat16" else []),
+        "from convgrad import reference",
+        *_import(kernel, case.op),
+        "",
+        *_array(names[0], case, first),
+        *_array(names[1], case, second),
+        f"settings = dict({settings})",
+        f"got = kernel({arguments}, **settings)",
+        f"want = reference.{case.op}({arguments}, **settings{exact})",
+        "print(np.asarray(got).tolist(), want.tolist(), sep='\\n')"
+        if want_small(case)
+        else "print(np.abs(np.asarray(got, np.float64) - want).max())",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def want_small(case: Case) -> bool:
+    """Whether the result is small enough to be shown."""
+    return int(np.prod(case.problem.result_shape)) <= _SMALL
+
+
+def numbers(array: AnyArray) -> str:
+    """Show a small array as nested lists, a large one by its shape."""
+    if array.size > _SMALL:
+        return f"{array.size} numbers of shape {list(array.shape)}, {_sample(array)}"
+    return str(np.asarray(array).astype(np.float64).tolist())
+
+
+def _sample(array: AnyArray) -> str:
+    flat = array.reshape(-1)[:4].astype(np.float64).tolist()
+    return "the first " + ", ".join(f"{each:g}" for each in flat)
+
+
+def _argument(value: object) -> str:
+    return value if isinstance(value, str) else str(list(value)) if isinstance(value, tuple) else ""
+
+
+def _import(kernel: str, op: str) -> list[str]:
+    where, _, name = kernel.rpartition(":")
+    if where.endswith(LIBRARIES) or kernel in FRAMEWORKS:
+        return [
+            "from convgrad.testing import implementation",
+            "",
+            f"kernel = implementation({kernel!r}, {op!r})",
+        ]
+    module, _, name = kernel.partition(":")
+    if not all(part.isidentifier() for part in module.split(".")) or "<" in name:
+        return ["", "kernel = ...  # your function"]
+    name = name or op
+    if "." in name:
+        return [f"import {module}", "", f"kernel = {module}.{name}"]
+    return [f"from {module} import {name} as kernel"]
+
+
+def _array(name: str, case: Case, array: AnyArray) -> list[str]:
+    """Write an array down, as briefly as it can be."""
+    kind = "bfloat16" if case.dtype == "bfloat16" else f"np.{array.dtype.name}"
+    shape = list(array.shape)
+    flat = array.reshape(-1)
+    wide = flat.astype(np.float64)
+    if not flat.size or not wide.any():
+        return [f"{name} = np.zeros({shape}, {kind})"]
+    if (wide == wide[0]).all():
+        full = (
+            f"np.ones({shape}, {kind})"
+            if wide[0] == 1
+            else f"np.full({shape}, {wide[0]:g}, {kind})"
+        )
+        return [f"{name} = {full}"]
+    filled = np.flatnonzero(wide)
+    if flat.size > 8 and filled.size <= 8:
+        places = (tuple(int(i) for i in np.unravel_index(at, array.shape)) for at in filled)
+        values = (_number(wide[at]) for at in filled)
+        return [
+            f"{name} = np.zeros({shape}, {kind})",
+            *(
+                f"{name}[{', '.join(map(str, place))}] = {value}"
+                for place, value in zip(places, values, strict=True)
+            ),
+        ]
+    if flat.size <= 512:
+        values = (_number(each) for each in wide)
+        return [f"{name} = np.array([{', '.join(values)}], {kind}).reshape({shape})"]
+    return [f"{name} = np.random.default_rng(0).standard_normal({shape}).astype({kind})"]
+
+
+def _number(value: float) -> str:
+    if np.isnan(value):
+        return "np.nan"
+    if np.isinf(value):
+        return "np.inf" if value > 0 else "-np.inf"
+    return str(int(value)) if value == int(value) else repr(float(value))

@@ -1,0 +1,130 @@
+"""Test somebody else's kernel for one operation over many problems, judged by the oracle.
+
+IMPL is `module:function` (or `module`, for a function named OP), `./library.so:symbol` (a C function; the interface
+stands in docs/checking-your-kernel.md), or `tensorflow`, `torch`, `jax`. It runs in a child process, which may crash.
+Reports each property, the worst error in u, likely causes, and the smallest failing case as a program.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from .._check.problems import DTYPES, LAYOUTS
+from .._check.properties import NAMES, OBSERVED, PROPERTIES
+from .._check.report import COLUMNS, Report
+from .._check.run import PROBLEMS, check_op
+from .operation import add_op
+from .screen import Cell, Mood, Screen
+from .verb import DONE, NO, Refusal
+
+NAME = "check"
+SUMMARY = "test your own kernel, or a framework's, against the oracle"
+EXAMPLES = """
+convgrad check mykernels:conv2d conv2d
+convgrad check ./libmine.so:my_filter_gradient depthwise_conv2d_backprop_filter --dtype float32
+convgrad check tensorflow depthwise_conv2d_backprop_input --property dilation --problems 200
+convgrad check torch conv2d --seconds 60 --markdown report.md
+"""
+
+_MOODS: dict[str, Mood] = {"pass": "good", "FAIL": "bad", "died": "bad"}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add IMPL, OP and how much to try."""
+    rows = [(row.name, row.meaning) for row in PROPERTIES]
+    properties = "; ".join(f"{name}: {what}" for name, what in (*rows, *OBSERVED.items()))
+    parser.add_argument("implementation", metavar="IMPL", help="the kernel to test")
+    add_op(parser)
+    parser.add_argument(
+        "--problems", type=int, default=PROBLEMS, metavar="N", help=f"how many; default {PROBLEMS}"
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="S", help="draw no more problems after so long"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="the same seed draws the same problems; default 0"
+    )
+    parser.add_argument(
+        "--property",
+        action="append",
+        choices=NAMES,
+        metavar="NAME",
+        help=f"try this one only (may be repeated). {properties}".replace("%", "%%"),
+    )
+    parser.add_argument(
+        "--dtype",
+        action="append",
+        choices=tuple(DTYPES),
+        help="try this one only (may be repeated)",
+    )
+    parser.add_argument("--layout", action="append", choices=LAYOUTS, help="try this one only")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="a call that takes longer hangs; default 60",
+    )
+    parser.add_argument(
+        "--in-process", action="store_true", help="call it in this process, as a debugger wants it"
+    )
+    parser.add_argument("--strict", action="store_true", help="refused problems are failures too")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write the report there as a page"
+    )
+
+
+def run(given: Namespace, screen: Screen) -> int:
+    """Check and report."""
+    if given.markdown is not None and not given.markdown.absolute().parent.is_dir():
+        raise Refusal(f"--markdown: there is no folder {str(given.markdown.parent)!r}")
+    with screen.progress(f"checking {given.implementation}", given.problems) as advance:
+        report = check_op(
+            given.implementation,
+            given.op,
+            problems=given.problems,
+            seconds=given.seconds,
+            seed=given.seed,
+            properties=given.property,
+            dtypes=given.dtype,
+            layouts=given.layout,
+            isolate=not given.in_process,
+            timeout=given.timeout,
+            advance=advance,
+        )
+    if given.markdown is not None:
+        given.markdown.write_text(report.markdown(), encoding="utf-8")
+    _show(report, screen)
+    screen.document(report.as_dict())
+    return NO if not report.ok or (given.strict and report.refusals) else DONE
+
+
+def _show(report: Report, screen: Screen) -> None:
+    screen.line(report.title, "strong")
+    screen.line(report.summary())
+    screen.line()
+    rows = [
+        [
+            Cell(cells[0]),
+            Cell(cells[1], _MOODS.get(cells[1], "dim")),
+            Cell(cells[6], "dim"),
+            *map(Cell, cells[2:6]),
+        ]
+        for cells in report.cells()
+    ]
+    screen.table((*COLUMNS[:2], COLUMNS[6], *COLUMNS[2:6]), rows, left=3)
+    screen.line()
+    screen.line(report.errors_line())
+    reasons = {row.reason: row.name for row in reversed(report.refusals)}
+    for reason, name in reversed(reasons.items()):
+        screen.line(f"refused, {name}: {reason}", "dim")
+    for number, finding in enumerate(report.findings, 1):
+        first, *rest = finding.lines()
+        screen.line()
+        screen.line(f"{number}. {first}", "bad")
+        for text in (*rest, f"got      {finding.got}", f"expected {finding.expected}"):
+            screen.line(f"   {text}")
+        screen.line()
+        for text in finding.program.splitlines():
+            screen.line(f"    {text}".rstrip(), "dim")
