@@ -1,6 +1,6 @@
 """TensorFlow's 2-D convolutions and their gradients on CPUs, complete and correct, without TensorFlow."""
 
-from importlib import import_module
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import compat, dispatch, errors, nn, raw_ops, reference
@@ -55,5 +55,5 @@ def __getattr__(name: str) -> Any:
 
         return getattr(_explain, name)
     if name == "testing":
-        return import_module(".testing", __name__)
+        return importlib.import_module(".testing", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

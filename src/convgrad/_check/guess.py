@@ -17,15 +17,13 @@ from .._dtypes import AnyArray, round_once
 from .implementation import FILL
 from .judge import Truth, agrees
 from .mistakes import MISTAKES, Mistake
-from .problems import Trial
+from .problems import LONG, Trial
 
-_SAMPLE = 30
+_SAMPLE = 16
 _ENOUGH = 0.2
 """The share of a sample a mistake must reproduce to be called a cause."""
 _MOST = 5
 Item = TypeVar("Item")
-LONG = 256
-"""Sums of more products than this may fail by the way they are added."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +153,7 @@ def _narrow(failure: Failure) -> str | None:
     worst = np.abs(failure.got.astype(np.float64) - failure.right.exact).max()
     largest = failure.right.magnitude.max()
     if case.dtype in ("half", "bfloat16") and worst <= (case.terms + 64) * case.row.unit * largest:
-        return f"narrow accumulation: sums are kept in {case.dtype}"
+        return f"narrow accumulation: sums, or parts of them, are kept in {case.dtype}"
     if case.dtype == "float64" and worst <= (case.terms + 64) * 2.0**-24 * largest:
         return "float64 computed in float32"
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -234,5 +235,6 @@ def observe(
 
 def _words(error: BaseException) -> str:
     """Return the kind of an error and the first line of its message, at most 200 characters."""
-    text = (str(error).strip().splitlines() or [""])[0]
+    text = re.sub(r"^\{\{.*?\}\} *", "", str(error).strip())  # TensorFlow's name of a graph node
+    text = (text.splitlines() or [""])[0]
     return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__

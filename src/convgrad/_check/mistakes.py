@@ -102,7 +102,7 @@ def _left_over(axis: Axis) -> int:
 
 
 def _remainder_dropped(case: Case, first: AnyArray, second: AnyArray) -> Iterator[AnyArray]:
-    """The last outputs, or the cells behind the last full stride, go unseen; only where something is left over."""
+    """The last row or column of outputs goes unseen where cells are left over behind it."""
     problem = case.problem
     if not (_left_over(problem.rows) or _left_over(problem.cols)):
         return
@@ -120,20 +120,6 @@ def _remainder_dropped(case: Case, first: AnyArray, second: AnyArray) -> Iterato
     else:
         grad = second[_corner(case, rows.out, cols.out)]
         yield _compute(_reshaped(problem, rows, cols), first, grad)
-    yield _without_tail(case, first, second)
-
-
-def _without_tail(case: Case, first: AnyArray, second: AnyArray) -> AnyArray:
-    """Take the image as ending with its last full stride."""
-    problem = case.problem
-    sizes = tuple(
-        axis.size - min(_left_over(axis), axis.size) for axis in (problem.rows, problem.cols)
-    )
-    image = np.zeros(problem.input_shape)
-    image[_corner(case, *sizes)] = 1
-    if problem.kind is Kind.INPUT_GRADIENT:
-        return _compute(problem, first, second) * image
-    return _compute(problem, first * image, second)
 
 
 def _corner(case: Case, rows: int, cols: int) -> tuple[slice, ...]:
@@ -227,15 +213,12 @@ def _wrong_layout(case: Case, first: AnyArray, second: AnyArray) -> Iterator[Any
     other = "NHWC" if case.data_format == "NCHW" else "NCHW"
     there = replace(problem, data_format=other)
 
-    operands = {
-        Kind.FORWARD: (_again(first, there.input_shape), second),
-        Kind.INPUT_GRADIENT: (first, _again(second, there.output_shape)),
-        Kind.FILTER_GRADIENT: (
-            _again(first, there.input_shape),
-            _again(second, there.output_shape),
-        ),
-    }[problem.kind]
-    misread = _compute(there, *operands)
+    one, two = first, second
+    if problem.kind is not Kind.INPUT_GRADIENT:
+        one = _again(first, there.input_shape)
+    if problem.kind is not Kind.FORWARD:
+        two = _again(second, there.output_shape)
+    misread = _compute(there, one, two)
     right = _compute(problem, first, second)
     yield _again(misread, problem.result_shape)
     if problem.kind is not Kind.FILTER_GRADIENT:

@@ -17,6 +17,8 @@ from .._problem import Call, Kind, Problem, Settings, Shape
 OPS = {call.function: call for call in _problem.OPS}
 DTYPES = {row.name: row for row in FLOATING}
 LAYOUTS = ("NHWC", "NCHW")
+LONG = 256
+"""Sums of more products than this may fail by the way they are added."""
 
 Pair = tuple[int, int]
 Padding = Literal["SAME", "VALID"] | tuple[Pair, Pair]

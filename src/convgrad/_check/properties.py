@@ -331,7 +331,7 @@ PROPERTIES = (
     Property("nan", "NaN and infinity reach their windows and no other", _special),
     *(Property(name, f"layout {name}", _one_layout(name)) for name in LAYOUTS),
     *(Property(name, f"dtype {name}", _one_dtype(name)) for name in DTYPES),
-    Property("accumulation", "long sums are kept in float32 or better", _long_sums, every=3),
+    Property("accumulation", "long sums are kept in float32 or better", _long_sums, every=2),
     Property("determinism", "the same bits twice", _repeated, every=4, twice=True),
     Property("mixed", "everything at once", _mixed),
 )

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._dtypes import AnyArray
-from .problems import Case, Data, Operands, Trial, fill
+from .problems import LONG, Case, Data, Operands, Trial, fill
 
 Found = TypeVar("Found")
 Attempt = Callable[[Case, Data, AnyArray, AnyArray], Found | None]
@@ -39,6 +39,11 @@ def smallest(
 ) -> tuple[Case, Data, Operands, Found]:
     """Return the smallest failing problem met on the way down, and what was found there."""
     case, data = trial.case, trial.data
+    if data == "normal" and budget.spend():  # a sum of ones that stands still says more than digits
+        drawn = fill(case, "ones", trial.seed)
+        result = attempt(case, "ones", *drawn)
+        if result is not None:
+            data, operands, found = "ones", drawn, result
     going = True
     while going:
         going = False
@@ -123,14 +128,15 @@ def _simpler_data(
         np.where(np.isfinite(each), np.sign(np.abs(each)), each).astype(each.dtype)
         for each in operands
     )
-    for changed in ((ones[0], ones[1]), (ones[0], operands[1]), (operands[0], ones[1])):
+    half_way = [(ones[0], operands[1]), (operands[0], ones[1])] if data != "normal" else []
+    for changed in ((ones[0], ones[1]), *half_way):
         if not budget.spend():
             break
         result = attempt(case, plainer, *changed)
         if result is not None:
             operands, found, data = changed, result, plainer
             break
-    if data == "normal" or operands[0].size + operands[1].size > 4096:
+    if data == "normal" or case.terms > LONG or operands[0].size + operands[1].size > 4096:
         return case, data, operands, found
     for which in (0, 1):
         operands, found = _fewer(case, data, operands, found, which, attempt, budget)

@@ -6,6 +6,7 @@ import numpy as np
 
 from .._dtypes import AnyArray
 from .._problem import Kind
+from .frameworks import tensorflow_arguments, tensorflow_name
 from .implementation import FRAMEWORKS, LIBRARIES
 from .problems import Case, Data
 
@@ -24,6 +25,10 @@ def program(kernel: str, case: Case, data: Data, first: AnyArray, second: AnyArr
     exact = ", exact=True" if whole else ""
     arguments = ", ".join(_argument(each) for each in case.arguments(*names))
     settings = ", ".join(f"{key}={value!r}" for key, value in case.settings.items())
+    call = f"kernel({arguments}, **settings)"
+    if kernel == "tensorflow":
+        theirs = ", ".join(f"{key}={value!r}" for key, value in tensorflow_arguments(case).items())
+        call = f"{tensorflow_name(case.op)}({arguments}, {theirs})"
     lines = [
         "import numpy as np",
         *(["from ml_dtypes import bfloat16"] if case.dtype == "bfloat16" else []),
@@ -33,7 +38,7 @@ def program(kernel: str, case: Case, data: Data, first: AnyArray, second: AnyArr
         *_array(names[0], case, first),
         *_array(names[1], case, second),
         f"settings = dict({settings})",
-        f"got = kernel({arguments}, **settings)",
+        f"got = {call}",
         f"want = reference.{case.op}({arguments}, **settings{exact})",
         "print(np.asarray(got).tolist(), want.tolist(), sep='\\n')"
         if want_small(case)
@@ -64,6 +69,8 @@ def _argument(value: object) -> str:
 
 
 def _import(kernel: str, op: str) -> list[str]:
+    if kernel == "tensorflow":
+        return ["import tensorflow as tf"]
     where, _, name = kernel.rpartition(":")
     if where.endswith(LIBRARIES) or kernel in FRAMEWORKS:
         return [
