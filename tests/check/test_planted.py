@@ -137,7 +137,9 @@ PLANTED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("op", "guess", "wrong"), PLANTED, ids=lambda each: str(each)[:40])
+@pytest.mark.parametrize(
+    ("op", "guess", "wrong"), PLANTED, ids=[f"{op}: {guess}" for op, guess, _ in PLANTED]
+)
 def test_found_with_the_right_guess(
     op: str, guess: str, wrong: dict[str, Any], checked: Any
 ) -> None:

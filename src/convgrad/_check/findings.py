@@ -52,13 +52,13 @@ class Finder:
         self, failures: Sequence[Failure], passed: Sequence[Passed], troubles: Sequence[Trouble]
     ) -> tuple[Finding, ...]:
         """Return what is wrong: wrong numbers by cause, then deaths, then the rest."""
-        numbers_wrong = [self._wrong(cause, len(failures)) for cause in causes(failures, passed)]
+        numbers_wrong = [self._wrong(cause, failures) for cause in causes(failures, passed)]
         groups: dict[tuple[str, str], list[Trouble]] = {}
         for each in troubles:
             groups.setdefault((each.kind, each.words.partition(":")[0]), []).append(each)
         return (*numbers_wrong, *(self._trouble(group) for group in groups.values()))
 
-    def _wrong(self, cause: Cause, total: int) -> Finding:
+    def _wrong(self, cause: Cause, failures: Sequence[Failure]) -> Finding:
         start = min(cause.explained, key=lambda each: (each.trial.data != "ones", _work(each)))
 
         def attempt(case: Case, data: Data, first: AnyArray, second: AnyArray) -> Failure | None:
@@ -78,16 +78,18 @@ class Finder:
             start.trial, (start.first, start.second), start, attempt, Budget(_CALLS, _SECONDS)
         )
         count = len(cause.explained)
+        where = _properties([each.trial for each in cause.explained])
+        total = sum(each.trial.property in where for each in failures)
         return Finding(
             what=f"{last.wrong} in the smallest failing problem",
             guess=cause.text,
             evidence=f"matches {count} of {total} failing problems"
             if cause.text
             else f"no known mistake reproduces these {count} of {total} failing problems",
-            properties=_properties([each.trial for each in cause.explained]),
-            program=program(self._name, case, data, *operands),
-            got=numbers(last.got),
-            expected=numbers(last.right.exact),
+            properties=where,
+            program=program(self._name, case, data, start.trial.seed, *operands),
+            got=numbers(last.got, last.right.exact),
+            expected=numbers(last.right.exact, last.got),
         )
 
     def _trouble(self, group: list[Trouble]) -> Finding:
@@ -115,7 +117,7 @@ class Finder:
             guess=None,
             evidence=f"{len(group)} problem{'s' if len(group) > 1 else ''}",
             properties=_properties([each.trial for each in group]),
-            program=program(self._name, case, data, *operands),
+            program=program(self._name, case, data, start.trial.seed, *operands),
             got=words,
             expected=f"{case.row.name} {list(case.problem.result_shape)}",
         )

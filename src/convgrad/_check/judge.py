@@ -1,10 +1,10 @@
 """Right or wrong: a result against the oracle, and its error in units of u.
 
 With t products in a sum, M the largest sum of absolute products, u the rounding unit of the result's dtype and a that
-of float32 (float64 for float64), a sum kept in float32 and rounded once errs by at most ``u * |exact| + t * a * M``, to
-first order. Kernels that transform their data (Winograd, FFT) err by a constant more, so t + 64 stands for t. Whole
-numbers whose sums stay below 1/u leave no room to err at all, whatever the order, and a misplaced cell is off by 1 or
-more.
+of float32 (float64 for float64), a sum kept in float32 and rounded once errs by at most ``u * |exact| + t * a * M``,
+and on random numbers by no more than some ``sqrt(t)`` instead of t: 8 times that is allowed. Kernels that transform
+their data (Winograd, FFT) err by a constant more, for which 64 is added. Whole numbers whose sums stay below 1/u leave
+no room to err at all, whatever the order, and a misplaced cell is off by 1 or more.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def truth(case: Case, data: Data, first: AnyArray, second: AnyArray) -> Truth:
     keeps = (2.0**-53 if case.dtype == "float64" else 2.0**-24) if strict else unit
     allowed = (
         1.0001 * unit * np.abs(np.where(np.isfinite(exact), exact, 0))
-        + (case.terms + _TRANSFORMED) * keeps * largest
+        + (min(case.terms, 8 * case.terms**0.5) + _TRANSFORMED) * keeps * largest
         + _TINY.get(case.dtype, _LEAST)
     )
     return Truth(case, exact, magnitude, allowed)

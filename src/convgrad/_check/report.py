@@ -54,8 +54,12 @@ class Finding:
 
     def lines(self) -> list[str]:
         """Describe it without the program."""
-        likely = f"likely cause: {self.guess} ({self.evidence})" if self.guess else self.evidence
-        return [self.what, likely, f"shows in: {', '.join(self.properties)}"]
+        likely = [f"likely cause: {self.guess}"] if self.guess else []
+        return [
+            self.what,
+            *likely,
+            f"shows in: {', '.join(self.properties)}; {self.evidence} there",
+        ]
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .._dtypes import AnyArray
 from .._problem import Kind
 from .frameworks import tensorflow_arguments, tensorflow_name
 from .implementation import FRAMEWORKS, LIBRARIES
-from .problems import Case, Data
+from .problems import Case, Data, Operands
 
 _SMALL = 64
 """Arrays of so many numbers are written out."""
 
 
-def program(kernel: str, case: Case, data: Data, first: AnyArray, second: AnyArray) -> str:
+def program(
+    kernel: str, case: Case, data: Data, seed: Sequence[int], first: AnyArray, second: AnyArray
+) -> str:
     """Return the program: it builds the operands, calls the kernel and compares with the oracle."""
     names = {
         Kind.FORWARD: ("x", "f"),
@@ -35,8 +39,7 @@ def program(kernel: str, case: Case, data: Data, first: AnyArray, second: AnyArr
         "from convgrad import reference",
         *_import(kernel, case.op),
         "",
-        *_array(names[0], case, first),
-        *_array(names[1], case, second),
+        *_arrays(names, case, data, seed, (first, second)),
         f"settings = dict({settings})",
         f"got = {call}",
         f"want = reference.{case.op}({arguments}, **settings{exact})",
@@ -52,16 +55,17 @@ def want_small(case: Case) -> bool:
     return int(np.prod(case.problem.result_shape)) <= _SMALL
 
 
-def numbers(array: AnyArray) -> str:
-    """Show a small array as nested lists, a large one by its shape."""
-    if array.size > _SMALL:
-        return f"{array.size} numbers of shape {list(array.shape)}, {_sample(array)}"
-    return str(np.asarray(array).astype(np.float64).tolist())
-
-
-def _sample(array: AnyArray) -> str:
-    flat = array.reshape(-1)[:4].astype(np.float64).tolist()
-    return "the first " + ", ".join(f"{each:g}" for each in flat)
+def numbers(array: AnyArray, other: AnyArray) -> str:
+    """Show a small array as nested lists, of a large one the number that is farthest from another array's."""
+    wide = np.asarray(array).astype(np.float64)
+    if wide.size <= _SMALL:
+        return str(wide.tolist())
+    if wide.shape != other.shape:
+        return f"{wide.size} numbers of shape {list(wide.shape)}"
+    with np.errstate(invalid="ignore"):
+        off = np.nan_to_num(np.abs(wide - other.astype(np.float64)), nan=np.inf)
+    place = tuple(int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
+    return f"{wide[place]:.9g} at {list(place)}"
 
 
 def _argument(value: object) -> str:
@@ -87,9 +91,28 @@ def _import(kernel: str, op: str) -> list[str]:
     return [f"from {module} import {name} as kernel"]
 
 
+def _arrays(
+    names: tuple[str, str], case: Case, data: Data, seed: Sequence[int], operands: Operands
+) -> list[str]:
+    """Write both operands down; normal numbers by the generator they came from."""
+    if data != "normal":
+        return [*_array(names[0], case, operands[0]), *_array(names[1], case, operands[1])]
+    return [
+        f"random = np.random.default_rng({list(seed)})",
+        *(
+            f"{name} = random.standard_normal({list(each.shape)}).astype({_dtype(case, each)})"
+            for name, each in zip(names, operands, strict=True)
+        ),
+    ]
+
+
+def _dtype(case: Case, array: AnyArray) -> str:
+    return "bfloat16" if case.dtype == "bfloat16" else f"np.{array.dtype.name}"
+
+
 def _array(name: str, case: Case, array: AnyArray) -> list[str]:
     """Write an array down, as briefly as it can be."""
-    kind = "bfloat16" if case.dtype == "bfloat16" else f"np.{array.dtype.name}"
+    kind = _dtype(case, array)
     shape = list(array.shape)
     flat = array.reshape(-1)
     wide = flat.astype(np.float64)
@@ -116,7 +139,9 @@ def _array(name: str, case: Case, array: AnyArray) -> list[str]:
     if flat.size <= 512:
         values = (_number(each) for each in wide)
         return [f"{name} = np.array([{', '.join(values)}], {kind}).reshape({shape})"]
-    return [f"{name} = np.random.default_rng(0).standard_normal({shape}).astype({kind})"]
+    return [
+        f"{name} = np.random.default_rng(0).integers(-4, 5, {shape}).astype({kind})  # or alike"
+    ]
 
 
 def _number(value: float) -> str:
