@@ -185,3 +185,10 @@ def test_the_program_shows_the_failure(place: int) -> None:
     assert str(names["got"].astype(float).tolist()) == best.got
     operands = [names[name] for name in ("x", "f", "g") if name in names]
     assert sum(each.size for each in operands) < 40
+
+
+def test_a_failed_report_is_raised_whole() -> None:
+    kernel = kernel_of("conv2d", before=lambda case, x, f: (-x, f))
+    report = check_op(kernel, "conv2d", problems=10, properties=["basic"])
+    with pytest.raises(AssertionError, match=r"(?s)basic +FAIL.*sign reversed.*import numpy as np"):
+        report.raise_if_failed()
