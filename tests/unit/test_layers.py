@@ -126,8 +126,8 @@ LLVM = {"_jit/llvm.py", "_codegen/builder.py"}
 """The only files that may import llvmlite, which has no types and may one day be absent."""
 FRAMEWORKS = {"tensorflow", "torch", "jax", "jaxlib", "keras", "dask", "xarray", "cupy", "scipy"}
 """Never imported: an array of theirs shows that its framework is loaded already."""
-RIVALS = {"_bench/peers.py"}
-"""The exception: it runs in a worker process of the benchmarks, one per framework, which exists to load it."""
+RIVALS = {"_bench/peers.py", "_check/frameworks.py"}
+"""The exceptions: each runs in a child process, one per framework, which exists to load it."""
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 

@@ -1,7 +1,7 @@
 """TensorFlow, PyTorch and JAX under the signature of our top-level functions; called as their documents say.
 
-The only file of the package that imports a framework: by name, as it may be absent, and only when it is given as IMPL.
-A framework that cannot express a problem raises, which counts as refused.
+One of the two files of the package that import a framework: by name, as it may be absent, and only when it is given
+as IMPL. A framework that cannot express a problem raises, which counts as refused.
 """
 
 from __future__ import annotations
