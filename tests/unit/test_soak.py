@@ -1,0 +1,150 @@
+"""The soak's verdict, on made-up readings; and what the package remembers, which must not grow without bound."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import convgrad
+from convgrad import _engine, _jit
+from convgrad._api import calls
+from convgrad._jit import elf
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "soak.py"
+
+
+@pytest.fixture(scope="module")
+def soak() -> Iterator[ModuleType]:
+    before = list(sys.path)
+    spec = importlib.util.spec_from_file_location("soak_tool", TOOL)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["soak_tool"] = module
+    spec.loader.exec_module(module)
+    sys.path[:] = before
+    yield module
+    del sys.modules["soak_tool"]
+
+
+def readings(soak: ModuleType, seconds: int = 3600, **growing: Any) -> list[Any]:
+    """Return an hour of steady readings, but for what a function of the share of time says."""
+    found = []
+    for at in range(0, seconds + 1, 10):
+        values = {"rss": 200 << 20, "fds": 6, "threads": 9, "maps": 400, "cache": 10, "calls": at}
+        values |= {name: int(value(at / seconds)) for name, value in growing.items()}
+        found.append(soak.Reading(float(at), **values))
+    return found
+
+
+def test_steady_readings_pass(soak: ModuleType) -> None:
+    warming = readings(soak, rss=lambda share: (100 if share < 0.1 else 250) << 20)
+    for each in (readings(soak), warming):
+        assert soak.verdict(each, soak.Bounds(), []) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rss", lambda share: (200 << 20) + share * (400 << 20)),
+        ("fds", lambda share: 6 + share * 20),
+        ("threads", lambda share: 9 + (share > 0.5) * 2),
+        ("maps", lambda share: 400 + share * 4000),
+    ],
+)
+def test_growth_fails_and_is_named(soak: ModuleType, name: str, value: Any) -> None:
+    (reason,) = [
+        r for r in soak.verdict(readings(soak, **{name: value}), soak.Bounds(), []) if "grew" in r
+    ]
+    assert reason.startswith(f"{name} grew")
+
+
+def test_a_peak_that_is_gone_at_the_end_fails_too(soak: ModuleType) -> None:
+    peak = readings(soak, rss=lambda share: (200 << 20) + (abs(share - 0.6) < 0.01) * (300 << 20))
+    assert soak.verdict(peak, soak.Bounds(), [])
+
+
+def test_a_slow_leak_fails_by_its_slope(soak: ModuleType) -> None:
+    """100 MB per hour is below the bound of an hour, but not of a day."""
+    (reason,) = soak.verdict(
+        readings(soak, rss=lambda share: (200 << 20) + share * (100 << 20)), soak.Bounds(), []
+    )
+    assert "100 MB per hour" in reason
+
+
+def test_teeth_are_no_slope(soak: ModuleType) -> None:
+    """What starts over when it is full grows for most of the time."""
+    teeth = readings(soak, rss=lambda share: (200 << 20) + (share * 7.9 % 1) * (60 << 20))
+    assert soak.verdict(teeth, soak.Bounds(), []) == []
+
+
+def test_failures_and_short_runs_fail(soak: ModuleType) -> None:
+    assert soak.verdict(readings(soak), soak.Bounds(), ["the bits changed"]) == ["the bits changed"]
+    assert "too short" in soak.verdict(readings(soak)[:2], soak.Bounds(), [])[0]
+
+
+def test_other_bits_and_unrefused_mistakes_are_noticed(soak: ModuleType) -> None:
+    state = soak.Soak(0)
+    state.compare("p", np.zeros(4, np.float32))
+    state.compare("p", np.zeros(4, np.float32))
+    assert state.counts["bits compared"] == 1 and not state.failures
+    state.compare("p", -np.zeros(4, np.float32))
+    assert len(state.failures) == 1
+
+
+def test_the_summary_names_all_that_is_watched(soak: ModuleType) -> None:
+    text = soak.summary(readings(soak), Counter({"forked": 3}))
+    for word in ("rss MB", "fds", "threads", "maps", "cache entries", "MB per hour", "forked: 3"):
+        assert word in text
+
+
+def test_problems_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many settings with few problems each must not add up."""
+    monkeypatch.setattr(calls, "_MOST_REMEMBERED", 20)
+    f = np.ones((1, 1, 1, 1), np.float32)
+    for side in range(1, 16):
+        for pad in range(6):
+            x = np.ones((1, side, 1, 1), np.float32)
+            convgrad.conv2d(x, f, 1, ((pad, 0), (0, 0)))
+    assert sum(map(len, calls._filled)) <= 20
+
+
+def test_kernels_are_forgotten_and_unmapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code goes when neither the cache nor anything prepared holds it, and not before."""
+    gone: list[int] = []
+    real = elf._library().munmap
+
+    class Library:
+        def munmap(self, address: int, size: int) -> int:
+            gone.append(address)
+            return int(real(address, size))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(library, name)
+
+    library = elf._library()
+    if not elf.supported():
+        pytest.skip("kernels are loaded by LLVM here and stay")
+    monkeypatch.setattr(_jit, "_kernels", {})
+    monkeypatch.setattr(_engine, "_executables", {})
+    monkeypatch.setattr(_jit, "_MOST", 2)
+    x = np.arange(200, dtype=np.float32).reshape(1, 10, 10, 2)
+    first = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")
+    monkeypatch.setattr(elf, "_c", Library())
+    for window in range(3, 8):
+        convgrad.depthwise_conv2d(x, np.ones((window, window, 2, 1), np.float32), 1, "SAME")
+        assert len(_jit._kernels) <= 2
+    assert not gone, "what is prepared holds its kernels"
+    again = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")
+    np.testing.assert_array_equal(again, first)
+    _engine._executables.clear()
+    assert len(gone) >= 3
+    again = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")
+    np.testing.assert_array_equal(again, first)
