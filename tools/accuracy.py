@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
@@ -48,12 +49,15 @@ Outcome = dict[str, Any]
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=_Plain)
-    arguments.add_argument("--peers", default="torch,tensorflow,jax", help="frameworks, or none")
+    arguments.add_argument("--peers", help="frameworks, or none; all that are installed by default")
     arguments.add_argument("--only", default="", help="problems whose description has this text")
     arguments.add_argument("--json", type=Path, help="write all figures there")
     arguments.add_argument("--write", type=Path, help="replace the measured part of this page")
     chosen = arguments.parse_args()
-    peers = [name for name in chosen.peers.split(",") if name and name != "none"]
+    if chosen.peers is None:
+        peers = [name for name in PEERS if importlib.util.find_spec(name) is not None]
+    else:
+        peers = [name for name in chosen.peers.split(",") if name and name != "none"]
     unknown = set(peers) - set(PEERS)
     if unknown:
         arguments.error(f"no such peer: {', '.join(sorted(unknown))}; there is {', '.join(PEERS)}")
@@ -227,7 +231,7 @@ def report(problems: Sequence[Problem], found: dict[Any, Outcome], peers: Sequen
             rows = [p for p in ordinary if p.dtype == dtype and p.family == family]
             if rows:
                 parts.append(
-                    f"#### {family}, {dtype}\n\n" + table(rows, found, ["convgrad", *names])
+                    f"### {family}, {dtype}\n\n" + table(rows, found, ["convgrad", *names])
                 )
     plain = [p for p in problems if not p.special and p.may_be_winograd]
     if plain:

@@ -49,7 +49,7 @@ def test_ten_million_ones_are_counted(dtype: str, depthwise: bool) -> None:
 
 @pytest.mark.parametrize("depthwise", [True, False])
 @pytest.mark.parametrize("dtype", NARROW)
-def test_ten_million_terms_of_one_sign_err_by_four_units(dtype: str, depthwise: bool) -> None:
+def test_ten_million_terms_of_one_sign_err_by_eight_units(dtype: str, depthwise: bool) -> None:
     """A running float32 sum errs by hundreds of units here: its errors do not cancel when no term does."""
     rng = np.random.default_rng(1)
     x = rng.random(TERMS, np.float32).astype(DTYPES[dtype])
@@ -57,7 +57,7 @@ def test_ten_million_terms_of_one_sign_err_by_four_units(dtype: str, depthwise: 
     got = float(filter_gradient(depthwise, x, g)[1, 1])
     exact = np.dot(x.astype(np.float64).ravel(), g.astype(np.float64).ravel())
     rounding = 0.0 if dtype == "float32" else UNITS[dtype]
-    assert abs(got - exact) <= (4 * 2.0**-24 + rounding * 1.001) * exact
+    assert abs(got - exact) <= (8 * 2.0**-24 + rounding * 1.001) * exact
 
 
 def layer(dtype: str, depthwise: bool) -> Case:
