@@ -59,6 +59,14 @@ campaign: $(STAMP) ## try random problems in every way (CAMPAIGN_MINUTES=5 CAMPA
 faults: $(STAMP) ## faults and fuzzing that take long (FAULTS_MINUTES=10 of random calls, and 15 of the rest)
 	@$(PY) -m pytest --quiet -m faults_long tests/faults tests/hostile
 
+accuracy: $(STAMP) ## measure errors in units of rounding, beside the frameworks that are installed (half an hour)
+	@$(PY) tools/accuracy.py
+
+# Minutes to soak; `make soak SOAK_MINUTES=5` for a quick one.
+SOAK_MINUTES ?= 60
+soak: $(STAMP) ## mixed calls from several threads for an hour: nothing may grow or change (Linux)
+	@$(PY) tools/soak.py --minutes $(SOAK_MINUTES)
+
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
