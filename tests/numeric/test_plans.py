@@ -11,6 +11,7 @@ import pytest
 
 from cases import KINDS, Case
 from convgrad import _jit, _planner
+from convgrad._algorithms import emit
 from convgrad._bench.networks import NETWORKS
 from convgrad._errors import ArgumentError
 from kernels import NAMES, UNIVERSAL, problem_of
@@ -94,3 +95,15 @@ def test_a_training_step_needs_few_kernels(network: str, layers: int, most: int)
         kernels[batch] = {step.kernel for plan in plans for step in plan.steps}
     assert len(kernels[8]) <= most, sorted(map(repr, kernels[8]))
     assert len(kernels[8] | kernels[32]) <= most + 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("groups", [1, 2, 5, 40])
+def test_no_number_of_channels_makes_a_kernel_long(groups: int, kind: str) -> None:
+    """Text that grows with the channels takes LLVM seconds: 1000 outputs of one channel once took a minute."""
+    lines = []
+    for outputs in (20, 200, 1000):
+        case = Case(True, 2, (6, 5), groups, 1, outputs, (2, 3), (1, 1), (1, 1), "SAME")
+        plan = _planner.choose(problem_of(case, kind), HOST)
+        lines.append(sum(emit(step.kernel, HOST).ir.count("\n") for step in plan.steps))
+    assert max(lines) <= 2 * lines[0], lines
