@@ -19,6 +19,7 @@ def _alarms(seconds: float) -> str:
     class Alarm(BaseException): pass
     def ring(*_): raise Alarm
     expect()
+    import_all()  # an exception inside an import can leave CPython's import lock taken
     signal.signal(signal.SIGALRM, ring)
     pick, caught, tried = random.Random(3), 0, 0
     deadline = time.monotonic() + {seconds}

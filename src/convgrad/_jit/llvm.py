@@ -10,10 +10,13 @@ from __future__ import annotations
 import mmap
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from convgrad._errors import AllocationError, CompileError
 from convgrad._targets import Target
+
+Result = TypeVar("Result")
 
 lock = threading.RLock()
 """Held while LLVM works. llvmlite has a lock of its own; this one is ours to hold across a fork."""
@@ -41,6 +44,7 @@ def binding() -> Any:
     """Return llvmlite.binding, imported and ready."""
     global _binding
     if _binding is None:
+        # On the calling thread: CPython's lock of all imports is lost to others if a signal handler raises inside it.
         with lock:
             _binding = _imported()
     return _binding
@@ -62,15 +66,49 @@ def _imported() -> Any:
 
 def compile_object(ir: str, target: Target, *, triple: str | None = None) -> bytes:
     """Return the object file of `ir`; `triple` names another operating system or architecture."""
-    with lock:
-        _check_headroom()
-        return _emit_object(ir, target, triple)
+    binding()
+    return _undisturbed(lambda: _locked_object(ir, target, triple))
 
 
 def assembly(ir: str, target: Target, *, triple: str | None = None) -> str:
     """Return the assembly text of `ir`, for people and tests."""
     with lock:
         return _emit_assembly(ir, target, triple)
+
+
+def _locked_object(ir: str, target: Target, triple: str | None) -> bytes:
+    with lock:
+        _check_headroom()
+        return _emit_object(ir, target, triple)
+
+
+def _undisturbed(work: Callable[[], Result]) -> Result:
+    """Do the work where no signal handler runs: on another thread than the main one.
+
+    A handler that raises (Ctrl-C) inside llvmlite's own Python code, between giving an object back to LLVM and noting
+    that, ends in a double free. The main thread waits and may be interrupted; the work then finishes without it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    done: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:
+            failed.append(error)
+
+    # Not a daemon: the process must not be taken down while LLVM is at work.
+    thread = threading.Thread(target=run, name="convgrad-compile", daemon=False)
+    try:
+        thread.start()
+    except RuntimeError:  # no threads here, or the interpreter is on its way out
+        return work()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
 def _check_headroom() -> None:
