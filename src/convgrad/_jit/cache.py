@@ -108,15 +108,12 @@ def write(digest: str, key: str, entry: Entry) -> bool:
     if place is None:
         return False
     partial = place / f"{digest}.{os.getpid()}.{time.monotonic_ns()}{_PARTIAL}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(os.lstat(place), stat.S_ISDIR):
             return False
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
         handle = os.open(partial, flags, 0o600)
-    except OSError:
-        return False
-    try:
         try:
             _write_all(handle, _encode(key, entry))
         finally:
@@ -125,7 +122,7 @@ def write(digest: str, key: str, entry: Entry) -> bool:
     except OSError:
         _drop(partial)
         return False
-    except BaseException:  # Ctrl-C
+    except BaseException:  # Ctrl-C, wherever it struck
         _drop(partial)
         raise
     if _looks_full(place):
