@@ -74,8 +74,8 @@ ALLOWED = {
         "_version",
         "__init__",
     },
-    "_bench": {"__init__", "_config", "_jit", "_version", "reference"},
-    "_check": {"_dtypes", "_geometry", "_oracle", "_problem", "reference"},
+    "_bench": {"__init__", "_config", "_jit", "_messages", "_version", "reference"},
+    "_check": {"_dtypes", "_geometry", "_messages", "_oracle", "_problem", "reference"},
     "testing": {"_check"},
     # The corridor.
     "_engine": {"_arrays", "_config", "_dtypes", "_prepare", "_problem", "_runtime"},
@@ -113,6 +113,7 @@ ALLOWED = {
     "_runtime": {"_config", "_kernel"},
     "_targets": {"_dtypes"},
     "_kernel": set(),
+    "_messages": {"_dtypes"},
     # Leaves.
     "_config": set(),
     "_dispatch": set(),

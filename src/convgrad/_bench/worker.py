@@ -1,7 +1,7 @@
 """Peers in processes of their own, and the pipe to them.
 
 A framework's switches are read once per process and its threads linger, so each family runs in a worker which times
-itself; the parent only says when. Requests and answers are pickled tuples over stdin and stdout:
+itself; the parent only says when. Requests and answers are messages over stdin and stdout:
 
     ("setup", peers, threads, keep, warm_malloc)  -> ("ok", {version})
     ("prepare", peer, case, expected)             -> ("ok", {error, first_ms, note}) or ("refused", reason)
@@ -16,7 +16,6 @@ import contextlib
 import ctypes
 import importlib
 import os
-import pickle
 import re
 import select as readiness
 import subprocess
@@ -28,9 +27,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from .. import _messages
 from .cases import WRONG, Case, Expected
 from .measure import Block, run_block
 from .peers import BY_NAME, Peer, Prepared, Refused
+from .problems import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -110,8 +111,7 @@ class Worker:
         process = self._process
         assert process is not None and process.stdin is not None and process.stdout is not None
         try:
-            pickle.dump(request, process.stdin)
-            process.stdin.flush()
+            _messages.write(process.stdin, request)
             # Answers are short and written at once, so the first byte is as good as all of them.
             if (
                 os.name == "posix"
@@ -120,9 +120,9 @@ class Worker:
                 process.kill()
                 self.stop()
                 raise WorkerFailed(f"no answer within {self._timeout:g} s")
-            answer: tuple[str, Any] = pickle.load(process.stdout)
+            answer: tuple[str, Any] = _messages.read(process.stdout, Block)
             return answer
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+        except (EOFError, BrokenPipeError, ValueError):
             said = self._last_words()
             self.stop()
             raise WorkerFailed(f"process ended with code {process.returncode}: {said}") from None
@@ -175,7 +175,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     keep = 0
     while True:
         try:
-            verb, *arguments = pickle.load(requests)
+            verb, *arguments = _messages.read(requests, Case, Problem, Expected)
         except EOFError:
             return
         answer: tuple[str, Any]
@@ -194,8 +194,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                 raise ValueError(f"no such request: {verb}")
         except Exception as error:
             answer = "refused", _reason(error)
-        pickle.dump(answer, answers)
-        answers.flush()
+        _messages.write(answers, answer)
 
 
 def _reason(error: Exception) -> str:

@@ -1,15 +1,13 @@
 """A kernel in a process of its own: a crash or a hang there is a finding, not our end.
 
-Parent and child exchange length-prefixed pickles over the child's standard input and output. Whatever the kernel
+Parent and child exchange messages over the child's standard input and output. Whatever the kernel
 itself prints goes to standard error, which is kept in a file and quoted when the child dies.
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -17,8 +15,9 @@ import threading
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
+from .. import _messages
 from .._dtypes import AnyArray
 from .._errors import ArgumentError
 from .implementation import Observation, load, observe, version
@@ -65,9 +64,9 @@ class Isolated:
             env={**os.environ, "PYTHONPATH": path},
         )
         answer = self._ask((self._text, self._op), _START_SECONDS)
-        if isinstance(answer, Exception):
+        if isinstance(answer, dict) and "error" in answer:
             self._stop()
-            raise answer
+            raise ArgumentError(answer["error"])
         if not isinstance(answer, dict):
             raise ArgumentError(f"IMPL: loading {self._text!r} failed: {answer}")
         self.version = str(answer["version"])
@@ -85,8 +84,8 @@ class Isolated:
         timer = threading.Timer(seconds, give_up)
         timer.start()
         try:
-            _send(process.stdin, message)
-            return _receive(process.stdout)
+            _messages.write(process.stdin, message)
+            return _messages.read(process.stdout, Observation)
         except (EOFError, OSError):
             status = process.wait()
             words = f"no answer in {seconds:g} s" if late.is_set() else _ending(status)
@@ -123,36 +122,22 @@ def serve() -> None:
     os.dup2(2, 1)
     calls = sys.stdin.buffer
     warnings.simplefilter("ignore")
-    text, op = _receive(calls)
+    text, op = _messages.read(calls)
     try:
         kernel = load(text, op)
     except Exception as error:
-        _send(answers, ArgumentError(str(error)))
+        _messages.write(answers, {"error": str(error)})
         return
-    _send(answers, {"version": version(text)})
+    _messages.write(answers, {"version": version(text)})
     while True:
         try:
-            case, first, second, twice = _receive(calls)
+            case, first, second, twice = _messages.read(calls, Case)
         except EOFError:
             return
-        _send(answers, observe(kernel, case, first, second, twice))
-
-
-def _send(stream: Any, message: Any) -> None:
-    data = pickle.dumps(message)
-    stream.write(struct.pack("<q", len(data)) + data)
-    stream.flush()
-
-
-def _receive(stream: BinaryIO | Any) -> Any:
-    head = stream.read(8)
-    if len(head) < 8:
-        raise EOFError
-    (count,) = struct.unpack("<q", head)
-    data = stream.read(count)
-    if len(data) < count:
-        raise EOFError
-    return pickle.loads(data)
+        seen = observe(kernel, case, first, second, twice)
+        if seen.result is not None and not _messages.is_plain(seen.result):
+            seen = Observation(died=f"returned an array of {seen.result.dtype}")
+        _messages.write(answers, seen)
 
 
 def _ending(status: int) -> str:
