@@ -105,12 +105,12 @@ def test_every_realistic_problem_has_a_kernel(depthwise: bool) -> None:
     """Nothing in the documented matrix at a realistic size may land on the reference."""
     rng = np.random.default_rng(5)
     for name in dict.fromkeys(names[0] for names in UNIVERSAL[depthwise].values()):
-        for _ in range(1000):
+        for _ in range(300):
             case, kinds = random_case_for(rng, name, HOST, 64)
             for kind in kinds:
                 plan = _planner.choose(problem_of(case, kind), HOST)
                 assert plan.algorithm != "reference", (case, kind)
-    for _ in range(1000):
+    for _ in range(300):
         case = random_case(rng, depthwise=depthwise)
         if 0 not in (*case.input_shape, *case.output_shape):
             for kind in KINDS:

@@ -43,7 +43,7 @@ def test_scratch_is_bounded() -> None:
 @pytest.mark.parametrize("shape", LARGE)
 def test_plans_of_large_problems_are_small(shape: str, data_format: str) -> None:
     """Planning is arithmetic, so sizes nobody could run here can be looked at; nothing may grow with them."""
-    for dtype in ("float32", "bfloat16", "float64"):
+    for dtype in ("float32", "bfloat16", "float64") if data_format == "NHWC" else ("float32",):
         case = replace(LARGE[shape], data_format=data_format, dtype=dtype)
         wide = 8 if dtype == "float64" else 4
         for kind in KINDS:
