@@ -15,7 +15,7 @@ threads: whoever calls it splits the items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
 Origin = Literal["disk", "llvm"]
@@ -47,3 +47,23 @@ class Kernel:
     """Where the code came from when this process first asked; every later time it was in memory."""
     code: object = field(default=None, repr=False, compare=False)
     """What keeps the code mapped; None where it is never given back."""
+
+
+def spelled(value: object) -> str:
+    """Spell an identity as its repr does, fields of fields included, for names that must tell kernels apart.
+
+    Not `repr` itself: a dataclass guards its own against recursion with a set of objects at work, and a signal handler
+    that raises at the wrong moment leaves an object in it for good. Its repr is then `...`, and so was that of a second
+    kernel; both had one name on disk, and one was run for the other.
+
+    >>> spelled((1, "a", None))
+    "(1, 'a', None)"
+    """
+    if is_dataclass(value) and not isinstance(value, type):
+        kept = [each.name for each in fields(value) if each.repr]
+        inner = ", ".join(f"{name}={spelled(getattr(value, name))}" for name in kept)
+        return f"{type(value).__qualname__}({inner})"
+    if isinstance(value, tuple):
+        name = "" if type(value) is tuple else type(value).__qualname__
+        return f"{name}({', '.join(map(spelled, value))})"
+    return repr(value)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
+import threading
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -81,3 +82,31 @@ def test_symbols_spell_themselves():
     assert name != symbol("bwd_filter", "bf16", "r2t4", AVX2, (1, 3))
     with pytest.raises(AssertionError):
         symbol("bwd filter", "f32", "", AVX2)
+
+
+def test_a_signal_inside_a_repr_does_not_merge_two_kernels():
+    """A dataclass whose repr was interrupted answers `...` from then on; names must not depend on it."""
+
+    @dataclass(frozen=True)
+    class Inner:
+        number: int
+
+    @dataclass(frozen=True)
+    class Outer:
+        inner: Inner
+        rest: tuple[Inner, ...] = ()
+
+    def poison(thing: object) -> None:
+        running = type(thing).__repr__.__closure__
+        for cell in running or ():
+            if isinstance(cell.cell_contents, set):
+                cell.cell_contents.add((id(thing), threading.get_ident()))
+
+    one, two = Outer(Inner(1), (Inner(2),)), Outer(Inner(2))
+    before = key.text(one, AVX2), key.text(two, AVX2)
+    for thing in (one, two, one.inner, two.inner, *one.rest):
+        poison(thing)
+    assert repr(one) == repr(two) == "..."
+    assert (key.text(one, AVX2), key.text(two, AVX2)) == before
+    assert before[0] != before[1]
+    assert "Outer(inner=" in before[0] and "Inner(number=2)" in before[0]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 
+from convgrad._kernel import spelled
 from convgrad._targets import Target
 
 
@@ -19,7 +20,7 @@ def symbol(op: str, dtype: str, tile: str, target: Target, identity: object = ()
     >>> symbol("depthwise_bwd_filter", "f32", "r2t4", find("avx2"), (3, 3))
     'cg_depthwise_bwd_filter_f32_r2t4_avx2v256_a6599b95'
     """
-    digest = hashlib.blake2b(repr(identity).encode(), digest_size=4).hexdigest()
+    digest = hashlib.blake2b(spelled(identity).encode(), digest_size=4).hexdigest()
     name = f"cg_{op}_{dtype}_{tile}_{target.label}_{digest}"
     assert re.fullmatch(r"\w+", name, re.ASCII), name
     return name

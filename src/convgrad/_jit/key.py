@@ -16,6 +16,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from convgrad._kernel import spelled
 from convgrad._targets import Target
 
 _PACKAGE = Path(__file__).resolve().parent.parent
@@ -30,7 +31,7 @@ def entries(identity: object, target: Target) -> tuple[tuple[str, str], ...]:
     """
     return (
         # The module too: identities of two algorithms may have one name and one set of fields.
-        ("kernel", f"{type(identity).__module__}.{identity!r}"),
+        ("kernel", f"{type(identity).__module__}.{spelled(identity)}"),
         ("target", f"{target.name} {target.cpu} {target.features} {target.vector_bits}"),
         ("flags", f"fma={target.has_fma} half={target.has_half}"),
         ("sources", sources()),
