@@ -150,6 +150,7 @@ def _after_fork_in_parent() -> None:
 def _after_fork_in_child() -> None:
     global _locks_guard
     llvm.lock = threading.RLock()
+    llvm.forget_jobs()  # their threads are not here
     _locks_guard = threading.Lock()
     _locks.clear()
 

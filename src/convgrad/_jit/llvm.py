@@ -10,13 +10,10 @@ from __future__ import annotations
 import mmap
 import sys
 import threading
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from convgrad._errors import AllocationError, CompileError
 from convgrad._targets import Target
-
-Result = TypeVar("Result")
 
 lock = threading.RLock()
 """Held while LLVM works. llvmlite has a lock of its own; this one is ours to hold across a fork."""
@@ -67,7 +64,7 @@ def _imported() -> Any:
 def compile_object(ir: str, target: Target, *, triple: str | None = None) -> bytes:
     """Return the object file of `ir`; `triple` names another operating system or architecture."""
     binding()
-    return _undisturbed(lambda: _locked_object(ir, target, triple))
+    return _undisturbed(ir, target, triple)
 
 
 def assembly(ir: str, target: Target, *, triple: str | None = None) -> str:
@@ -76,39 +73,73 @@ def assembly(ir: str, target: Target, *, triple: str | None = None) -> str:
         return _emit_assembly(ir, target, triple)
 
 
-def _locked_object(ir: str, target: Target, triple: str | None) -> bytes:
-    with lock:
-        _check_headroom()
-        return _emit_object(ir, target, triple)
+class _Job:
+    """One compile on a thread of its own."""
+
+    def __init__(self, ir: str, target: Target, triple: str | None) -> None:
+        self.code: bytes | None = None
+        self.error: BaseException | None = None
+        # A plain lock: waiting for it can be interrupted at any point without leaving anything half done.
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        # Not a daemon: the process must not be taken down while LLVM is at work.
+        threading.Thread(
+            target=self._run, args=(ir, target, triple), name="convgrad-compile", daemon=False
+        ).start()
+
+    def _run(self, ir: str, target: Target, triple: str | None) -> None:
+        try:
+            self.code = _locked_object(ir, target, triple)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self._gate.release()
+
+    def wait(self) -> bytes:
+        while self.code is None and self.error is None:
+            self._gate.acquire(timeout=0.05)
+        if self.error is not None:
+            raise self.error
+        assert self.code is not None
+        return self.code
 
 
-def _undisturbed(work: Callable[[], Result]) -> Result:
-    """Do the work where no signal handler runs: on another thread than the main one.
+_jobs: dict[tuple[str, Target, str | None], _Job] = {}
+"""Compiles whose callers were interrupted; asked again, they are waited for instead of begun again."""
+
+
+def forget_jobs() -> None:
+    """Forget compiles that go on elsewhere."""
+    _jobs.clear()
+
+
+def _undisturbed(ir: str, target: Target, triple: str | None) -> bytes:
+    """Compile where no signal handler runs: on another thread than the main one.
 
     A handler that raises (Ctrl-C) inside llvmlite's own Python code, between giving an object back to LLVM and noting
     that, ends in a double free. The main thread waits and may be interrupted; the work then finishes without it.
     """
     if threading.current_thread() is not threading.main_thread():
-        return work()
-    done: list[Result] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
+        return _locked_object(ir, target, triple)
+    key = (ir, target, triple)
+    job = _jobs.get(key)
+    if job is None:
         try:
-            done.append(work())
-        except BaseException as error:
-            failed.append(error)
-
-    # Not a daemon: the process must not be taken down while LLVM is at work.
-    thread = threading.Thread(target=run, name="convgrad-compile", daemon=False)
+            job = _jobs[key] = _Job(ir, target, triple)
+        except RuntimeError:  # no threads here, or the interpreter is on its way out
+            return _locked_object(ir, target, triple)
     try:
-        thread.start()
-    except RuntimeError:  # no threads here, or the interpreter is on its way out
-        return work()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return done[0]
+        code = job.wait()
+    finally:
+        if job.error is not None or job.code is not None:
+            _jobs.pop(key, None)
+    return code
+
+
+def _locked_object(ir: str, target: Target, triple: str | None) -> bytes:
+    with lock:
+        _check_headroom()
+        return _emit_object(ir, target, triple)
 
 
 def _check_headroom() -> None:
