@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import stat
 import struct
@@ -78,28 +79,31 @@ def read(digest: str, key: str) -> Entry | None:
     try:
         if not _is_private(os.lstat(place), stat.S_ISDIR):
             return None
-        # Not blocking: opening a pipe in the place of an entry would wait for a writer for ever.
-        handle = os.open(path, os.O_RDONLY | _NO_LINK | _NO_WAIT | _BINARY)
+        # A file object, which closes itself however the call ends: signal handlers may raise anywhere.
+        file = io.FileIO(path, "rb", opener=_open_for_reading)
     except OSError as error:
         if error.errno in _NOT_A_FILE:
             _drop(path)
         return (
             None  # not there, or not to be had now: too many open files say nothing about this one
         )
-    try:
-        status = os.fstat(handle)
+    with file:
+        status = os.fstat(file.fileno())
         entry = None
         if _is_private(status, stat.S_ISREG):
             with contextlib.suppress(OSError):
-                entry = _decode(_read_all(handle, status.st_size), key)
-    finally:
-        os.close(handle)
+                entry = _decode(_read_all(file.fileno(), status.st_size), key)
     if entry is None:
         _drop(path)
     elif time.time() - status.st_mtime > _TOUCH_AFTER:
         with contextlib.suppress(OSError):
             os.utime(path)
     return entry
+
+
+def _open_for_reading(path: str, flags: int) -> int:
+    # Not blocking: opening a pipe in the place of an entry would wait for a writer for ever.
+    return os.open(path, flags | _NO_LINK | _NO_WAIT)
 
 
 def write(digest: str, key: str, entry: Entry) -> bool:
