@@ -30,7 +30,7 @@ demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a networ
 
 test: lint ## run every check and test
 	@echo "== pytest"
-	@$(PY) -m pytest --quiet -n $(JOBS) tests src tools
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal tests src tools
 
 lint: $(STAMP) ## check format, lint and types
 	@echo "== ruff format"

@@ -402,15 +402,16 @@ def test_a_window_is_all_that_is_mapped(folder):
 def test_windows_go_before_the_next_come(command, monkeypatch, order):
     """At any time one slice of each operand is mapped, however many there are: a file may be larger than memory."""
     np.save("x.npy", np.asarray(X, order=order))
-    real, alive, most = mmap.mmap, weakref.WeakSet(), []
+    alive, most = weakref.WeakSet(), []
 
-    def mapped(*words, **how):
-        view = real(*words, **how)
-        alive.add(view)
-        most.append(sum(len(each) for each in alive))
-        return view
+    class Mapped(mmap.mmap):
+        def __new__(cls, *words, **how):
+            view = super().__new__(cls, *words, **how)
+            alive.add(view)
+            most.append(sum(len(each) for each in alive))
+            return view
 
-    monkeypatch.setattr(sources.mmap, "mmap", mapped)
+    monkeypatch.setattr(sources.mmap, "mmap", Mapped)
     assert (
         command(
             "depthwise_conv2d_backprop_filter", "--strides", 2, "--slice-bytes", IMAGE_BYTES

@@ -22,6 +22,7 @@ import os, signal, threading, time
 import numpy as np
 import convgrad
 from work import *
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts with it ignored
 """
 
 
