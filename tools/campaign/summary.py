@@ -19,7 +19,7 @@ BEGIN, END = "<!-- summary: begin -->\n", "<!-- summary: end -->\n"
 
 CHECKS = {
     "whole": "small whole numbers: equal to the exact sum, rounded once",
-    "wrapping": "any int32: equal modulo 2**32",
+    "wrapping": "any int32: equal modulo `2**32`",
     "normal": "floats: every number within its error bound",
     "special": "Inf and NaN planted: they reach their windows and nothing else",
     "guarded": "operands, results and workspace against forbidden pages",
