@@ -22,6 +22,10 @@ _Key = tuple[Problem, bool, str | None, int | None, str]
 _executables: dict[_Key, Executable] = {}
 _LARGEST = 4096
 """Executables remembered; a program with more problems than that starts over."""
+_MOST_TABLES = 128 << 20
+"""Bytes of tables they may hold together. One has some 20 KB; of a 31x31 window it can be 34 MB."""
+_tables = 0
+"""Bytes of tables they hold."""
 
 
 def run(function: str, problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
@@ -44,9 +48,8 @@ def run(function: str, problem: Problem, first: AnyArray, second: AnyArray) -> A
     first, first_held = _arrays.hold(function, first, dtype, sizes[0])
     second, second_held = _arrays.hold(function, second, dtype, sizes[1])
     result = _new_result(function, problem)
-    if (
-        execute is None
-    ):  # after the memory: planning for sizes no memory can hold would take for ever
+    if execute is None:
+        # After the memory was had: planning for sizes no memory can hold would take for ever.
         execute = _remember(key)
     execute(first, second, result)
     del first_held, second_held  # kept until here
@@ -70,15 +73,22 @@ def _remember(key: _Key) -> Executable:
             "convgrad was imported a second time (its modules were taken out of sys.modules), "
             "and this function belongs to the first import; use the functions of the second."
         )
-    if len(_executables) >= _LARGEST:
-        _executables.clear()
     problem, kernels, *_ = key
+    tables = 0
     try:
-        found = _prepare.executable(problem) if kernels else _prepare.without_kernels(problem)
+        if kernels:
+            found, tables = _prepare.executable(problem)
+        else:
+            found = _prepare.without_kernels(problem)
     except CompileError as error:
         _warn_once(str(error))
         found = _prepare.without_kernels(problem)
+    global _tables
+    if len(_executables) >= _LARGEST or _tables + tables > _MOST_TABLES:
+        _executables.clear()
+        _tables = 0
     _executables[key] = found
+    _tables += tables
     return found
 
 

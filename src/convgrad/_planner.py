@@ -21,7 +21,7 @@ def choose(problem: Problem, target: Target) -> Plan:
     return _choose(problem, target, _config.get("winograd"))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def _choose(problem: Problem, target: Target, winograd: str) -> Plan:
     for name, algorithm in ALGORITHMS.items():
         if not _switched_off(name, winograd) and algorithm.why_not(problem, target) is None:

@@ -32,10 +32,11 @@ _PLACES = ("first", "second", "result", "partial", "packed")
 _BYTE = np.dtype(np.uint8)
 
 
-def executable(problem: Problem) -> Executable:
-    """Return what computes a problem on this machine."""
+def executable(problem: Problem) -> tuple[Executable, int]:
+    """Return what computes a problem on this machine, and the bytes of tables it holds."""
     target = _jit.host_target()
-    return prepare(_planner.choose(problem, target), target)
+    plan = _planner.choose(problem, target)
+    return prepare(plan, target), sum(len(step.table) for step in plan.steps)
 
 
 def prepare(plan: Plan, target: Target) -> Executable:

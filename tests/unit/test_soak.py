@@ -157,3 +157,21 @@ def test_kernels_are_forgotten_and_unmapped(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(gone) >= 3
     again = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")
     np.testing.assert_array_equal(again, first)
+
+
+def test_tables_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few large problems can hold as much as many small ones."""
+    monkeypatch.setattr(_engine, "_executables", {})
+    monkeypatch.setattr(_engine, "_tables", 0)
+    f = np.ones((3, 3, 4, 8), np.float32)
+    counts = []
+    for size in range(12, 24):
+        convgrad.conv2d(np.ones((1, size, size, 4), np.float32), f, 1, "SAME")
+        if not counts:
+            assert _engine._tables > 0
+            monkeypatch.setattr(_engine, "_MOST_TABLES", 4 * _engine._tables)
+        counts.append(len(_engine._executables))
+        assert _engine._tables <= _engine._MOST_TABLES or counts[-1] == 1
+    assert 1 < max(counts) < len(counts), (
+        "kept while there is room, and dropped where there is none"
+    )

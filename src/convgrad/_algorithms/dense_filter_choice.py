@@ -26,7 +26,7 @@ _FOLDED = 8
 """Input channels up to which a window's columns are taken as channels."""
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
 def schedule(problem: Problem, target: Target) -> tuple[Schedule, ...]:
     """Return the cheapest schedules: of one pass, or of two whose sums are added up.
 
