@@ -346,9 +346,12 @@ def _items(value: Any) -> tuple[Any, ...] | None:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return _first(value)
     if not isinstance(value, np.ndarray):
-        if not hasattr(value, "__array__"):
-            return None
         try:
+            if hasattr(value, "as_list"):  # a TensorShape, which is no sequence
+                found = value.as_list()
+                return _first(found) if isinstance(found, list) else None
+            if not hasattr(value, "__array__"):
+                return None
             value = np.asarray(value)
         except Exception:
             return None

@@ -641,3 +641,23 @@ def test_positional_arguments_follow_tensorflow():
     equal(v1.conv2d_transpose(wanted, f, [1, 5, 5, 2], 2, "SAME", "NHWC", "name"), back)
     with pytest.raises(TypeError, match="only keyword arguments"):
         raw_ops.Conv2D(x, f, [1, 1, 1, 1], "SAME")
+
+
+class TensorShape:
+    """Like TensorFlow's: it has lengths and elements, and is neither a sequence nor an array."""
+
+    def __init__(self, *sizes: int | None) -> None:
+        self._sizes = list(sizes)
+
+    def as_list(self) -> list[int | None]:
+        return self._sizes
+
+
+def test_a_tensor_shape_is_a_size() -> None:
+    f, g = np.ones((3, 3, 2, 4), np.float32), np.ones((1, 5, 6, 4), np.float32)
+    got = convgrad.conv2d_backprop_input(TensorShape(1, 5, 6, 2), f, g, 1, "SAME")
+    np.testing.assert_array_equal(
+        got, convgrad.conv2d_backprop_input([1, 5, 6, 2], f, g, 1, "SAME")
+    )
+    with pytest.raises(TypeError, match="must hold integers, got None"):
+        convgrad.conv2d_backprop_input(TensorShape(None, 5, 6, 2), f, g, 1, "SAME")
