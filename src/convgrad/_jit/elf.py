@@ -70,18 +70,19 @@ class Code:
     __slots__ = ("_address", "_size", "entry")
 
     def __init__(self, address: int, size: int, entry: int) -> None:
-        self._address = address
         self._size = size
         self.entry = entry
         """Where the function starts."""
+        self._address = address  # last: a signal handler may raise in between
 
     def __del__(
         self,
         # Bound here: at the end of the process the modules may be gone before this object.
         is_finalizing: Callable[[], bool] = sys.is_finalizing,
     ) -> None:
-        if not is_finalizing():
-            _library().munmap(self._address, self._size)
+        address = getattr(self, "_address", None)
+        if address is not None and not is_finalizing():
+            _library().munmap(address, self._size)
 
 
 def load(code: bytes, symbol: str) -> int:

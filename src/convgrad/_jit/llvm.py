@@ -83,9 +83,14 @@ class _Job:
         self._gate = threading.Lock()
         self._gate.acquire()
         # Not a daemon: the process must not be taken down while LLVM is at work.
-        threading.Thread(
+        self._thread = threading.Thread(
             target=self._run, args=(ir, target, triple), name="convgrad-compile", daemon=False
-        ).start()
+        )
+
+    def start(self) -> None:
+        """Begin, unless that was done before. RuntimeError where no thread can be had."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def _run(self, ir: str, target: Target, triple: str | None) -> None:
         try:
@@ -124,10 +129,13 @@ def _undisturbed(ir: str, target: Target, triple: str | None) -> bytes:
     key = (ir, target, triple)
     job = _jobs.get(key)
     if job is None:
-        try:
-            job = _jobs[key] = _Job(ir, target, triple)
-        except RuntimeError:  # no threads here, or the interpreter is on its way out
-            return _locked_object(ir, target, triple)
+        # Known before it begins: a handler may raise at any point from here on.
+        job = _jobs[key] = _Job(ir, target, triple)
+    try:
+        job.start()
+    except RuntimeError:  # no threads here, or the interpreter is on its way out
+        _jobs.pop(key, None)
+        return _locked_object(ir, target, triple)
     try:
         code = job.wait()
     finally:
