@@ -71,10 +71,11 @@ ALLOWED = {
         "_problem",
         "_runtime",
         "_targets",
+        "_text",
         "_version",
         "__init__",
     },
-    "_bench": {"__init__", "_config", "_jit", "_messages", "_version", "reference"},
+    "_bench": {"__init__", "_config", "_jit", "_messages", "_text", "_version", "reference"},
     "_check": {"_dtypes", "_geometry", "_messages", "_oracle", "_problem", "reference"},
     "testing": {"_check"},
     # The corridor.
@@ -120,6 +121,7 @@ ALLOWED = {
     "_dtypes": set(),
     "_errors": set(),
     "_geometry": set(),
+    "_text": set(),
     "_version": set(),
 }
 

@@ -15,12 +15,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from .._text import aligned
 from .cases import Case, expect, operands_of, our_call
 from .machine import describe
 from .measure import race
 from .peers import Peer
 from .problems import Problem
-from .report import align, geometric_mean, ms
+from .report import geometric_mean, ms
 from .runner import Ours, Progress, Settings, workers_of
 from .worker import Remote
 
@@ -125,4 +126,4 @@ def render(results: dict[str, Any]) -> str:
     text = (
         "Median milliseconds of a call, alone and beside a process that spins on one of the cores."
     )
-    return f"{align([*lines, means], left=(0, 1))}\n\n{text}"
+    return f"{aligned([*lines, means], left=(0, 1))}\n\n{text}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .._text import aligned
 from .problems import parse
 from .totals import FAMILIES, totals
 
@@ -70,7 +71,7 @@ def networks(results: dict[str, Any]) -> str:
         best = min(total.families.values(), default=None)
         ratio = f"{best / total.ours:.2f}" if best else "-"
         lines.append([total.title, total.op, str(total.layers), ms(total.ours), *times, ratio])
-    return align(lines, left=(0, 1)) if len(lines) > 1 else ""
+    return aligned(lines, left=(0, 1)) if len(lines) > 1 else ""
 
 
 def legend(rows: Sequence[Row]) -> str:
@@ -94,7 +95,7 @@ def means(rows: Sequence[Row], ops: Sequence[str]) -> str:
         medians = [row["median_ratio"] for row in mine]
         shown = (_number(geometric_mean(values)) for values in (ratios, medians, clean))
         lines.append([op, str(len(mine)), *shown, f"{sum(r >= 1 for r in ratios)}/{len(ratios)}"])
-    return align(lines, left=(0,))
+    return aligned(lines, left=(0,))
 
 
 def part_of(row: Row) -> tuple[str, str]:
@@ -154,7 +155,7 @@ def by_part(rows: Sequence[Row]) -> str:
         ]
         for record in summarise(rows)
     ]
-    return align([[*header, "lowest", "where"], *lines], left=(0, 1, 2, 9))
+    return aligned([[*header, "lowest", "where"], *lines], left=(0, 1, 2, 9))
 
 
 def by_label(rows: Sequence[Row]) -> str:
@@ -169,7 +170,7 @@ def by_label(rows: Sequence[Row]) -> str:
         means = (geometric_mean([r["ratio"] for r in mine if r["op"] == op]) for op in ops)
         where = f"{lowest['problem']} {lowest['op']}"
         lines.append([label, str(len(mine)), *map(_number, means), _number(lowest["ratio"]), where])
-    return align(lines, left=(0, len(lines[0]) - 1)) if len(lines) > 1 else ""
+    return aligned(lines, left=(0, len(lines[0]) - 1)) if len(lines) > 1 else ""
 
 
 def page(results: dict[str, Any]) -> str:
@@ -211,7 +212,7 @@ def by_peer(rows: Sequence[Row]) -> str:
         best = sum(row["best_peer"] == name for row, _ in mine)
         middle = f"{cores[len(cores) // 2]:.1f}" if cores else "-"
         lines.append([name, _number(mean), str(best), str(len(timed)), *count.values(), middle])
-    return align(lines, left=(0,))
+    return aligned(lines, left=(0,))
 
 
 def losses(rows: Sequence[Row], below_what: float = 1.0) -> str:
@@ -307,17 +308,3 @@ def _short(row: Row) -> str:
 
 def _number(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2f}"
-
-
-def align(lines: Sequence[Sequence[str]], left: Iterable[int]) -> str:
-    """Pad cells into columns: text to the left, numbers to the right."""
-    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
-    to_left = set(left)
-    padded = (
-        (
-            cell.ljust(w) if at in to_left else cell.rjust(w)
-            for at, (cell, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
-    return "\n".join("  ".join(line).rstrip() for line in padded)

@@ -17,11 +17,12 @@ from typing import Any
 
 import convgrad
 
+from .._text import aligned
 from .cases import Case, our_call
 from .machine import describe
 from .memory import filled
 from .networks import training_step
-from .report import align, ms
+from .report import ms
 from .runner import Progress
 from .totals import title
 from .worker import ROOT, child_environment
@@ -69,7 +70,7 @@ def render(results: dict[str, Any]) -> str:
         "All convolution calls of one training step in a fresh process, then the same again (next); cold: empty\n"
         "cache folder, warm: the folder the cold process left. kernels: distinct ones, ours for threads included."
     )
-    return f"{align(lines, left=(0, 1))}\n\n{text}"
+    return f"{aligned(lines, left=(0, 1))}\n\n{text}"
 
 
 def _child(network: str, batch: int, threads: int, dtype: str, layout: str) -> dict[str, Any]:

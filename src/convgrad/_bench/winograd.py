@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from .. import _config
+from .._text import aligned
 from .cases import DTYPES, Array, Case, Operands, expect_from, operands_of, our_call
 from .machine import describe
 from .measure import race
 from .problems import Problem
-from .report import align, geometric_mean, ms
+from .report import geometric_mean, ms
 from .runner import Ours, Progress, Settings
 
 UNITS = {"float32": 2.0**-24, "half": 2.0**-11, "bfloat16": 2.0**-8, "float64": 2.0**-53}
@@ -152,7 +153,7 @@ def render(results: dict[str, Any]) -> str:
         errors = [f"{value:.2f}" for kind in DATA for value in row["errors"][kind]]
         rate = f"{row['effective_gflops']:.0f}"
         lines.append([row["problem"], row["op"], row["algorithms"][0], *shown, rate, *errors])
-    parts = [align(lines, left=(0, 1, 2))]
+    parts = [aligned(lines, left=(0, 1, 2))]
     for op in dict.fromkeys(row["op"] for row in rows):
         ratios = [row["ratio"] for row in rows if row["op"] == op]
         parts.append(f"{op}: geometric mean {geometric_mean(ratios):.2f} of {len(ratios)} rows")

@@ -7,13 +7,14 @@ and a file get plain text, and ``--json`` gets one document on standard output a
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
+
+from .._text import aligned, finite
 
 Mood = Literal["plain", "good", "bad", "dim", "strong"]
 _STYLES = {"plain": "", "good": "green", "bad": "bold red", "dim": "dim", "strong": "bold"}
@@ -62,7 +63,7 @@ class Screen:
         cells = [[c if isinstance(c, Cell) else Cell(c) for c in row] for row in rows]
         if not self._drawn(sys.stdout):
             texts = [list(columns), *([cell.text for cell in row] for row in cells)]
-            print(aligned(texts, left))
+            print(aligned(texts, range(left)))
             return
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
@@ -142,24 +143,6 @@ def _plain_bar(label: str, total: int) -> Iterator[Advance]:
         print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-def aligned(lines: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Pad cells into columns: words to the left, numbers to the right.
-
-    >>> print(aligned([["op", "ms"], ["forward", "1.25"]]))
-    op         ms
-    forward  1.25
-    """
-    widths = [max(len(line[at]) for line in lines) for at in range(len(lines[0]))]
-    padded = (
-        (
-            cell.ljust(w) if at < left else cell.rjust(w)
-            for at, (cell, w) in enumerate(zip(line, widths, strict=True))
-        )
-        for line in lines
-    )
-    return "\n".join("  ".join(line).rstrip() for line in padded)
-
-
 def lists_in_lines(text: str) -> str:
     """Put lists of numbers into one line each; JSON's own indentation gives every number one.
 
@@ -173,16 +156,3 @@ def lists_in_lines(text: str) -> str:
     return re.sub(
         r"\[\n[-+.\deE,\s]+\]", lambda found: f"[{' '.join(found[0][1:-1].split())}]", text
     )
-
-
-def finite(value: Any) -> Any:
-    """Replace numbers that JSON cannot hold.
-
-    >>> finite({"a": (1.0, float("nan"))})
-    {'a': [1.0, None]}
-    """
-    if isinstance(value, dict):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
