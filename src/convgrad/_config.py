@@ -155,6 +155,13 @@ _ROWS: tuple[Switch, ...] = (
         default="auto",
         meaning="Winograd's algorithms for 3x3 windows: off, auto (only within the promised errors) or fast (all).",
     ),
+    Switch(
+        name="free_threading",
+        variable="CONVGRAD_FREE_THREADING",
+        parse=_flag,
+        default=False,
+        meaning="Whether to run where Python has no global lock, which was never tested; 0 refuses the import there.",
+    ),
 )
 
 SWITCHES: dict[str, Switch] = {row.name: row for row in _ROWS}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import resource
+import subprocess
 import sys
 
 import pytest
@@ -235,3 +236,28 @@ def test_sub_interpreters(warm, ending):
         assert out.startswith("refused:")
     else:
         assert out == "worked\n" or out.startswith("refused:")
+
+
+UNLOCKED = """
+import sys
+sys._is_gil_enabled = lambda: False  # what a free-threaded Python answers; the rest of this one has its lock
+try:
+    import convgrad
+except ImportError as error:
+    print(error)
+else:
+    print(convgrad.conv2d([[[[1.0]]]], [[[[2.0]]]], 1, "SAME").item())
+"""
+
+
+@pytest.mark.parametrize(("wanted", "answer"), [("0", "PYTHON_GIL=1"), ("1", "2.0\n")])
+def test_free_threaded_python_is_refused_unless_asked_for(wanted, answer):
+    environment = {**os.environ, "CONVGRAD_FREE_THREADING": wanted}
+    out = subprocess.run(
+        [sys.executable, "-c", UNLOCKED],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert answer in out
