@@ -7,6 +7,7 @@ Images are [batch, rows, columns, channels]. Nothing to run here: `python exampl
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -17,17 +18,17 @@ import convgrad
 Array = NDArray[Any]  # float32 in training; float64 works too, for a gradient check
 
 
-class Layer:
+class Layer(ABC):
     """A step of the network. `gradients[i]` belongs to `parameters[i]` once `backward` has run."""
 
     parameters: tuple[Array, ...] = ()
     gradients: tuple[Array, ...] = ()
 
-    def forward(self, x: Array, training: bool) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def forward(self, x: Array, training: bool) -> Array: ...
 
-    def backward(self, g: Array) -> Array:
-        raise NotImplementedError
+    @abstractmethod
+    def backward(self, g: Array) -> Array: ...
 
 
 class Conv(Layer):

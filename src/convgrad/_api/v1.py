@@ -299,4 +299,4 @@ def separable_conv2d(
 
 depthwise_conv2d_native_backprop_input = depthwise_conv2d_backprop_input
 depthwise_conv2d_native_backprop_filter = depthwise_conv2d_backprop_filter
-setattr(depthwise_conv2d_native, "_tf_deprecated_api_names", ("nn.depthwise_conv2d_native",))  # noqa: B010
+setattr(depthwise_conv2d_native, "_tf_deprecated_api_names", ("nn.depthwise_conv2d_native",))  # noqa: B010  # mypy knows no such attribute

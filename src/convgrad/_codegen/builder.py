@@ -126,7 +126,7 @@ class KernelBuilder:
     def select(self, condition: Mask, yes: Vector, no: Vector) -> Vector: ...
     @overload
     def select(self, condition: Bool, yes: Value, no: Value) -> Value: ...
-    def select(self, condition, yes, no):  # type: ignore[no-untyped-def]
+    def select(self, condition, yes, no):  # type: ignore[no-untyped-def]  # typed by the overloads
         """Choose without a branch: lane by lane with a mask, as a whole with a truth."""
         if isinstance(condition, Mask):
             return select(condition, yes, no)
