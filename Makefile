@@ -65,7 +65,7 @@ accuracy: $(STAMP) ## measure errors in units of rounding, beside the frameworks
 # Minutes to soak; `make soak SOAK_MINUTES=5` for a quick one.
 SOAK_MINUTES ?= 60
 soak: $(STAMP) ## mixed calls from several threads for an hour: nothing may grow or change (Linux)
-	@$(PY) tools/soak.py --minutes $(SOAK_MINUTES)
+	@$(PY) -m tools.soak --minutes $(SOAK_MINUTES)
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,36 +15,29 @@ from convgrad import _engine, _jit
 from convgrad._api import calls
 from convgrad._jit import elf
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "soak.py"
+ROOT = Path(__file__).resolve().parents[2]
+if not (ROOT / "tools" / "soak").is_dir():
+    pytest.skip("the soak is not part of this distribution", allow_module_level=True)
+sys.path.insert(0, str(ROOT))
+
+from tools.soak.calls import Soak  # noqa: E402
+from tools.soak.readings import Bounds, Reading, summary, verdict  # noqa: E402
 
 
-@pytest.fixture(scope="module")
-def soak() -> Iterator[ModuleType]:
-    before = list(sys.path)
-    spec = importlib.util.spec_from_file_location("soak_tool", TOOL)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["soak_tool"] = module
-    spec.loader.exec_module(module)
-    sys.path[:] = before
-    yield module
-    del sys.modules["soak_tool"]
-
-
-def readings(soak: ModuleType, seconds: int = 3600, **growing: Any) -> list[Any]:
+def readings(seconds: int = 3600, **growing: Any) -> list[Any]:
     """Return an hour of steady readings, but for what a function of the share of time says."""
     found = []
     for at in range(0, seconds + 1, 10):
         values = {"rss": 200 << 20, "fds": 6, "threads": 9, "maps": 400, "cache": 10, "calls": at}
         values |= {name: int(value(at / seconds)) for name, value in growing.items()}
-        found.append(soak.Reading(float(at), **values))
+        found.append(Reading(float(at), **values))
     return found
 
 
-def test_steady_readings_pass(soak: ModuleType) -> None:
-    warming = readings(soak, rss=lambda share: (100 if share < 0.1 else 250) << 20)
-    for each in (readings(soak), warming):
-        assert soak.verdict(each, soak.Bounds(), []) == []
+def test_steady_readings_pass() -> None:
+    warming = readings(rss=lambda share: (100 if share < 0.1 else 250) << 20)
+    for each in (readings(), warming):
+        assert verdict(each, Bounds(), []) == []
 
 
 @pytest.mark.parametrize(
@@ -59,39 +49,35 @@ def test_steady_readings_pass(soak: ModuleType) -> None:
         ("maps", lambda share: 400 + share * 4000),
     ],
 )
-def test_growth_fails_and_is_named(soak: ModuleType, name: str, value: Any) -> None:
-    (reason,) = [
-        r for r in soak.verdict(readings(soak, **{name: value}), soak.Bounds(), []) if "grew" in r
-    ]
+def test_growth_fails_and_is_named(name: str, value: Any) -> None:
+    (reason,) = [r for r in verdict(readings(**{name: value}), Bounds(), []) if "grew" in r]
     assert reason.startswith(f"{name} grew")
 
 
-def test_a_peak_that_is_gone_at_the_end_fails_too(soak: ModuleType) -> None:
-    peak = readings(soak, rss=lambda share: (200 << 20) + (abs(share - 0.6) < 0.01) * (300 << 20))
-    assert soak.verdict(peak, soak.Bounds(), [])
+def test_a_peak_that_is_gone_at_the_end_fails_too() -> None:
+    peak = readings(rss=lambda share: (200 << 20) + (abs(share - 0.6) < 0.01) * (300 << 20))
+    assert verdict(peak, Bounds(), [])
 
 
-def test_a_slow_leak_fails_by_its_slope(soak: ModuleType) -> None:
+def test_a_slow_leak_fails_by_its_slope() -> None:
     """100 MB per hour is below the bound of an hour, but not of a day."""
-    (reason,) = soak.verdict(
-        readings(soak, rss=lambda share: (200 << 20) + share * (100 << 20)), soak.Bounds(), []
-    )
+    (reason,) = verdict(readings(rss=lambda share: (200 << 20) + share * (100 << 20)), Bounds(), [])
     assert "100 MB per hour" in reason
 
 
-def test_teeth_are_no_slope(soak: ModuleType) -> None:
+def test_teeth_are_no_slope() -> None:
     """What starts over when it is full grows for most of the time."""
-    teeth = readings(soak, rss=lambda share: (200 << 20) + (share * 7.9 % 1) * (60 << 20))
-    assert soak.verdict(teeth, soak.Bounds(), []) == []
+    teeth = readings(rss=lambda share: (200 << 20) + (share * 7.9 % 1) * (60 << 20))
+    assert verdict(teeth, Bounds(), []) == []
 
 
-def test_failures_and_short_runs_fail(soak: ModuleType) -> None:
-    assert soak.verdict(readings(soak), soak.Bounds(), ["the bits changed"]) == ["the bits changed"]
-    assert "too short" in soak.verdict(readings(soak)[:2], soak.Bounds(), [])[0]
+def test_failures_and_short_runs_fail() -> None:
+    assert verdict(readings(), Bounds(), ["the bits changed"]) == ["the bits changed"]
+    assert "too short" in verdict(readings()[:2], Bounds(), [])[0]
 
 
-def test_other_bits_and_unrefused_mistakes_are_noticed(soak: ModuleType) -> None:
-    state = soak.Soak(0)
+def test_other_bits_and_unrefused_mistakes_are_noticed() -> None:
+    state = Soak(0)
     state.compare("p", np.zeros(4, np.float32))
     state.compare("p", np.zeros(4, np.float32))
     assert state.counts["bits compared"] == 1 and not state.failures
@@ -99,8 +85,8 @@ def test_other_bits_and_unrefused_mistakes_are_noticed(soak: ModuleType) -> None
     assert len(state.failures) == 1
 
 
-def test_the_summary_names_all_that_is_watched(soak: ModuleType) -> None:
-    text = soak.summary(readings(soak), Counter({"forked": 3}))
+def test_the_summary_names_all_that_is_watched() -> None:
+    text = summary(readings(), Counter({"forked": 3}))
     for word in ("rss MB", "fds", "threads", "maps", "cache entries", "MB per hour", "forked: 3"):
         assert word in text
 
