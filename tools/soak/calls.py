@@ -1,8 +1,8 @@
 """The mixed calls. Every thread draws what it does next.
 
 New shapes all the time and old ones again, all operations, dtypes and layouts, other numbers of threads, Winograd on
-and off, explanations, refused calls, results kept and dropped, a kernel cache that is emptied, children that are forked.
-A problem computed again must give the same bits as the first time; some results are compared with the oracle.
+and off, explanations, refused calls, results kept and dropped, a kernel cache that is emptied, children that are
+forked. A problem computed again must give the same bits as the first time; some results are compared with the oracle.
 """
 
 from __future__ import annotations
