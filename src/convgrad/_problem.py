@@ -41,6 +41,12 @@ class Kind(Enum):
     INPUT_GRADIENT = "input gradient"
     FILTER_GRADIENT = "filter gradient"
 
+    @property
+    def short(self) -> str:
+        """As symbols and profiles of kernels name it."""
+        names = {"forward": "fwd", "input gradient": "bwd_input", "filter gradient": "bwd_filter"}
+        return names[self.value]
+
 
 @dataclass(frozen=True, eq=False)
 class Call:

@@ -76,13 +76,8 @@ class _Writer:
     def __init__(self, kernel: DirectKernel, target: Target) -> None:
         self.kernel = kernel
         self.tile = tile = kernel.tile
-        name = {
-            Kind.FORWARD: "fwd",
-            Kind.INPUT_GRADIENT: "bwd_input",
-            Kind.FILTER_GRADIENT: "bwd_filter",
-        }
         size = f"{tile.rows}x{tile.cols}x{tile.vectors}"
-        title = symbol(f"depthwise_direct_{name[kernel.kind]}", kernel.dtype, size, target, kernel)
+        title = symbol(f"depthwise_direct_{kernel.kind.short}", kernel.dtype, size, target, kernel)
         self.k = k = KernelBuilder(title, target)
         self.storage: Element = element(kernel.dtype)
         self.number: Element = compute(self.storage)

@@ -113,13 +113,8 @@ class _Writer:
     def __init__(self, kernel: PackedKernel, target: Target) -> None:
         self.kernel = kernel
         self.columns = kernel.columns
-        name = {
-            Kind.FORWARD: "fwd",
-            Kind.INPUT_GRADIENT: "bwd_input",
-            Kind.FILTER_GRADIENT: "bwd_filter",
-        }
         size = f"{kernel.tile}x{kernel.vectors}"
-        title = symbol(f"depthwise_packed_{name[kernel.kind]}", kernel.dtype, size, target, kernel)
+        title = symbol(f"depthwise_packed_{kernel.kind.short}", kernel.dtype, size, target, kernel)
         self.k = k = KernelBuilder(title, target)
         self.storage = element(kernel.dtype)
         self.number = compute(self.storage)

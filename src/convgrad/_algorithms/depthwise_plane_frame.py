@@ -143,14 +143,9 @@ class Frame:
 
     def __init__(self, kernel: PlaneKernel, target: Target) -> None:
         self.kernel = kernel
-        name = {
-            Kind.FORWARD: "fwd",
-            Kind.INPUT_GRADIENT: "bwd_input",
-            Kind.FILTER_GRADIENT: "bwd_filter",
-        }
         family = "depthwise_flat" if kernel.period else "depthwise_plane"
         size = f"{kernel.height}x{kernel.vectors}p{kernel.pitch}"
-        title = symbol(f"{family}_{name[kernel.kind]}", kernel.dtype, size, target, kernel)
+        title = symbol(f"{family}_{kernel.kind.short}", kernel.dtype, size, target, kernel)
         self.k = k = KernelBuilder(title, target)
         self.storage: Element = element(kernel.dtype)
         self.number: Element = compute(self.storage)
