@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import resource
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -292,10 +294,11 @@ def test_killed_while_writing_many_times(tmp_path):
 
 @linux
 def test_an_interrupted_write_leaves_nothing(folder, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
+    class Interrupted(io.FileIO):
+        def write(self, content):
+            raise KeyboardInterrupt
 
-    monkeypatch.setattr(os, "write", interrupt)
+    monkeypatch.setattr(_jit.cache, "io", SimpleNamespace(FileIO=Interrupted))
     with pytest.raises(KeyboardInterrupt):
         _jit.cache.write("0" * 32, "key", _jit.cache.Entry("symbol", 0, b"code"))
     assert {path.suffix for path in folder.iterdir()} == {".kernel"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -159,14 +161,16 @@ def test_a_directory_in_the_place_of_an_entry_costs_nothing(folder):
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT])
 @pytest.mark.parametrize("call", ["open", "write"])
 def test_a_disk_that_cannot_be_written_is_no_error(folder, monkeypatch, call, code):
-    real = getattr(os, call)
+    class Failing(io.FileIO):
+        def __init__(self, path, mode):
+            if call == "open" and mode == "xb":
+                raise OSError(code, os.strerror(code))
+            super().__init__(path, mode)
 
-    def fail(*arguments, **keywords):
-        if call == "write" or arguments[1] & os.O_CREAT:
+        def write(self, content):
             raise OSError(code, os.strerror(code))
-        return real(*arguments, **keywords)
 
-    monkeypatch.setattr(os, call, fail)
+    monkeypatch.setattr(cache, "io", SimpleNamespace(FileIO=Failing))
     assert _load() == "llvm"
     assert [*folder.iterdir()] == []
 

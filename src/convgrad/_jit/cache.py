@@ -10,7 +10,6 @@ full or read-only disk costs a recompile.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import io
 import os
@@ -79,20 +78,21 @@ def read(digest: str, key: str) -> Entry | None:
     try:
         if not _is_private(os.lstat(place), stat.S_ISDIR):
             return None
-        # A file object, which closes itself however the call ends: signal handlers may raise anywhere.
-        file = io.FileIO(path, "rb", opener=_open_for_reading)
-    except OSError as error:
-        if error.errno in _NOT_A_FILE:
+        # Looked at before it is opened: a pipe would wait for a writer for ever. Nobody else can put another file
+        # there in between, since the folder is ours.
+        if not stat.S_ISREG(os.lstat(path).st_mode):
             _drop(path)
-        return (
-            None  # not there, or not to be had now: too many open files say nothing about this one
-        )
+            return None
+        # A file object, which closes itself however the call ends: signal handlers may raise anywhere.
+        file = io.FileIO(path, "rb")
+    except OSError:
+        return None  # not there, or not to be had now: too many open files say nothing about it
     with file:
         status = os.fstat(file.fileno())
         entry = None
         if _is_private(status, stat.S_ISREG):
             with contextlib.suppress(OSError):
-                entry = _decode(_read_all(file.fileno(), status.st_size), key)
+                entry = _decode(file.readall(), key)
     if entry is None:
         _drop(path)
     elif time.time() - status.st_mtime > _TOUCH_AFTER:
@@ -101,27 +101,20 @@ def read(digest: str, key: str) -> Entry | None:
     return entry
 
 
-def _open_for_reading(path: str, flags: int) -> int:
-    # Not blocking: opening a pipe in the place of an entry would wait for a writer for ever.
-    return os.open(path, flags | _NO_LINK | _NO_WAIT)
-
-
 def write(digest: str, key: str, entry: Entry) -> bool:
     """Keep an entry; tells whether it could be kept."""
     place = folder()
     if place is None:
         return False
     partial = place / f"{digest}.{os.getpid()}.{time.monotonic_ns()}{_PARTIAL}"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK | _BINARY
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(os.lstat(place), stat.S_ISDIR):
             return False
-        handle = os.open(partial, flags, 0o600)
-        try:
-            _write_all(handle, _encode(key, entry))
-        finally:
-            os.close(handle)
+        with io.FileIO(partial, "xb") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), 0o600)
+            _write_all(file, _encode(key, entry))
         partial.replace(place / (digest + _SUFFIX))
     except OSError:
         _drop(partial)
@@ -170,13 +163,6 @@ def usage() -> tuple[int, int]:
     return len(files), sum(size for _, size, _ in files)
 
 
-_BINARY = getattr(os, "O_BINARY", 0)
-_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)
-_NOT_A_FILE = (errno.ELOOP, errno.EMLINK, errno.ENXIO)
-"""What opening a link or a socket says, on one system or another."""
-
-
 def _is_private(status: os.stat_result, is_kind: object) -> bool:
     """Tell whether something is of its kind and nobody else can have written it."""
     assert callable(is_kind)
@@ -208,18 +194,10 @@ def _decode(content: bytes, key: str) -> Entry | None:
     return Entry(content[at : at + symbol].decode(), scratch, content[at + symbol :])
 
 
-def _read_all(handle: int, size: int) -> bytes:
-    parts = []
-    while size > 0 and (part := os.read(handle, size)):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
-
-
-def _write_all(handle: int, content: bytes) -> None:
+def _write_all(file: io.FileIO, content: bytes) -> None:
     view = memoryview(content)
     while view:
-        view = view[os.write(handle, view) :]
+        view = view[file.write(view) :]
 
 
 def _drop(path: Path) -> bool:
