@@ -140,3 +140,24 @@ def test_dispatch_takes_types_only(wrong):
         dispatch.dispatch_for_api(convgrad.nn.conv2d, wrong)
     with pytest.raises(ArgumentTypeError, match="must be a type"):
         dispatch.dispatch_for_api(convgrad.nn.conv2d, {"input": wrong})
+
+
+@pytest.mark.parametrize("stride", [2**20 + 1, 2**31 - 1])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("multiplier", [None, 1, 3])
+def test_strides_of_thousands_of_millions(stride, data_format, multiplier):
+    """An input gradient listed the taps of every phase, and there are as many phases as the stride is long."""
+    channels = 16
+    x = np.arange(5 * 5 * channels, dtype=np.float32) % 7
+    x = x.reshape((1, 5, 5, channels) if data_format == "NHWC" else (1, channels, 5, 5))
+    f = np.arange(9 * channels * (multiplier or 4), dtype=np.float32) % 5
+    f = f.reshape(3, 3, channels, -1)
+    family = "conv2d" if multiplier is None else "depthwise_conv2d"
+    how = {"strides": stride, "padding": "SAME", "data_format": data_format}
+    y = getattr(convgrad, family)(x, f, **how)
+    for call, operands in (
+        ("_backprop_input", (x.shape, f, y)),
+        ("_backprop_filter", (x, f.shape, y)),
+    ):
+        expected = getattr(convgrad.reference, family + call)(*operands, **how)
+        assert np.array_equal(getattr(convgrad, family + call)(*operands, **how), expected)

@@ -50,9 +50,9 @@ def why_not(problem: Problem, target: Target) -> str | None:
     lanes = target.lanes(_number_size(problem))
     if problem.in_c < lanes:
         return f"fewer channels than lanes ({problem.in_c} < {lanes})"
-    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
-    if max(len(rows.footprint.phases), len(cols.footprint.phases)) > 2:
+    if problem.kind is Kind.INPUT_GRADIENT and max(problem.rows.stride, problem.cols.stride) > 2:
         return "input gradients of strides above 2 have too many phases for one tile"
+    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
     if not _widths(problem.kind, cols, _registers(target)):
         return "the windows at the left and right border overlap"
     pitch = problem.in_c * problem.dtype.itemsize

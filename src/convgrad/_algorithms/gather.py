@@ -113,12 +113,13 @@ time grows with the square of the window, and 4096 rows took minutes before any 
 def listed_taps(problem: Problem) -> int:
     """Return how many taps a list of all distinct windows has along the longer axis.
 
-    There is one window in the middle, and one for each cell near an edge whose window is cut short.
+    There is one window in the middle, and one for each cell near an edge whose window is cut short. An input gradient
+    has a list for each phase besides, used or not: a stride of 2**31 on 5 pixels has two thousand million of them.
     """
     return max(_listed(problem.kind, axis) for axis in (problem.rows, problem.cols))
 
 
 def _listed(kind: Kind, axis: Axis) -> int:
     if kind is Kind.INPUT_GRADIENT:
-        return axis.window * (1 + min(axis.size, 2 * axis.window))
+        return axis.window * max(axis.stride, 1 + min(axis.size, 2 * axis.window))
     return axis.window * (1 + min(axis.out, axis.before + axis.after))
