@@ -161,6 +161,8 @@ class Tables:
         for first_row, x_rows in row.places:
             for first_col, x_cols in col.places:
                 self.taps.append(self._entries)
+                if not len(x_rows) or not len(x_cols):
+                    continue  # most taps, where a window is larger than the image: 256x256 on 2x2 took 10 s
                 y_rows = np.arange(first_row, first_row + len(x_rows))[:, None]
                 y_cols = np.arange(first_col, first_col + len(x_cols))
                 x = image_numbers * pixels[0] + x_rows[:, None] * len(col.cells) + x_cols
