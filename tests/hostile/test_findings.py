@@ -172,3 +172,21 @@ def test_taps_that_meet_no_pixel_are_not_listed():
     tables.add_shape(axis.classes[0], axis.classes[0], 1)
     assert len(tables.taps) == 256 * 256 + 1
     assert len(tables._pairs) == 9
+
+
+@pytest.mark.parametrize(
+    "sizes, operation",
+    [
+        ((1, 1, 50_000, 1), "conv2d_backprop_input"),
+        ((1, 1, 50_000, 1), "conv2d_backprop_filter"),
+        ((1, 50_000, 1, 1), "conv2d_backprop_filter"),
+    ],
+)
+def test_rows_far_apart_are_not_copied_again_and_again(sizes, operation):
+    """Blocks of one row under a window of 2001 copied all of them each time: a minute for a million rows."""
+    data_format = "NHWC" if sizes[1] > 1 else "NCHW"
+    story = convgrad.explain(
+        operation, sizes, [3, 3, 1, 2], dilations=1000, data_format=data_format
+    )
+    assert story.algorithm != "depthwise_packed"
+    assert "rows would copy 2001 rows each" in str(story)
