@@ -64,3 +64,20 @@ def shown(value: object) -> str:
     except Exception as error:  # an int of 5000 digits, an object whose repr raises: ours is the message that matters
         text = f"<{type(value).__name__}, which cannot be shown: {type(error).__name__}>"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:97]}..."
+
+
+def said(error: BaseException) -> str:
+    """Quote another library's error in a message of one line: those of JAX have paragraphs.
+
+    >>> said(ValueError("two\\n  lines"))
+    'ValueError: two lines'
+    """
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "it cannot be shown"
+    text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return text if len(text) <= _LONGEST_SAID else f"{text[: _LONGEST_SAID - 3]}..."
+
+
+_LONGEST_SAID = 400

@@ -190,3 +190,21 @@ def test_rows_far_apart_are_not_copied_again_and_again(sizes, operation):
     )
     assert story.algorithm != "depthwise_packed"
     assert "rows would copy 2001 rows each" in str(story)
+
+
+def test_messages_quoting_other_libraries_stay_in_one_line():
+    """JAX explains in three paragraphs why a tracer is no array."""
+
+    class Wordy:
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            raise RuntimeError("first\n\n  second\n" * 100)
+
+    with pytest.raises(ArgumentTypeError, match="RuntimeError: first second first") as caught:
+        convgrad.conv2d(Wordy(), F, 1, "SAME")
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
+    with pytest.raises(ArgumentError, match="got a list that is not") as caught_list:
+        convgrad.conv2d([Wordy()], F, 1, "SAME")
+    assert "\n" not in str(caught_list.value)
+    with pytest.raises(ArgumentError, match="`a b` is no option") as caught_name:
+        convgrad.options(**{"a\nb": 1})
+    assert "\n" not in str(caught_name.value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import _dtypes
 from .._dtypes import AnyArray, DType
-from .._errors import ArgumentError, ArgumentTypeError, DTypeError
+from .._errors import ArgumentError, ArgumentTypeError, DTypeError, said
 
 
 def borrow(
@@ -88,7 +88,7 @@ def _rectangular(function: str, argument: str, value: Any) -> AnyArray:
         raise
     except Exception as error:
         raise ArgumentError(
-            f"{function}: `{argument}` must be a rectangular array of numbers, got a list that is not ({error})."
+            f"{function}: `{argument}` must be a rectangular array of numbers, got a list that is not ({said(error)})."
         ) from None
     return array
 
@@ -130,7 +130,7 @@ def _from_object(function: str, argument: str, value: Any) -> AnyArray:
     except Exception as error:
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be an array, got {type(value).__name__}, "
-            f"which cannot become one ({type(error).__name__}: {error})."
+            f"which cannot become one ({said(error)})."
         ) from error
     return array
 
