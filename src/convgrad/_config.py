@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -166,15 +166,17 @@ _ROWS: tuple[Switch, ...] = (
 
 SWITCHES: dict[str, Switch] = {row.name: row for row in _ROWS}
 
-_scoped: ContextVar[Mapping[str, Any]] = ContextVar("convgrad_config")
-_NOTHING: Mapping[str, Any] = {}
+_Blocks: TypeAlias = "tuple[tuple[Scope, ...], Mapping[str, Any]]"
+"""The blocks a context is in, the innermost last, and what they say together: one value, as signals may strike."""
+_NOTHING: _Blocks = ((), {})
+_scoped: ContextVar[_Blocks] = ContextVar("convgrad_config")
 _process: dict[str, Any] = {}
 _environment: dict[str, Any] = {}
 
 
 def get(name: str) -> Any:
     """Return the value of a switch as seen by the calling context."""
-    scoped = _scoped.get(_NOTHING)
+    scoped = _scoped.get(_NOTHING)[1]
     if name in scoped:
         return scoped[name]
     if name in _process:
@@ -189,16 +191,38 @@ def set_default(name: str, value: Any) -> None:
     _process[SWITCHES[name].name] = value
 
 
-@contextmanager
-def scope(**values: Any) -> Iterator[None]:
+class Scope(ContextDecorator):
+    """Switches set for the calling context until the block ends.
+
+    Leaving takes out what this block has set and nothing else: generators may leave their blocks in any order, and one
+    object may be entered again, also by several threads at once. A block that is left in another context than it was
+    entered in, as by a generator another thread closes, changes nothing there.
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        unknown = values.keys() - SWITCHES.keys()
+        assert not unknown, f"no such switch: {sorted(unknown)}"
+        self._values = dict(values)
+
+    def __enter__(self) -> None:
+        _set_blocks((*_scoped.get(_NOTHING)[0], self))
+
+    def __exit__(self, *_: object) -> None:
+        blocks = _scoped.get(_NOTHING)[0]
+        for at in range(len(blocks) - 1, -1, -1):
+            if blocks[at] is self:
+                _set_blocks(blocks[:at] + blocks[at + 1 :])
+                return
+
+
+def _set_blocks(blocks: tuple[Scope, ...]) -> None:
+    together = {name: value for block in blocks for name, value in block._values.items()}
+    _scoped.set((blocks, together))
+
+
+def scope(**values: Any) -> Scope:
     """Set switches for the calling context until the block ends."""
-    unknown = values.keys() - SWITCHES.keys()
-    assert not unknown, f"no such switch: {sorted(unknown)}"
-    token = _scoped.set({**_scoped.get(_NOTHING), **values})
-    try:
-        yield
-    finally:
-        _scoped.reset(token)
+    return Scope(values)
 
 
 def _read(row: Switch) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from . import _config
@@ -13,8 +11,7 @@ _PUBLIC = {"winograd": _config.WINOGRAD}
 """Switches that change what is computed how, and the values they take."""
 
 
-@contextmanager
-def options(**values: Any) -> Iterator[None]:
+def options(**values: Any) -> _config.Scope:
     """Set options for the calls inside the ``with`` block; other contexts do not see.
 
     Parameters
@@ -34,10 +31,11 @@ def options(**values: Any) -> Iterator[None]:
     """
     for name, value in values.items():
         if name not in _PUBLIC:
-            raise ArgumentError(f"options: `{name}` is no option; there is {', '.join(_PUBLIC)}.")
+            raise ArgumentError(
+                f"options: `{' '.join(name.split())[:80]}` is no option; there is {', '.join(_PUBLIC)}."
+            )
         # Of exactly that type: an object equal to everything would become part of every key.
         if type(value) is not str or value not in _PUBLIC[name]:
             words = ", ".join(map(repr, _PUBLIC[name]))
             raise ArgumentError(f"options: `{name}` must be one of {words}, got {shown(value)}.")
-    with _config.scope(**values):
-        yield
+    return _config.scope(**values)

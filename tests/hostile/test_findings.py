@@ -208,3 +208,51 @@ def test_messages_quoting_other_libraries_stay_in_one_line():
     with pytest.raises(ArgumentError, match="`a b` is no option") as caught_name:
         convgrad.options(**{"a\nb": 1})
     assert "\n" not in str(caught_name.value)
+
+
+def _half_open(n: int) -> Any:
+    with convgrad.threads(n):
+        yield
+
+
+def test_generators_leave_their_blocks_in_any_order():
+    before = convgrad.get_num_threads()
+    first, second = _half_open(3), _half_open(5)
+    next(first), next(second)
+    first.close()
+    assert convgrad.get_num_threads() == 5
+    second.close()
+    assert convgrad.get_num_threads() == before
+
+
+def test_a_block_left_by_another_thread_changes_nothing_there():
+    """It was a ValueError about a token."""
+    failed: list[BaseException] = []
+    generator = _half_open(3)
+
+    def enter_here_leave_there() -> None:
+        next(generator)
+
+    def leave() -> None:
+        try:
+            with convgrad.threads(7):
+                generator.close()
+                assert convgrad.get_num_threads() == 7
+        except BaseException as error:
+            failed.append(error)
+
+    for step in (enter_here_leave_there, leave):
+        thread = threading.Thread(target=step)
+        thread.start()
+        thread.join()
+    assert not failed
+
+
+def test_a_block_can_be_entered_again():
+    """It was an AttributeError from inside contextlib."""
+    before, block = convgrad.get_num_threads(), convgrad.threads(3)
+    for _ in range(2):
+        with block, block:
+            assert convgrad.get_num_threads() == 3
+    assert convgrad.get_num_threads() == before
+    assert convgrad.threads(4)(convgrad.get_num_threads)() == 4

@@ -16,7 +16,7 @@ import platform
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import SupportsIndex
 
 from convgrad import _config
@@ -68,11 +68,9 @@ def get_num_threads() -> int:
     return _default or _find_default()
 
 
-@contextlib.contextmanager
-def threads(n: SupportsIndex) -> Iterator[None]:
+def threads(n: SupportsIndex) -> _config.Scope:
     """Set how many threads calls inside the ``with`` block may use; other contexts do not see."""
-    with _config.scope(num_threads=_checked("threads", n)):
-        yield
+    return _config.scope(num_threads=_checked("threads", n))
 
 
 def set_loader(loader: Loader) -> None:
