@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -75,3 +77,30 @@ def test_a_reader_that_leaves():
             0,
             130,
         )  # argparse may meet the broken pipe first, and says nothing
+
+
+@posix
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&-", "2>&-"])
+def test_standard_streams_that_are_closed(closed, tmp_path):
+    """Python has None in their place: `isatty` was an AttributeError, and errors were printed into the JSON."""
+    run = "run conv2d --random 2,4,4,1 --filter-sizes 1,1,1,1 -o y.npy --json"
+    line = f"{shlex.join(COMMAND)} {run} {closed}"
+    done = subprocess.run(line, shell=True, cwd=tmp_path, env=ENVIRONMENT, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert np.load(tmp_path / "y.npy").shape == (2, 4, 4, 1)
+    again = subprocess.run(line, shell=True, cwd=tmp_path, env=ENVIRONMENT, capture_output=True)
+    assert again.returncode == 2  # y.npy is there
+    if closed == "2>&-":
+        assert set(json.loads(again.stdout)) == {"error", "kind"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("words", ["info --json", "info", "nothing --json"])
+def test_nowhere_to_print_to(words):
+    """A full disk was a traceback, and another one at the interpreter's end."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, *words.split()], env=ENVIRONMENT, stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 2
+    assert done.stderr.count(b"\n") == 1 and done.stderr.startswith(b"convgrad")

@@ -35,6 +35,7 @@ _EPILOG = """exit status:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _open_missing_streams()
     screen = Screen(as_json="--json" in words)
     where = "convgrad"
     try:
@@ -47,12 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _closing(DONE if ending.code is None else int(ending.code))
     except UsageError as error:
         screen.error(error.program, error)
-        return REFUSED
+        return _closing(REFUSED)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         return _closing(INTERRUPTED)
     except (Refusal, ConvgradError, OSError, MemoryError) as error:
         screen.error(where, error)
-        return REFUSED
+        return _closing(REFUSED)
     except KeyboardInterrupt as error:
         word, status = (
             ("terminated", 143) if isinstance(error, _Terminated) else ("interrupted", INTERRUPTED)
@@ -167,9 +168,20 @@ def _flushed(status: int) -> int:
 
 
 def _closing(status: int) -> int:
-    """Flush; if the reader is gone, send what is left in the buffer nowhere, or Python complains at its end."""
+    """Flush; what nobody takes, as on a full disk, is sent nowhere, or Python complains at its end."""
     try:
         return _flushed(status)
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return INTERRUPTED
+        return INTERRUPTED if isinstance(error, BrokenPipeError) else REFUSED
+
+
+def _open_missing_streams() -> None:
+    """Stand in for standard streams that were closed when the program started.
+
+    Python has None there, and `print(file=None)` prints errors into the JSON document; and the first files opened
+    get the streams' numbers, so that whatever a library prints would end up in them.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
@@ -88,8 +88,10 @@ class Screen:
         # Words of a command line that are no text come as half characters, which no stream takes.
         text = text.encode(errors="backslashreplace").decode()
         if self.as_json:
-            print(json.dumps({"error": text, "kind": type(error).__name__}, indent=2))
-        print(f"{where}: {text}", file=sys.stderr)
+            with suppress(OSError):  # nobody takes it, which may be the error to report
+                print(json.dumps({"error": text, "kind": type(error).__name__}, indent=2))
+        with suppress(OSError):
+            print(f"{where}: {text}", file=sys.stderr)
 
     @contextmanager
     def progress(self, label: str, total: int) -> Iterator[Advance]:
