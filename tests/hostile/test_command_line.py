@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import random
+import struct
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -104,3 +106,23 @@ def test_any_words(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "check",
         "cache",
     }
+
+
+def npy(shape: str, data: bytes) -> bytes:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + data
+
+
+def test_true_is_no_size(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """True equals 1 and is none: a problem remembered with it broke all later ones of that shape."""
+    Path("true.npy").write_bytes(npy("(True, 6, 5, 4)", bytes(480)))
+    assert main(["run", "conv2d", "--input", "true.npy", "--filter", "f.npy", "--json"]) == 2
+    assert "true.npy is damaged: its shape is [True, 6, 5, 4]" in capsys.readouterr().err
+    assert main(["run", "conv2d", "--input", "x.npy", "--filter", "f.npy", "--json"]) == 0
+
+
+def test_a_packed_file_that_is_too_short(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with zipfile.ZipFile("short.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", npy("(1, 6, 5, 4)", bytes(400)))
+    assert main(["run", "conv2d", "--input", "short.npz", "--filter", "f.npy"]) == 2
+    assert capsys.readouterr().err.startswith("convgrad run: short.npz:x is truncated")

@@ -189,7 +189,8 @@ def _header(name: str, handle: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dty
     except Exception as error:  # whatever NumPy's parser meets in a file of anything
         reason = " ".join(str(error).split())[:120]
         raise Refusal(f"{name} is not an array NumPy saved, or damaged: {reason}") from None
-    if any(size < 0 for size in shape):
+    # True is an int to NumPy's parser, and equal to 1: problems remembered under either would be mixed up.
+    if any(type(size) is not int or size < 0 for size in shape):
         raise Refusal(f"{name} is damaged: its shape is {list(shape)}")
     return tuple(shape), bool(fortran), stored
 
@@ -241,6 +242,8 @@ def _from_npz(path: Path, handle: IO[bytes], member: str | None, said: DType | N
         with archive.open(info) as part:
             while part.read(1 << 20):  # to its end, where zipfile compares the checksum
                 pass
+    except Refusal:
+        raise
     except (
         zipfile.BadZipFile,
         EOFError,
