@@ -18,6 +18,8 @@ import numpy as np
 from ._dtypes import AnyArray
 
 _LENGTH = struct.Struct("<q")
+_LONGEST_HEAD = 1 << 28
+"""Bytes of a message without its arrays."""
 _NAMED = {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
 """NumPy knows this one by name only once somebody has imported it."""
 
@@ -42,11 +44,20 @@ def write(stream: BinaryIO | Any, value: Any) -> None:
     stream.flush()
 
 
+class Garbled(EOFError):
+    """What came is no message: somebody's kernel wrote into the pipe. Nothing behind it can be understood."""
+
+
 def read(stream: BinaryIO | Any, *records: type) -> Any:
     """Receive one message; `records` are the classes that may occur in it. EOFError where it ends early."""
     (length,) = _LENGTH.unpack(_exactly(stream, _LENGTH.size))
+    if not 0 <= length <= _LONGEST_HEAD:
+        raise Garbled(f"a message of {length} bytes")
     known = {record.__name__: record for record in records}
-    return _unpacked(json.loads(_exactly(stream, length)), stream, known)
+    try:
+        return _unpacked(json.loads(_exactly(stream, length)), stream, known)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError) as error:
+        raise Garbled(f"{type(error).__name__}: {error}") from error
 
 
 def _packed(value: Any, arrays: list[AnyArray]) -> Any:
@@ -95,6 +106,8 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 
 def _exactly(stream: BinaryIO | Any, count: int) -> bytes:
+    if count < 0:  # `read` would wait for the end of the stream
+        raise Garbled(f"an array of {count} bytes")
     data: bytes = stream.read(count)
     if len(data) < count:
         raise EOFError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -92,6 +93,7 @@ def test_segmentation_fault_is_reported_with_its_problem(
 
 
 KERNEL = """
+import os
 import time
 from convgrad import reference
 
@@ -103,6 +105,23 @@ def hangs(*arguments, **settings):
 def fails(*arguments, **settings):
     print("noise on standard output")
     return reference.conv2d(*arguments, **settings).astype(arguments[0].dtype) + 1
+
+def forks_and_dies(*arguments, **settings):
+    if os.fork() == 0:
+        time.sleep(60)
+    os._exit(3)
+
+def forks(*arguments, **settings):
+    os.fork()
+    return reference.conv2d(*arguments, **settings).astype(arguments[0].dtype)
+
+def writes(*arguments, **settings):
+    for pipe in range(3, 12):
+        try:
+            os.write(pipe, b"garbage " * 9)
+        except OSError:
+            pass
+    return reference.conv2d(*arguments, **settings).astype(arguments[0].dtype)
 
 def never(*arguments, **settings):
     raise TypeError("not today")
@@ -128,6 +147,33 @@ def test_hang_is_reported(module: Path) -> None:
     )
     assert report.row("valid").status == "died"
     assert report.findings[0].what == "no answer in 1 s"
+
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+
+
+@needs_fork
+def test_a_kernel_that_leaves_a_process_behind(module: Path) -> None:
+    """The one left behind held the pipe open, so that no time limit ended the call."""
+    report = check_op(
+        "somebodys_kernels:forks_and_dies", "conv2d", problems=1, properties=["basic"], isolate=True, timeout=1
+    )  # fmt: skip
+    assert report.findings[0].what == "process ended (status 3)"
+
+
+@needs_fork
+def test_a_kernel_that_comes_back_twice(module: Path) -> None:
+    """Both processes answered, and the answers of one problem were held against the next."""
+    report = check_op("somebodys_kernels:forks", "conv2d", problems=8, isolate=True)
+    assert report.ok, str(report)
+
+
+def test_a_kernel_that_writes_into_our_pipe(module: Path) -> None:
+    """It was a MemoryError: the first bytes were taken for a length."""
+    report = check_op(
+        "somebodys_kernels:writes", "conv2d", problems=1, properties=["basic"], isolate=True
+    )
+    assert report.findings[0].what.startswith("something else than the answer was written")
 
 
 def test_command_line(module: Path, capsys: pytest.CaptureFixture[str]) -> None:

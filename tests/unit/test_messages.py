@@ -63,7 +63,7 @@ def test_nothing_else_is_sent(value: Any) -> None:
 
 
 def test_no_record_is_made_that_the_reader_does_not_expect() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(_messages.Garbled):
         sent(Point(1))
 
 
@@ -73,3 +73,20 @@ def test_an_early_end_is_seen() -> None:
     for length in (0, 3, 12, len(stream.getvalue()) - 1):
         with pytest.raises(EOFError):
             _messages.read(io.BytesIO(stream.getvalue()[:length]))
+
+
+@pytest.mark.parametrize(
+    "bytes_",
+    [
+        b"garbage{}garbage",  # a length of 10**18
+        b"\xff" * 16,  # a length of -1, at which a stream is read to its end
+        b"\x02" + bytes(7) + b"{x",
+        b"\x05" + bytes(7) + b"{}   ",
+        b"\x24" + bytes(7) + b'{"array": "float32", "shape": [-1]} ' + b"1234",
+        b"\x28" + bytes(7) + b'{"array": "float32", "shape": ["seven"]}',
+    ],
+)
+def test_what_is_no_message_is_said_so(bytes_: bytes) -> None:
+    """A kernel may write into any pipe it finds."""
+    with pytest.raises(_messages.Garbled):
+        _messages.read(io.BytesIO(bytes_), Point)

@@ -62,6 +62,7 @@ class Isolated:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             env={**os.environ, "PYTHONPATH": path},
+            start_new_session=True,  # so that what the kernel has forked can be ended with it
         )
         answer = self._ask((self._text, self._op), _START_SECONDS)
         if isinstance(answer, dict) and "error" in answer:
@@ -79,16 +80,21 @@ class Isolated:
 
         def give_up() -> None:
             late.set()
-            process.kill()
+            _end(process)
 
         timer = threading.Timer(seconds, give_up)
         timer.start()
         try:
             _messages.write(process.stdin, message)
             return _messages.read(process.stdout, Observation)
-        except (EOFError, OSError):
-            status = process.wait()
-            words = f"no answer in {seconds:g} s" if late.is_set() else _ending(status)
+        except (EOFError, OSError) as error:
+            garbled = isinstance(error, _messages.Garbled)
+            status = _end(process) if garbled else process.wait()
+            words = _ending(status)
+            if garbled:
+                words = f"something else than the answer was written to the pipe ({error})"
+            elif late.is_set() and status < 0:
+                words = f"no answer in {seconds:g} s"
             last = self._last_words()
             self._stop()
             return f"{words}: {last}" if last and not late.is_set() else words
@@ -111,9 +117,19 @@ class Isolated:
             if stream is not None:
                 with suppress(OSError):  # a dead child's pipe may still hold bytes of ours
                     stream.close()
-        process.kill()
-        process.wait()
+        _end(process)
         self._errors.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """End a child and all it has forked: a forked kernel holds the pipe open, and reading from it would never end."""
+    if process.returncode is None and hasattr(
+        os, "killpg"
+    ):  # not yet waited for: the number is still its own
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    return process.wait()
 
 
 def serve() -> None:
@@ -123,6 +139,7 @@ def serve() -> None:
     calls = sys.stdin.buffer
     warnings.simplefilter("ignore")
     text, op = _messages.read(calls)
+    me = os.getpid()
     try:
         kernel = load(text, op)
     except Exception as error:
@@ -135,6 +152,8 @@ def serve() -> None:
         except EOFError:
             return
         seen = observe(kernel, case, first, second, twice)
+        if os.getpid() != me:
+            os._exit(0)  # the kernel has forked and both came back: one answers
         if seen.result is not None and not _messages.is_plain(seen.result):
             seen = Observation(died=f"returned an array of {seen.result.dtype}")
         _messages.write(answers, seen)
