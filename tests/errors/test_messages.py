@@ -858,6 +858,7 @@ def test_message(mistake):
             f"{door.id} said {caught.value} instead of {pattern}"
         )
         assert str(caught.value).endswith("."), caught.value
+        assert len(str(caught.value).splitlines()) == 1, caught.value
 
 
 def test_classes():

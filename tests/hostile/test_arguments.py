@@ -110,6 +110,8 @@ def judge(name: str, spoiled: dict[str, Any]) -> None:
         assert not isinstance(error, convgrad.errors.InternalError), traceback.format_exc()
         if isinstance(error, TypeError | ValueError | MemoryError):
             assert str(error) or isinstance(error, MemoryError)
+        if isinstance(error, convgrad.errors.ConvgradError):
+            assert len(str(error).splitlines()) == 1, str(error)
     else:
         _check(name, arguments, spoiled, result)
     finally:

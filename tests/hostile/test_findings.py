@@ -64,6 +64,35 @@ def test_an_object_that_cannot_be_shown_does_not_hide_the_message():
         convgrad.conv2d(X, F, raising("__repr__"), "SAME")
 
 
+def test_what_an_object_raises_is_quoted_in_one_line():
+    """PyTorch's and CUDA's messages have many lines, and ours promises one; an exception may resist being read, too."""
+
+    class Silent(Exception):
+        def __str__(self) -> str:
+            raise Silent
+
+    class Elsewhere:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            raise self.error
+
+    for error, said in (
+        (RuntimeError("not here\n  at line 3\r\n"), r"\(RuntimeError: not here at line 3\)\."),
+        (RuntimeError("x " * 1000), r"\(RuntimeError: (x )+x\.\.\.\)\."),
+        (Silent(), r"\(Silent: it cannot be shown\)\."),
+    ):
+        with pytest.raises(
+            ArgumentTypeError, match=f"^conv2d: `input` must be .* {said}$"
+        ) as caught:
+            convgrad.conv2d(Elsewhere(error), F, 1, "SAME")
+        assert len(str(caught.value)) < 500
+    with pytest.raises(ArgumentError) as ragged:
+        convgrad.conv2d([[Elsewhere(ValueError("a\nb"))]], F, 1, "SAME")
+    assert len(str(ragged.value).splitlines()) == 1
+
+
 def test_options_and_explain_take_nothing_that_only_looks_like_a_word():
     with (
         pytest.raises(ArgumentError, match="`winograd` must be one of"),
