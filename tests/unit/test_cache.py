@@ -204,6 +204,17 @@ def test_the_oldest_go_first(folder):
         assert [_load(number) for number in (1, 2)] == ["llvm"] * 2
 
 
+def test_the_size_stays_under_its_bound_at_every_write(folder):
+    """Whatever the sizes: entries above the usual 8 KB once counted as 8, and a folder grew to several times its bound."""
+    bound, sizes = 1 << 20, (100_000, 300, 100_000, 20_000)
+    with _config.scope(cache_bytes=bound):
+        for number in range(80):
+            entry = cache.Entry("symbol", 0, bytes(sizes[number % len(sizes)]))
+            assert cache.write(f"{number:032x}", "key", entry)
+            assert cache.usage()[1] <= bound, number
+        assert cache.usage()[1] > bound // 2  # and no more is dropped than need be
+
+
 def test_leftovers_of_dead_processes_go(folder):
     _load(1)
     old, young = folder / "a.1.1.partial", folder / "b.1.1.partial"

@@ -111,10 +111,11 @@ def write(digest: str, key: str, entry: Entry) -> bool:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(os.lstat(place), stat.S_ISDIR):
             return False
+        content = _encode(key, entry)
         with io.FileIO(partial, "xb") as file:
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), 0o600)
-            _write_all(file, _encode(key, entry))
+            _write_all(file, content)
         partial.replace(place / (digest + _SUFFIX))
     except OSError:
         _drop(partial)
@@ -122,29 +123,29 @@ def write(digest: str, key: str, entry: Entry) -> bool:
     except BaseException:  # Ctrl-C, wherever it struck
         _drop(partial)
         raise
-    if _looks_full(place):
+    if _looks_full(place, len(content)):
         _evict(place, _config.get("cache_bytes"))
     return True
 
 
-def _looks_full(place: Path) -> bool:
-    """Ask whether the folder is worth measuring: looking at 15,000 files after every write took 200 ms each time.
+def _looks_full(place: Path, written: int) -> bool:
+    """Tell, after a write of so many bytes, whether the folder is too large, and measure it only where it may be.
 
-    The first look of a process decides how many more bytes it may write before the next one.
+    Looking at 15,000 files after every write took 200 ms each time. The first look of a process decides how many more
+    bytes it may write before the next one: an eighth of what is free, since others may write at the same time.
     """
     limit: int = _config.get("cache_bytes")
-    look = _looks.get((place, limit))
-    if look is None or look <= 0:
-        used = sum(size for _, size, _ in _files(place))
-        look = _looks[place, limit] = max(limit - used, 0) // 8
-        return used > limit
-    _looks[place, limit] = look - _USUAL
-    return False
+    left = _looks.get((place, limit), 0) - written
+    if left > 0:
+        _looks[place, limit] = left
+        return False
+    used = sum(size for _, size, _ in _files(place))
+    _looks[place, limit] = max(limit - used, 0) // 8
+    return used > limit
 
 
-_USUAL = 8 << 10
-"""Bytes of an entry, more than most kernels have."""
 _looks: dict[tuple[Path, int], int] = {}
+"""By folder and bound: the bytes this process may write before it looks again."""
 
 
 def clear() -> int:
