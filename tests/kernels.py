@@ -223,3 +223,19 @@ UNIVERSAL = {
     False: {"forward": ("dense_direct",), "input": ("dense_direct",), "filter": ("dense_filter",)},
 }
 """By family and operation: one of these takes every shape whose scratch is bearable."""
+
+FIXED: dict[str, dict[str, Any]] = {
+    "depthwise_direct": {"depthwise": True},
+    "depthwise_plane": {"depthwise": True},
+    "depthwise_flat": {
+        "depthwise": True,
+        "data_format": "NHWC",
+        "groups": 1,
+        "group_out": 1,
+        "window": (3, 3),
+        "strides": (1, 1),
+        "padding": "SAME",
+    },
+    "depthwise_packed": {"depthwise": True},
+}
+"""What of a case not to draw: an algorithm that takes few of them would be drawn for long."""

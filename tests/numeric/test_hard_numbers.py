@@ -15,7 +15,7 @@ from calling import ROWS
 from cases import DTYPES, KINDS, UNITS, Case, Data, normal, run, whole_numbers
 from convgrad import _dtypes
 from convgrad._targets import Target
-from kernels import NAMES, compute, random_case_for
+from kernels import FIXED, NAMES, compute, random_case_for
 
 TERMS = (10, 1000, 1000)
 """Images, rows, columns: 10^7 products in the middle tap of a filter gradient."""
@@ -127,21 +127,12 @@ SMALLEST = {"half": -24, "bfloat16": -133, "float32": -149, "float64": -1074}
 """The exponent of the smallest number of a dtype."""
 
 
-FIXED: dict[str, dict[str, Any]] = {
-    "depthwise_direct": {"depthwise": True},
-    "depthwise_plane": {"depthwise": True},
-    "depthwise_flat": {
-        "depthwise": True,
-        "data_format": "NHWC",
-        "groups": 1,
-        "group_out": 1,
-        "window": (3, 3),
-        "strides": (1, 1),
-        "padding": "SAME",
-    },
-    "depthwise_packed": {"depthwise": True},
+LARGEST = {
+    "half": "0x1.ffcp15",
+    "bfloat16": "0x1.fep127",
+    "float32": "0x1.fffffep127",
+    "float64": "0x1.fffffffffffffp1023",
 }
-"""What of a case not to draw: an algorithm that takes few of them would be drawn for long."""
 
 
 def test_numpy_keeps_subnormals() -> None:
@@ -213,6 +204,29 @@ def test_half_is_rounded_once(kind: str, terms: Any, factors: Any, expected: flo
         x, g = one.reshape(count, 1, 1, 1), two.reshape(count, 1, 1, 1)
         got = convgrad.conv2d_backprop_filter(x, (1, 1, 1, 1), g, 1, "SAME")
     assert got.item() == expected
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_overflows_is_infinite_and_has_its_sign(kind: str, dtype: str) -> None:
+    """The largest number in every cell, with a minus in one image or channel: all sums are too large, none is a NaN."""
+    largest = DTYPES[dtype].type(float.fromhex(LARGEST[dtype]))
+    assert np.isfinite(largest)
+    for depthwise in (False, True):
+        case = layer(dtype, depthwise)
+        shapes = (case.input_shape, case.filter_shape, case.output_shape)
+        x, f, g = (np.ones(shape, DTYPES[dtype]) for shape in shapes)
+        if kind == "filter":
+            x[...] = largest
+            g[..., 3] = -1
+        else:
+            image = x if kind == "forward" else g
+            image[...] = largest
+            image[1] = -largest
+        got = run(case, kind, Data(x, f, g)).astype(np.float64)
+        exact = run(case, kind, Data(*(np.sign(each) for each in (x, f, g))), "reference")
+        assert (np.abs(exact) > 1).all() and (exact < 0).any() and (exact > 0).any()
+        np.testing.assert_array_equal(got, np.copysign(np.inf, exact))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
