@@ -92,8 +92,10 @@ def test_every_flipped_bit_is_seen(folder):
     good = path.read_bytes()
     name = key.text(("answer", 7), TARGET)
     assert cache._decode(good, name) is not None
-    for at in range(len(good)):
-        assert cache._decode(good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :], name) is None
+    for bit in range(8 * len(good)):
+        flipped = bytearray(good)
+        flipped[bit // 8] ^= 1 << bit % 8
+        assert cache._decode(bytes(flipped), name) is None, bit
     path.write_bytes(good[:-1] + bytes([good[-1] ^ 128]))
     assert _load() == "llvm" and _load() == "disk"
 
@@ -157,22 +159,50 @@ def test_a_directory_in_the_place_of_an_entry_costs_nothing(folder):
     assert _load() == "llvm" and path.is_dir()
 
 
-@posix
-@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT])
-@pytest.mark.parametrize("call", ["open", "write"])
-def test_a_disk_that_cannot_be_written_is_no_error(folder, monkeypatch, call, code):
-    class Failing(io.FileIO):
+def _break(patch, call, code):
+    """Let one call of the system fail; opening and reading or writing happen inside a file object."""
+
+    def fail(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    class Broken(io.FileIO):
         def __init__(self, path, mode):
-            if call == "open" and mode == "xb":
-                raise OSError(code, os.strerror(code))
+            if call == f"open {mode}":
+                fail()
             super().__init__(path, mode)
 
-        def write(self, content):
-            raise OSError(code, os.strerror(code))
+        readall = fail if call == "read" else io.FileIO.readall
+        write = fail if call == "write" else io.FileIO.write
 
-    monkeypatch.setattr(cache, "io", SimpleNamespace(FileIO=Failing))
+    if hasattr(os, call) and call not in ("read", "write"):
+        patch.setattr(os, call, fail)
+    else:
+        patch.setattr(cache, "io", SimpleNamespace(FileIO=Broken))
+
+
+@posix
+@pytest.mark.parametrize(
+    "code", [errno.EROFS, errno.EACCES, errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE]
+)
+@pytest.mark.parametrize("call", ["open xb", "fchmod", "write", "replace"])
+def test_a_disk_that_cannot_be_written_is_no_error(folder, monkeypatch, call, code):
+    _break(monkeypatch, call, code)
     assert _load() == "llvm"
     assert [*folder.iterdir()] == []
+
+
+@posix
+@pytest.mark.parametrize("call", ["open rb", "read", "lstat", "fstat", "scandir"])
+def test_a_disk_that_cannot_be_read_is_no_error(folder, monkeypatch, call):
+    """A worn or vanished disk: every call may say EIO."""
+    _load()
+    cache._looks.clear()
+    with monkeypatch.context() as worn:
+        _break(worn, call, errno.EIO)
+        assert _load() == ("disk" if call == "scandir" else "llvm")
+        assert _load(8) == "llvm" and _jit.stats().disk_entries in (0, 1, 2)
+    assert _load() == "disk"  # a good entry that could not be read is left alone
+    assert _load(9) == "llvm" and _load(9) == "disk"
 
 
 @posix

@@ -84,15 +84,13 @@ def read(digest: str, key: str) -> Entry | None:
             _drop(path)
             return None
         # A file object, which closes itself however the call ends: signal handlers may raise anywhere.
-        file = io.FileIO(path, "rb")
+        with io.FileIO(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            entry = _decode(file.readall(), key) if _is_private(status, stat.S_ISREG) else None
     except OSError:
-        return None  # not there, or not to be had now: too many open files say nothing about it
-    with file:
-        status = os.fstat(file.fileno())
-        entry = None
-        if _is_private(status, stat.S_ISREG):
-            with contextlib.suppress(OSError):
-                entry = _decode(file.readall(), key)
+        # Not there, or not to be had now. Too many open files, a worn disk or a server that has forgotten the file
+        # say nothing about what it holds.
+        return None
     if entry is None:
         _drop(path)
     elif time.time() - status.st_mtime > _TOUCH_AFTER:
