@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+import os
 import struct
 import subprocess
 import sys
@@ -53,6 +55,61 @@ def test_memory_is_never_writable_and_executable(code):
                 assert line.split()[1] == "r-xp"
                 return
     raise AssertionError("the kernel is not mapped")
+
+
+def test_nothing_is_ever_asked_to_be_both(code, monkeypatch):
+    """Afterwards is too late to look: what is filled while it can be run can be changed while it is run."""
+    asked = []
+
+    class Watching:
+        munmap = staticmethod(elf._library().munmap)
+
+        @staticmethod
+        def mmap(*arguments):
+            asked.append(arguments[2])
+            return real.mmap(*arguments)
+
+        @staticmethod
+        def mprotect(*arguments):
+            asked.append(arguments[2])
+            return real.mprotect(*arguments)
+
+    real = elf._library()
+    monkeypatch.setattr(elf, "_library", Watching)
+    elf.check_allowed()
+    elf.load(code, "probe")
+    both = mmap.PROT_WRITE | mmap.PROT_EXEC
+    assert len(asked) == 4 and not [each for each in asked if each & both == both]
+    assert sum(bool(each & mmap.PROT_EXEC) for each in asked) == 2
+
+
+def test_no_mapping_of_a_process_is_both(tmp_path):
+    """After kernels and the parallel loop were loaded and used; llvmlite's callbacks have a page of ctypes' own."""
+    program = """
+import sys
+import numpy as np, convgrad
+def both():
+    lines = open("/proc/self/maps").read().splitlines()
+    return {line.split()[0] for line in lines if {"w", "x"} <= set(line.split()[1])}
+if sys.argv[1] == "cold":
+    import llvmlite.binding
+before = both()
+x, f = np.ones((2, 64, 64, 32), np.float32), np.ones((3, 3, 32, 32), np.float32)
+with convgrad.threads(2):
+    convgrad.conv2d(x, f, 1, "SAME")
+    convgrad.depthwise_conv2d(x, f[..., :1], 1, "SAME")
+assert convgrad._jit.stats().kernels > 2
+assert sys.argv[1] == "cold" or not before and "llvmlite" not in sys.modules
+print(both() - before)
+"""
+    for state in ("cold", "warm"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, state],
+            env={**os.environ, "CONVGRAD_CACHE_DIR": str(tmp_path), "CONVGRAD_DISK_CACHE": "1"},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.stdout, done.stderr) == ("set()\n", "")
 
 
 def test_refused_executable_memory_is_a_compile_error(code, monkeypatch):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import os
 import subprocess
 import sys
 import threading
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
+import convgrad
 from convgrad._codegen import symbol
 from convgrad._jit import key
+from convgrad._runtime import parfor
+from convgrad._runtime.parking import Parking
 from convgrad._targets import find
 
 AVX2 = find("avx2")
@@ -50,6 +55,70 @@ def test_sources_are_hashed_by_content(tmp_path, monkeypatch):
         hashes.append(key.sources.__wrapped__())
     (tmp_path / "_api.py").write_text("")
     assert hashes[0] == hashes[2] != hashes[1]
+
+
+def test_every_source_a_kernel_comes_from_is_hashed():
+    """A folder missing in the list would serve old kernels after an update."""
+    package = Path(convgrad.__file__).parent
+    hashed = {path.resolve() for folder in key._FOLDERS for path in (package / folder).glob("*.py")}
+    program = (
+        "import sys, numpy as np, convgrad; from convgrad import _prepare;"
+        "x = np.ones((1, 4, 4, 2), np.float32);"
+        "convgrad.depthwise_conv2d(x, np.ones((3, 3, 2, 1), np.float32), 1, 'SAME');"
+        "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'convgrad'), sep='\\n')"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    used = {Path(line).resolve() for line in out.splitlines()}
+    beside = {path.relative_to(package).parts[0] for path in used - hashed}
+    # Doors, arrays, threads and memory: they call kernels and write none.
+    assert beside <= {"_api", "_arrays", "_runtime", "compat"}, beside
+    assert {"_algorithms", "_codegen"} <= {path.parent.name for path in used & hashed}
+
+
+def test_the_parallel_loop_carries_its_text():
+    """It is written by `_runtime`, whose sources are not hashed, so its identity must say all."""
+    source = parfor.source("x86_64", Parking.FUTEX)
+    changed = replace(source, text=source.text + "; another line")
+    assert key.text(source, AVX2) != key.text(changed, AVX2)
+
+
+@pytest.mark.parametrize("change", ["version", "library", "time", "more"])
+def test_another_llvmlite_is_another_key(tmp_path, monkeypatch, change):
+    package = tmp_path / "llvmlite"
+    (package / "binding").mkdir(parents=True)
+    version, library = package / "_version.py", package / "binding" / "libllvmlite.so"
+    version.write_text("version = '1'")
+    library.write_bytes(b"code")
+    spec = importlib.machinery.ModuleSpec("llvmlite", None, is_package=True)
+    spec.submodule_search_locations = [str(package)]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+    before = key.llvm_version.__wrapped__()
+    assert key.llvm_version.__wrapped__() == before
+    if change == "version":
+        version.write_text("version = '2'")
+    elif change == "library":
+        library.write_bytes(b"more code")
+    elif change == "time":
+        os.utime(library, (1, 1))
+    else:
+        (package / "binding" / "other.so").write_bytes(b"")
+    assert key.llvm_version.__wrapped__() != before
+
+
+def test_every_entry_is_part_of_the_key(monkeypatch):
+    before = key.text("a", AVX2)
+    for patch in (
+        ("convgrad._jit.key.llvm_version", lambda: "another"),
+        ("convgrad._jit.key.sources", lambda: "others"),
+        ("platform.machine", lambda: "z80"),
+        ("sys.platform", "plan9"),
+    ):
+        with monkeypatch.context() as changed:
+            changed.setattr(*patch)
+            assert key.text("a", AVX2) != before, patch
+    assert key.text("a", AVX2) == before
 
 
 def test_the_same_in_every_process():
