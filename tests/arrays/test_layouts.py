@@ -51,6 +51,24 @@ def test_any_layout_gives_the_same_and_is_left_alone(door, layout, row):
     assert [(bits(x), x.flags.writeable, x.dtype, x.strides) for x in operands] == before
 
 
+@pytest.mark.parametrize("row", FLOATING, ids=lambda row: row.name)
+@pytest.mark.parametrize("door", OPS, ids=lambda door: door.id)
+def test_any_layout_gives_the_same_bits_of_any_numbers(door, row):
+    """Numbers of all sizes, subnormal, infinite and none at all: a copy may round nothing and tidy nothing up."""
+    rng = np.random.default_rng(9)
+    arguments = door.arguments(dtype=row.numpy)
+    for name in door.arrays:
+        shape = arguments[name].shape
+        numbers = rng.standard_normal(shape) * 2.0 ** rng.integers(-18, 8, shape)
+        arguments[name] = numbers.astype(row.numpy)
+    arguments[door.arrays[0]].flat[:3] = [np.inf, np.nan, -0.0]
+    wanted = bits(door.function(**arguments))
+    for layout, write in LAYOUTS.items():
+        other = {name: write(arguments[name]) for name in door.arrays}
+        assert all(bits(other[name]) == bits(arguments[name]) for name in door.arrays if "swapped" not in layout)
+        assert bits(door.function(**{**arguments, **other})) == wanted, layout
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize(
     "door", [door for door in DOORS if door.takes_int32], ids=lambda door: door.id

@@ -235,7 +235,7 @@ def test_the_oldest_go_first(folder):
 
 
 def test_the_size_stays_under_its_bound_at_every_write(folder):
-    """Whatever the sizes: entries above the usual 8 KB once counted as 8, and a folder grew to several times its bound."""
+    """Whatever the sizes: an entry above the usual 8 KB once counted as 8, and folders outgrew their bound."""
     bound, sizes = 1 << 20, (100_000, 300, 100_000, 20_000)
     with _config.scope(cache_bytes=bound):
         for number in range(80):
