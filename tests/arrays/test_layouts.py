@@ -65,7 +65,11 @@ def test_any_layout_gives_the_same_bits_of_any_numbers(door, row):
     wanted = bits(door.function(**arguments))
     for layout, write in LAYOUTS.items():
         other = {name: write(arguments[name]) for name in door.arrays}
-        assert all(bits(other[name]) == bits(arguments[name]) for name in door.arrays if "swapped" not in layout)
+        assert all(
+            bits(other[name]) == bits(arguments[name])
+            for name in door.arrays
+            if "swapped" not in layout
+        )
         assert bits(door.function(**{**arguments, **other})) == wanted, layout
 
 

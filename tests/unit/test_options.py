@@ -31,6 +31,26 @@ def test_the_switch_decides_which_winograd_may_run() -> None:
     assert not chosen(winograd="off").startswith("winograd")
 
 
+@pytest.mark.parametrize(
+    ("op", "fast"),
+    [
+        ("conv2d", "winograd_fast"),
+        ("conv2d_backprop_input", "winograd_fast"),
+        ("conv2d_backprop_filter", "winograd_filter_gradient"),
+    ],
+)
+def test_what_is_less_exact_is_taken_only_if_asked_for(op: str, fast: str) -> None:
+    for channels in (64, 128, 512):
+        shapes: Any = ([8, 28, 28, channels], [3, 3, channels, channels])
+        assert convgrad.explain(op, *shapes).algorithm not in (
+            "winograd_fast",
+            "winograd_filter_gradient",
+        )
+        with convgrad.options(winograd="fast"):
+            found = convgrad.explain(op, *shapes)
+        assert found.refusals[fast] is None or channels != 128, found.refusals
+
+
 def test_refusals_say_what_to_set() -> None:
     assert candidates()["winograd_fast"] == 'opt-in: options(winograd="fast")'
     assert candidates(winograd="off")["winograd"] == "switched off"
