@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from faults.children import run
+from faults.children import finish, run, start
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="RLIMIT_AS is Linux's")
 
@@ -71,25 +71,31 @@ work(range(1, 2))
     assert "AllocationError conv2d: no memory for a result of 1,073,872,900 bytes" in out
 
 
+SOME_LIMIT = """
+expect()
+if {loaded}:
+    import_all()
+for _ in range(2):
+    limited({megabytes}, lambda: work({calls}))
+    forget()
+work({calls})
+"""
+# The BLAS inside NumPy crashes where its threads get no buffers; the oracle multiplies matrices.
+ONE_BUFFER = {"OPENBLAS_NUM_THREADS": "1"}
+
+
+def test_no_memory_to_import_the_compiler():
+    """Its library has 170 MB, so 20 are not enough: the reference computes, and says so once."""
+    program = SOME_LIMIT.format(loaded=False, megabytes=20, calls="range(1, 2)")
+    _, errors = finish(start(LIMITED + program, None, environment=ONE_BUFFER))
+    assert errors.count("RuntimeWarning") == 1, errors
+    assert "so the slow reference is used: llvmlite cannot be imported" in errors
+
+
 @pytest.mark.faults_long
 @pytest.mark.parametrize("loaded", [False, True], ids=["cold", "loaded"])
 def test_any_limit(loaded):
     """From nothing to plenty: errors are MemoryErrors, the reference steps in, or it works; never an abort."""
     for tenths in [*range(0, 100, 7), *range(100, 3000, 190)]:
-        run(
-            LIMITED
-            + f"""
-import warnings
-warnings.simplefilter("ignore")
-expect()
-if {loaded}:
-    import_all()
-for _ in range(2):
-    limited({tenths / 10}, work)
-    forget()
-work()
-""",
-            None,
-            # The BLAS inside NumPy crashes where its threads get no buffers; the oracle multiplies matrices.
-            environment={"OPENBLAS_NUM_THREADS": "1"},
-        )
+        program = SOME_LIMIT.format(loaded=loaded, megabytes=tenths / 10, calls="")
+        run(LIMITED + program, None, "-W", "ignore", environment=ONE_BUFFER)

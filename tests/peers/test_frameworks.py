@@ -6,6 +6,7 @@ does not, and its known defects have tests of their own. A framework that is abs
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,21 @@ def test_tensorflow_eager(case: Case) -> None:
     data = normal(case, np.random.default_rng(0))
     for kind in KINDS:
         compare(case, kind, data, tensorflow_call(tf, case, kind, data).numpy())
+
+
+def test_tensorflow_has_these_signatures() -> None:
+    """The table of test_signatures, which the default run compares ours with, is what TensorFlow says of itself."""
+    tf = pytest.importorskip("tensorflow")
+    from unit.test_signatures import SIGNATURES, nn, raw_ops, v1
+
+    for ours, theirs in ((nn, tf.nn), (v1.nn, tf.compat.v1.nn), (raw_ops, tf.raw_ops)):
+        for name, text in SIGNATURES[ours].items():
+            parameters = inspect.signature(getattr(theirs, name)).parameters.values()
+            written = [
+                each.name if each.default is each.empty else f"{each.name}={each.default!r}"
+                for each in parameters
+            ]
+            assert ", ".join(written) == text, name
 
 
 @pytest.mark.parametrize("kind", ["input", "filter"])

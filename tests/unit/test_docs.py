@@ -104,6 +104,74 @@ def test_make_commands_exist(page: str) -> None:
     assert used <= targets, f"{page}: no such target: {sorted(used - targets)}"
 
 
+def tests_defined(path: Path) -> set[str]:
+    """Return the names of the tests of a file."""
+    return set(re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+
+
+def table_rows(page: str) -> list[str]:
+    """Return the rows of the tables of a page, without heads and rules."""
+    lines = read(page).splitlines()
+    rule = re.compile(r"\|[-|: ]+\|$")
+    return [
+        line
+        for line, below in zip(lines, [*lines[1:], ""], strict=True)
+        if line.startswith("| ") and not rule.match(below) and not rule.match(line)
+    ]
+
+
+def test_every_promise_names_a_test() -> None:
+    """A promise is a row with a link to a file that has tests, or to a page that is no promise but an account."""
+    rows = [row for row in table_rows("docs/promises.md") if row.count("|") == 3]
+    assert len(rows) > 40
+    for row in rows:
+        promise, _, keepers = row.strip("| ").rpartition(" | ")
+        files = [
+            (ROOT / "docs" / target).resolve()
+            for target in LINK.findall(keepers)
+            if target.endswith(".py")
+        ]
+        assert any(path.name.startswith("test_") and tests_defined(path) for path in files), promise
+
+
+def test_every_fault_names_tests_that_exist() -> None:
+    """The last column of both tables: `file.py`, `file.py: test_name`, `test_name`; `test_na...` and `test_na*`
+    stand for all that begin so. Where a folder is left out the file is one of those named before, or in tests/faults.
+    """
+    every = {
+        path.relative_to(ROOT).as_posix(): path for path in (ROOT / "tests").rglob("test_*.py")
+    }
+    known = {name for path in every.values() for name in tests_defined(path)}
+    rows = table_rows("docs/faults.md")
+    assert {row.count(" | ") for row in rows} == {3}
+    assert len(rows) > 45
+    for row in rows:
+        named = re.findall(r"`([^`]+)`", row.rpartition(" | ")[2])
+        assert named, row
+        for words in named:
+            file, _, test = (
+                words.rpartition(": ")
+                if ".py: " in words
+                else ((words, "", "") if words.endswith(".py") else ("", "", words))
+            )
+            if file:
+                found = [
+                    path
+                    for name, path in every.items()
+                    if name == file or name.endswith("/" + file)
+                ]
+                assert found, f"no such file: {words}"
+                defined = set.union(*map(tests_defined, found))
+            else:
+                defined = known
+            if test:
+                start = test.rstrip(".*")
+                exact = start == test
+                assert any(each == test if exact else each.startswith(start) for each in defined), (
+                    f"no such test: {words}"
+                )
+
+
 def test_every_page_is_listed() -> None:
     """Reports are listed by the page that explains them, all others by the index."""
     for page in PAGES:
