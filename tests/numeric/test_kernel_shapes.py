@@ -11,6 +11,7 @@ import pytest
 import convgrad
 from cases import KINDS, Case, Data, random_case, run, whole_numbers
 from convgrad import _jit, _planner
+from convgrad._algorithms import dense_direct
 from convgrad._algorithms.depthwise_packed_columns import columns
 from convgrad._errors import ArgumentError
 from convgrad._geometry import solve
@@ -133,3 +134,29 @@ def test_kernels_can_be_switched_off() -> None:
     with convgrad._config.scope(kernels=False):
         slow = convgrad.depthwise_conv2d(x, f, 1, "SAME")
     np.testing.assert_array_equal(slow, convgrad.depthwise_conv2d(x, f, 1, "SAME"))
+
+
+@pytest.mark.parametrize("most", [1, 4096, 30_000])
+def test_blocks_cut_to_fit_their_scratch_are_exact(
+    most: int, monkeypatch: pytest.MonkeyPatch, checked: Any
+) -> None:
+    """Down to one pixel, or one period of phases, of one image: as where a window reaches over megabytes."""
+    rng = np.random.default_rng(most)
+    cut = 0
+    for _ in range(12):
+        case, kinds = random_case_for(rng, "dense_direct", HOST, 24, depthwise=False)
+        data = whole_numbers(case, rng)
+        for kind in kinds:
+            problem = problem_of(case, kind)
+            usual = _planner.choose_named(problem, HOST, "dense_direct")
+            with monkeypatch.context() as tight:
+                tight.setattr(dense_direct, "_MOST_SCRATCH", most)
+                plan = _planner.choose_named(problem, HOST, "dense_direct")
+                got = compute("dense_direct", HOST, case, kind, data)
+            expected = expected_exactly(case, kind, data)
+            np.testing.assert_array_equal(
+                got.astype(np.float64), expected.astype(np.float64), str((case, kind, most))
+            )
+            cut += plan != usual
+            checked["special shapes, exact integers"] += 1
+    assert cut > 3

@@ -104,7 +104,7 @@ def test_make_commands_exist(page: str) -> None:
     assert used <= targets, f"{page}: no such target: {sorted(used - targets)}"
 
 
-def tests_defined(path: Path) -> set[str]:
+def names_of_tests(path: Path) -> set[str]:
     """Return the names of the tests of a file."""
     return set(re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
 
@@ -131,7 +131,7 @@ def test_every_promise_names_a_test() -> None:
             for target in LINK.findall(keepers)
             if target.endswith(".py")
         ]
-        assert any(path.name.startswith("test_") and tests_defined(path) for path in files), promise
+        assert any(path.name.startswith("test_") and names_of_tests(path) for path in files), promise
 
 
 def test_every_fault_names_tests_that_exist() -> None:
@@ -141,7 +141,7 @@ def test_every_fault_names_tests_that_exist() -> None:
     every = {
         path.relative_to(ROOT).as_posix(): path for path in (ROOT / "tests").rglob("test_*.py")
     }
-    known = {name for path in every.values() for name in tests_defined(path)}
+    known = {name for path in every.values() for name in names_of_tests(path)}
     rows = table_rows("docs/faults.md")
     assert {row.count(" | ") for row in rows} == {3}
     assert len(rows) > 45
@@ -161,7 +161,7 @@ def test_every_fault_names_tests_that_exist() -> None:
                     if name == file or name.endswith("/" + file)
                 ]
                 assert found, f"no such file: {words}"
-                defined = set.union(*map(tests_defined, found))
+                defined = set.union(*map(names_of_tests, found))
             else:
                 defined = known
             if test:

@@ -30,6 +30,9 @@ _SERIAL_FLOPS = 1_000_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
 _STAGED_BYTES = 1 << 20
 """Largest staged block. Above the second cache it still is read in order, tile by tile."""
+_MOST_SCRATCH = 8 << 20
+"""Bytes of a staged block with all its windows reach, which may be far beyond it; above, the block is cut until it fits
+or is one pixel. No layer of a known network is above 2 MB."""
 _SHARE = 0.5
 """Part of the second cache for the source of a block."""
 _ONE_TAP_SHARE = 0.31
@@ -190,11 +193,45 @@ class _Schedule:
             return 1, min(height, _even(height, rows, len(self.rows.footprint.phases))), width
         return 1, 1, _even(width, wanted, len(self.cols.footprint.phases))
 
+    def _tables(self, block_rows: int, block_cols: int) -> tuple[AxisTable, AxisTable]:
+        return (
+            AxisTable(self.rows, block_rows, sparse=self.staged),
+            AxisTable(self.cols, block_cols),
+        )
+
+    def _group_size(self, images: int, rows: AxisTable, cols: AxisTable) -> int:
+        """Return the numbers of one group that a block reads."""
+        most = max(a.source_count * b.source_count for a in rows.examples for b in cols.examples)
+        return images * self.depth * self.woven * most
+
+    def _block_bytes(self, images: int, rows: AxisTable, cols: AxisTable) -> int:
+        """Return what a staged block takes, its surroundings included."""
+        if not self.staged:
+            return 0
+        return self.groups * self._group_size(images, rows, cols) * self.number
+
+    def _smaller(self, images: int, rows: int, cols: int) -> tuple[int, int, int]:
+        """Return about half a block: fewer images, then fewer rows, then fewer columns, in whole periods of phases."""
+        if images > 1:
+            return -(-images // 2), rows, cols
+        if rows > 1:
+            period = len(self.rows.footprint.phases)
+            half = -(-rows // 2 // period) * period
+            return 1, half if half < rows else 1, cols
+        period = len(self.cols.footprint.phases)
+        half = -(-cols // 2 // period) * period
+        return 1, 1, half if half < cols else cols
+
     def plan(self) -> Plan:
         problem, tile = self.problem, self.tile
         images, block_rows, block_cols = self._block()
-        rows = AxisTable(self.rows, block_rows, sparse=self.staged)
-        cols = AxisTable(self.cols, block_cols)
+        rows, cols = self._tables(block_rows, block_cols)
+        while self._block_bytes(images, rows, cols) > _MOST_SCRATCH:
+            smaller = self._smaller(images, block_rows, block_cols)
+            if smaller == (images, block_rows, block_cols):
+                break
+            images, block_rows, block_cols = smaller
+            rows, cols = self._tables(block_rows, block_cols)
         image_blocks = -(-problem.batch // images)
         blocks = image_blocks * len(rows.spans) * len(cols.spans)
         panels = self.panels * self.groups
@@ -224,12 +261,7 @@ class _Schedule:
                 not self.forward,
             ),
         )
-        group_size = (
-            images
-            * depth
-            * self.woven
-            * max(a.source_count * b.source_count for a in rows.examples for b in cols.examples)
-        )
+        group_size = self._group_size(images, rows, cols)
         panel_at = _line(self.groups * group_size, self.number) if self.staged else 0
         pixels_at = panel_at + (_line(self.taps * self.tap_size, self.number) if packs else 0)
         block_pixels = images * block_rows * block_cols
