@@ -159,6 +159,7 @@ def test_a_training_step_needs_few_kernels(network: str, layers: int, most: int)
         cases = [case_of(layer) for layer in NETWORKS[network].problems(batch)]
         plans = [_planner.choose(problem_of(case, kind), HOST) for case in cases for kind in KINDS]
         assert all(plan.steps for plan in plans)
+        assert max(step.scratch_bytes for plan in plans for step in plan.steps) <= 2 * MB
         kernels[batch] = {step.kernel for plan in plans for step in plan.steps}
     assert len(kernels[8]) <= most, sorted(map(repr, kernels[8]))
     assert len(kernels[8] | kernels[32]) <= most + 10
