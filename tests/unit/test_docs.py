@@ -131,7 +131,9 @@ def test_every_promise_names_a_test() -> None:
             for target in LINK.findall(keepers)
             if target.endswith(".py")
         ]
-        assert any(path.name.startswith("test_") and names_of_tests(path) for path in files), promise
+        assert any(path.name.startswith("test_") and names_of_tests(path) for path in files), (
+            promise
+        )
 
 
 def test_every_fault_names_tests_that_exist() -> None:
