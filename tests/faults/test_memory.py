@@ -87,7 +87,9 @@ ONE_BUFFER = {"OPENBLAS_NUM_THREADS": "1"}
 def test_no_memory_to_import_the_compiler():
     """Its library has 170 MB, so 20 are not enough: the reference computes, and says so once."""
     program = SOME_LIMIT.format(loaded=False, megabytes=20, calls="range(1, 2)")
-    _, errors = finish(start(LIMITED + program, None, environment=ONE_BUFFER))
+    _, errors = finish(
+        start(LIMITED + program, None, "-W", "always::RuntimeWarning", environment=ONE_BUFFER)
+    )
     assert errors.count("RuntimeWarning") == 1, errors
     assert "so the slow reference is used: llvmlite cannot be imported" in errors
 

@@ -24,8 +24,12 @@ def refuse():
 """
 
 
+# Python itself shows a warning once for each line of code that gives it, and would hide that ours come again and again.
+ALL_WARNINGS = ("-W", "always::RuntimeWarning")
+
+
 def _with_refusal(program: str, cache) -> tuple[str, str]:
-    out, errors = finish(start(REFUSE + program, cache))
+    out, errors = finish(start(REFUSE + program, cache, *ALL_WARNINGS))
     if out.startswith("cannot refuse"):
         pytest.skip("this kernel cannot refuse executable memory")
     return out, errors
@@ -76,6 +80,7 @@ def test_a_system_that_lets_nothing_be_executable():
             work(range(4))
             """,
             None,
+            *ALL_WARNINGS,
         )
     )
     assert errors.count("RuntimeWarning") == 1, errors

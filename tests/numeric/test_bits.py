@@ -19,7 +19,7 @@ import pytest
 
 import convgrad
 from cases import DTYPES, KINDS, Case, Data, normal, run
-from convgrad import _jit, _planner, _prepare
+from convgrad import _engine, _jit, _planner, _prepare
 from convgrad._algorithms import ALGORITHMS
 from convgrad._plan import Plan
 from kernels import problem_of
@@ -100,6 +100,19 @@ import json
 from numeric.test_bits import answers
 print(json.dumps(answers(-1)))
 """
+
+
+def test_what_came_before_changes_no_bit() -> None:
+    """Other problems, emptied memories, kernels loaded anew, results in memory that others had used."""
+    first = answers()
+    for round_ in range(2):
+        if round_:
+            _engine._executables.clear()
+            _jit._kernels.clear()
+            _planner._choose.cache_clear()
+        for case in LARGE[1:3]:
+            run(case, "filter", normal(case, np.random.default_rng(round_)))
+        assert answers(-1) == first
 
 
 def test_other_processes_give_the_same_bits(tmp_path: Path) -> None:
