@@ -137,8 +137,8 @@ BUGS = (
     Bug(
         "a cell beyond the image is read",
         "_algorithms/dense_direct_tables.py",
-        "inside = (at >= 0) & (at < gather.source)",
-        "inside = (at >= 0) & (at <= gather.source)",
+        "(at >= 0) & (at < self._gather.source)",
+        "(at >= 0) & (at <= self._gather.source)",
     ),
     Bug(
         "pixels left over from the last tile dropped",

@@ -31,6 +31,8 @@ LIMITS = {
     ("depthwise", "filter"): {"float32": 3.3, "float64": 4.2, "half": 0.5, "bfloat16": 0.5},
 }
 """By family and operation: float64 has no wider type to add long sums in."""
+FIRST_DRAW = {"float32": 2.5, "float64": 4.0, "half": 0.45, "bfloat16": 0.45}
+"""What the first draw keeps besides, where multiplications are fused: above it the kernels have become worse."""
 DTYPES = ("bfloat16", "float32", "float64", "half")
 FAMILIES = {"depthwise": (True, 8, (28, 28), 64, 1, 1), "dense": (False, 8, (28, 28), 1, 64, 64)}
 
@@ -62,6 +64,8 @@ def test_errors_stay_small(family: str, kind: str, dtype: str, data_format: str)
         found = error(case, kind, draw)
         assert found <= LIMITS[family, kind][dtype], (plan.algorithm, draw, found)
         assert found > 0, "an exact result means that the wrong thing was asked"
+        if draw == 0 and _jit.host_target().name != "sse2":
+            assert found <= FIRST_DRAW[dtype], (plan.algorithm, found)
 
 
 @pytest.mark.parametrize("target", ROWS, ids=lambda target: target.label)
