@@ -33,7 +33,7 @@ class Switch:
 
 def _one_of(*values: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not text.isdigit() or int(text) not in values:
+        if not text.isdecimal() or int(text) not in values:
             raise ValueError(f"it must be one of {', '.join(map(str, values))}")
         return int(text)
 
@@ -73,7 +73,7 @@ def _bytes(text: str) -> int:
     if number[-1] in "KMG":
         scale = 1 << 10 * ("KMG".index(number[-1]) + 1)
         number = number[:-1]
-    if not number.isdigit():
+    if not number.isdecimal():
         raise ValueError("it must be a number of bytes, or one with K, M or G behind it")
     return int(number) * scale
 

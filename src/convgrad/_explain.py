@@ -155,7 +155,9 @@ class Explanation:
             else:
                 lines.append(f"  {name}: {reason or 'comes later in the order'}")
         lines.append(f"workspace {self.scratch_bytes / 1e3:,.1f} kB")
-        if self.algorithm == "reference":
+        if p.is_empty:
+            lines.append("nothing to add up: the result is empty, or zeros")
+        elif self.algorithm == "reference":
             lines.append("no kernel takes this problem: it runs on the slow reference")
         return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from . import _config
-from ._algorithms import ALGORITHMS
+from ._algorithms import ALGORITHMS, reference
 from ._errors import ArgumentError, InternalError
 from ._plan import Plan
 from ._problem import Problem
@@ -24,27 +24,33 @@ def choose(problem: Problem, target: Target) -> Plan:
 @lru_cache(maxsize=64)
 def _choose(problem: Problem, target: Target, winograd: str) -> Plan:
     for name, algorithm in ALGORITHMS.items():
-        if not _switched_off(name, winograd) and algorithm.why_not(problem, target) is None:
+        if not _switched_off(name, winograd) and _why_not(name, problem, target) is None:
             return algorithm.plan(problem, target)
     raise InternalError(f"no algorithm takes {problem}; please report this")
 
 
 def choose_named(problem: Problem, target: Target, name: str) -> Plan:
     """Return the plan of one algorithm, or raise with its reason to refuse."""
-    algorithm = ALGORITHMS[name]
-    reason = algorithm.why_not(problem, target)
+    reason = _why_not(name, problem, target)
     if reason is not None:
         raise ArgumentError(f"{name} does not take this problem: {reason}.")
-    return algorithm.plan(problem, target)
+    return ALGORITHMS[name].plan(problem, target)
 
 
 def refusals(problem: Problem, target: Target) -> dict[str, str | None]:
     """Return, for every algorithm in order, why it refuses or is not asked, or None."""
     winograd = _config.get("winograd")
     return {
-        name: algorithm.why_not(problem, target) or _switched_off(name, winograd)
-        for name, algorithm in ALGORITHMS.items()
+        name: _why_not(name, problem, target) or _switched_off(name, winograd)
+        for name in ALGORITHMS
     }
+
+
+def _why_not(name: str, problem: Problem, target: Target) -> str | None:
+    """Return why an algorithm refuses, or None. None of them is asked about nothing: they divide by sizes."""
+    if problem.is_empty and name != reference.NAME:
+        return "nothing to add up"
+    return ALGORITHMS[name].why_not(problem, target)
 
 
 def _switched_off(name: str, winograd: str) -> str | None:

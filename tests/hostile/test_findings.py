@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _planner, dispatch
+from convgrad import _config, _planner, dispatch
 from convgrad._algorithms.dense_filter_tables import Image, Tables, blocks
 from convgrad._geometry import solve
 from convgrad._jit import host_target
@@ -285,3 +285,26 @@ def test_a_block_can_be_entered_again():
             assert convgrad.get_num_threads() == 3
     assert convgrad.get_num_threads() == before
     assert convgrad.threads(4)(convgrad.get_num_threads)() == 4
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("family", ["conv2d", "depthwise_conv2d"])
+@pytest.mark.parametrize("part", ["", "_backprop_input", "_backprop_filter"])
+def test_nothing_is_explained_too(family, part, data_format):
+    """Algorithms divide by sizes: an empty batch or output was a ZeroDivisionError, or `min()` of nothing."""
+    for sizes, filters in (
+        ((0, 4, 4, 4), (3, 3, 4, 1)),
+        ((1, 2, 2, 2), (3, 3, 2, 1)),
+        ((1, 4, 4, 4), (3, 3, 4, 0)),
+    ):
+        story = convgrad.explain(family + part, sizes, filters, 1, "VALID", data_format)
+        assert story.algorithm == "reference" and story.scratch_bytes == 0
+        assert str(story).endswith("nothing to add up: the result is empty, or zeros")
+        assert '"flops": 0' in story.to_json()
+
+
+@pytest.mark.parametrize("switch", ["vector_bits", "cache_bytes", "num_threads"])
+def test_superscripts_are_no_numbers(switch):
+    """They are digits to Python, and none it can read."""
+    with pytest.raises(ValueError, match="it must be"):
+        _config.SWITCHES[switch].parse("²")
