@@ -234,6 +234,27 @@ def test_command_line_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("answer", [None, "words", np.array([{}]), iter(())])
+def test_what_is_no_array_is_a_finding(answer: object) -> None:
+    """Comparing it with the truth was a TypeError of ours."""
+    report = check_op(lambda *_, **__: answer, "conv2d", problems=2, properties=["basic"])
+    assert report.row("basic").status == "died"
+    assert report.findings[0].what.startswith("returned an array of ")
+
+
+def test_an_error_without_words_is_a_refusal() -> None:
+    def kernel(*arguments: object, **settings: object) -> None:
+        raise Speechless
+
+    with pytest.raises(ArgumentError, match=r"the first time it said: Speechless$"):
+        check_op(kernel, "conv2d", problems=2)
+
+
 def test_troubles_beside_the_numbers() -> None:
     from convgrad import reference
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._dtypes import FLOATING, AnyArray
 from .._errors import ArgumentError, BackendMissingError
+from .._messages import is_plain
 from .._problem import Kind
 from .problems import LAYOUTS, OPS, Case
 
@@ -222,6 +223,8 @@ def observe(
         return Observation(died=f"raised {_words(error)}")
     except (Exception, SystemExit) as error:
         return Observation(refused=_words(error))
+    if not is_plain(kept):  # None, a generator, words: nothing to compare
+        return Observation(died=f"returned an array of {kept.dtype}")
     shared = "an operand" if any(np.shares_memory(result, each) for each in mine) else None
     if again is not None and result.size and np.shares_memory(result, again):
         shared = "the result of an earlier call"
@@ -235,6 +238,10 @@ def observe(
 
 def _words(error: BaseException) -> str:
     """Return the kind of an error and the first line of its message, at most 200 characters."""
-    text = re.sub(r"^\{\{.*?\}\} *", "", str(error).strip())  # TensorFlow's name of a graph node
+    try:
+        text = str(error).strip()
+    except Exception:  # the error is a stranger's, and so is its text
+        text = ""
+    text = re.sub(r"^\{\{.*?\}\} *", "", text)  # TensorFlow's name of a graph node
     text = (text.splitlines() or [""])[0]
     return f"{type(error).__name__}: {text}"[:200] if text else type(error).__name__
