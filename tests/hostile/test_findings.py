@@ -201,6 +201,9 @@ def test_taps_that_meet_no_pixel_are_not_listed():
     tables.add_shape(axis.classes[0], axis.classes[0], 1)
     assert len(tables.taps) == 256 * 256 + 1
     assert len(tables._pairs) == 9
+    first = list(tables.shapes)
+    tables.repeat_shape()  # for the last images of a batch, where they are as many
+    assert tables.shapes == first * 2 and len(tables._pairs) == 9
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,11 @@ def _tables(
     last = problem.batch - (it.image_blocks - 1) * it.images
     for row in it.row_blocks.classes:
         for col in it.col_blocks.classes:
-            for images in (it.images, last):
-                tables.add_shape(row, col, images)
+            tables.add_shape(row, col, it.images)
+            if last == it.images:
+                tables.repeat_shape()
+            else:
+                tables.add_shape(row, col, last)
     x_zero = it.images * it.row_blocks.most_cells * it.col_blocks.most_cells
     y_zero = it.images * it.block_rows * it.block_cols
     width = it.vectors * it.lanes

@@ -22,6 +22,9 @@ _DENSE = 1.7
 
 _FAR = 2**62
 
+_SHAPE = 8
+"""Words of a shape."""
+
 Array = np.ndarray[Any, np.dtype[np.int64]]
 Run = tuple[int, int, int]
 """First cell, how many, how far apart."""
@@ -156,7 +159,9 @@ class Tables:
                     self.runs += run
             ranges += [first, len(self.runs) // 4]
         pixels = [len(cells[0]) * len(cells[1]) for cells in (x_cells, y_cells)]
-        self.shapes += [*ranges, repeat, *pixels, len(self.taps)]
+        shape = [*ranges, repeat, *pixels, len(self.taps)]
+        assert len(shape) == _SHAPE
+        self.shapes += shape
         image_numbers = np.arange(images)[:, None, None]
         for first_row, x_rows in row.places:
             for first_col, x_cols in col.places:
@@ -170,6 +175,10 @@ class Tables:
                 self._pairs.append((x.ravel(), y.ravel()))
                 self._entries += -(-x.size // self.unroll) * self.unroll
         self.taps.append(self._entries)
+
+    def repeat_shape(self) -> None:
+        """Describe the last shape once more, by the same lists: half of the table, and of the time to make it."""
+        self.shapes += self.shapes[-_SHAPE:]
 
     def lists(self, x_width: int, y_width: int, x_zero: int, y_zero: int) -> Array:
         """Return the lists, each pair in one word, padded with pairs of zero pixels."""
