@@ -156,7 +156,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_a_kernel_that_leaves_a_process_behind(module: Path) -> None:
     """The one left behind held the pipe open, so that no time limit ended the call."""
     report = check_op(
-        "somebodys_kernels:forks_and_dies", "conv2d", problems=1, properties=["basic"], isolate=True, timeout=1
+        "somebodys_kernels:forks_and_dies", "conv2d", problems=1, properties=["basic"], isolate=True, timeout=0.5
     )  # fmt: skip
     assert report.findings[0].what == "process ended (status 3)"
 

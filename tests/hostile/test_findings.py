@@ -173,10 +173,9 @@ def test_dispatch_takes_types_only(wrong):
         dispatch.dispatch_for_api(convgrad.nn.conv2d, {"input": wrong})
 
 
-@pytest.mark.parametrize("stride", [2**20 + 1, 2**31 - 1])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("multiplier", [None, 1, 3])
-def test_strides_of_thousands_of_millions(stride, data_format, multiplier):
+def test_strides_of_thousands_of_millions(data_format, multiplier):
     """An input gradient listed the taps of every phase, and there are as many phases as the stride is long."""
     channels = 16
     x = np.arange(5 * 5 * channels, dtype=np.float32) % 7
@@ -184,7 +183,7 @@ def test_strides_of_thousands_of_millions(stride, data_format, multiplier):
     f = np.arange(9 * channels * (multiplier or 4), dtype=np.float32) % 5
     f = f.reshape(3, 3, channels, -1)
     family = "conv2d" if multiplier is None else "depthwise_conv2d"
-    how = {"strides": stride, "padding": "SAME", "data_format": data_format}
+    how = {"strides": 2**31 - 1, "padding": "SAME", "data_format": data_format}
     y = getattr(convgrad, family)(x, f, **how)
     for call, operands in (
         ("_backprop_input", (x.shape, f, y)),
