@@ -40,7 +40,7 @@ _MOST_UNROLLED = 32
 """Outputs of a channel that an input gradient unrolls."""
 _MOST_COPIES = 16
 """Rows copied for each row of a block, at most. A dilation of 1000 on a strip of 50,000 rows makes blocks of one row
-under a window of 2001: 3.4 s for 1.8 MFLOP, and 4 ms in `dense_direct`. A dilation of 36 copies 5."""
+under a window of 2001: 3.4 s for 1.8 MFLOP, and 2 ms in `dense_direct`. A dilation of 36 copies 5."""
 _UNIT_ROWS = 14
 """Rows of one unit of a filter gradient: longer chains of sums cost digits (3 times the error at 112 rows)."""
 
