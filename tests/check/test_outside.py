@@ -149,6 +149,13 @@ def test_hang_is_reported(module: Path) -> None:
     assert report.findings[0].what == "no answer in 1 s"
 
 
+def test_a_kernel_that_often_does_not_answer_is_given_up(module: Path) -> None:
+    """Three calls of every property took an hour at the usual time limit."""
+    report = check_op("somebodys_kernels:hangs", "conv2d", isolate=True, timeout=0.3)
+    assert sum(row.died for row in report.rows) == 4
+    assert not report.ok
+
+
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 
 

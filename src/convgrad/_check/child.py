@@ -27,6 +27,8 @@ _START_SECONDS = 300.0
 """Importing TensorFlow takes 3 to 60 s, depending on the disk."""
 _PROGRAM = "from convgrad._check.child import serve; serve()"
 
+_LATE = "no answer in"
+
 
 class Isolated:
     """A kernel named by IMPL, called in a child process that is started again after each death."""
@@ -51,7 +53,7 @@ class Isolated:
         answer = self._ask((case, first, second, twice), self._seconds)
         if isinstance(answer, Observation):
             return answer
-        return Observation(died=str(answer))
+        return Observation(died=str(answer), late=str(answer).startswith(_LATE))
 
     def _start(self) -> None:
         path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
@@ -94,7 +96,7 @@ class Isolated:
             if garbled:
                 words = f"something else than the answer was written to the pipe ({error})"
             elif late.is_set() and status < 0:
-                words = f"no answer in {seconds:g} s"
+                words = f"{_LATE} {seconds:g} s"
             last = self._last_words()
             self._stop()
             return f"{words}: {last}" if last and not late.is_set() else words

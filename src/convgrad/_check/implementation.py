@@ -50,6 +50,8 @@ class Observation:
     """Its own words: the kernel does not take this problem."""
     died: str | None = None
     """How the process ended, or which mistake was raised."""
+    late: bool = False
+    """Whether it died of not answering in time."""
     written: bool = False
     """Whether an operand was changed."""
     shared: str | None = None

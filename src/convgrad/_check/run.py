@@ -23,6 +23,9 @@ from .report import Report, Row
 PROBLEMS = 2000
 _DEATHS = 3
 """After so many deaths a property is not tried further: each costs a new process."""
+_HANGS = 4
+"""After so many calls without an answer nothing is tried further: each takes the whole time limit, a minute as a rule,
+so that a kernel that never answers would take an hour."""
 _KEPT = 400
 """Right answers kept for telling likely causes apart."""
 
@@ -173,12 +176,15 @@ class _Check:
         self._passed: list[Passed] = []
         self._troubles: list[Trouble] = []
         self._worst: dict[str, float] = {}
+        self._hangs = 0
 
     def run(self, count: int, seconds: float | None) -> Report:
         start = time.monotonic()
         by_name = {row.name: row for row in self._properties}
         for each in trials(self._properties, self._base, self._seed, count):
             if seconds is not None and time.monotonic() - start > seconds:
+                break
+            if self._hangs >= _HANGS:
                 break
             self._advance(1, each.property)
             if self._rows[each.property].died < _DEATHS:
@@ -226,6 +232,7 @@ class _Check:
             return
         if seen.died is not None:
             account.died += 1
+            self._hangs += seen.late
             self._troubles.append(Trouble("died", seen.died, each, first, second))
             return
         assert seen.result is not None
