@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import tracemalloc
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -16,10 +16,11 @@ from cases import KINDS, Case
 from convgrad import _jit, _planner
 from convgrad._algorithms import ALGORITHMS, emit
 from convgrad._algorithms.dense_direct_tables import AxisTable
+from convgrad._algorithms.dense_filter_tables import blocks
 from convgrad._algorithms.gather import gather
 from convgrad._bench.networks import NETWORKS
 from convgrad._errors import ArgumentError
-from convgrad._geometry import solve
+from convgrad._geometry import Axis, solve
 from convgrad._problem import Kind
 from kernels import NAMES, UNIVERSAL, problem_of
 from shapes import LARGE
@@ -177,16 +178,21 @@ def test_no_number_of_channels_makes_a_kernel_long(groups: int, kind: str) -> No
     assert max(lines) <= 2 * lines[0], lines
 
 
-def test_axis_tables_tell_what_every_cell_reads() -> None:
-    """The table looks at a few cells and infers the others; here each is asked."""
-    pick = random.Random(6)
-    for _ in range(150):
+def drawn_axes(seed: int, count: int) -> Iterator[tuple[random.Random, Axis]]:
+    """Draw axes of all proportions that have outputs."""
+    pick = random.Random(seed)
+    for _ in range(count):
         size, window = pick.choice((1, 2, 7, 16, 70)), pick.choice((1, 2, 3, 7, 64, 70))
         stride, dilation = pick.choice((1, 2, 3, 20)), pick.choice((1, 2, 9))
         padding = pick.choice(("SAME", (0, 0), (3, 8), (70, 0)))
         axis = solve(size, window, stride, dilation, padding)
-        if axis.out < 1:
-            continue
+        if axis.out > 0:
+            yield pick, axis
+
+
+def test_axis_tables_tell_what_every_cell_reads() -> None:
+    """The table looks at a few cells and infers the others; here each is asked."""
+    for pick, axis in drawn_axes(6, 150):
         for kind in (Kind.FORWARD, Kind.INPUT_GRADIENT):
             cells, found = axis.out, gather(axis, kind)
             if kind is Kind.INPUT_GRADIENT:
@@ -194,11 +200,11 @@ def test_axis_tables_tell_what_every_cell_reads() -> None:
             table = AxisTable(found, pick.choice((1, 4, cells)))
             for cell in range(cells):
                 read = {}
-                for tap in range(window):
+                for tap in range(axis.window):
                     if kind is Kind.FORWARD:
-                        at, left = cell * stride + tap * dilation - axis.before, 0
+                        at, left = cell * axis.stride + tap * axis.dilation - axis.before, 0
                     else:
-                        at, left = divmod(cell + axis.before - tap * dilation, stride)
+                        at, left = divmod(cell + axis.before - tap * axis.dilation, axis.stride)
                     if left == 0 and 0 <= at < found.source:
                         read[tap] = at
                 base, entries = table.base[cell], table.entries[table.classes[cell]]
@@ -206,12 +212,38 @@ def test_axis_tables_tell_what_every_cell_reads() -> None:
                 assert base == next(iter(read.values()), -1)
 
 
+def test_blocks_of_a_filter_gradient_hold_what_every_tap_reads() -> None:
+    """Only blocks where a tap enters or leaves the image are looked at; here every output and tap is asked."""
+    for pick, axis in drawn_axes(7, 150):
+        cut = blocks(axis, pick.choice((1, 4, 5, axis.out)))
+        seen = 0
+        for number, first_cell, start in cut.blocks.tolist():
+            block = cut.classes[number]
+            assert start == seen and block.count == min(cut.size, axis.out - start)
+            seen += block.count
+            for tap, (first, places) in enumerate(block.places):
+                read = {
+                    start + first + n: int(cell) for n, cell in enumerate(first_cell + block.cells[places])
+                }  # fmt: skip
+                wanted = {
+                    out: at
+                    for out in range(start, start + block.count)
+                    if 0
+                    <= (at := out * axis.stride + tap * axis.dilation - axis.before)
+                    < axis.size
+                }
+                assert read == wanted, (axis, start, tap)
+        assert seen == axis.out
+
+
 def test_a_long_axis_is_planned_in_little_memory() -> None:
     """A million cells of 101 taps were a table of 1.7 GB, gone after the plan was made, and took 9 s."""
-    long = gather(solve(1_000_000, 101, 1, 1, "SAME"), Kind.FORWARD)
+    axis = solve(1_000_000, 101, 1, 1, "SAME")
+    long = gather(axis, Kind.FORWARD)
     tracemalloc.start()
     try:
         AxisTable(long, 512)
+        blocks(axis, 64)
         assert tracemalloc.get_traced_memory()[1] < 150 * MB
     finally:
         tracemalloc.stop()

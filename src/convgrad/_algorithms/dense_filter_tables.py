@@ -59,23 +59,29 @@ class Blocks:
 def blocks(axis: Axis, size: int) -> Blocks:
     """Cut an axis into blocks of `size` outputs."""
     spans = [tap_span(axis, tap) for tap in range(axis.window)]
-    starts = np.arange(0, axis.out, size)
-    counts = np.minimum(size, axis.out - starts)
     bounds = np.array([(span.first, span.last) for span in spans])
+    starts = np.arange(0, axis.out, size)
+    origins = starts * axis.stride - axis.before
+    # Blocks that follow each other are alike but where a tap enters or leaves the image, and at the end. Those few are
+    # looked at, and the others are as the one before: 262,144 outputs under 200 taps took 10 s and 0.9 GB.
+    turns = np.clip(bounds.reshape(-1), 0, axis.out - 1) // size
+    looked = np.unique(np.concatenate([[0, len(starts) - 1], turns, turns + 1]))
+    looked = looked[looked < len(starts)]
+    counts = np.minimum(size, axis.out - starts[looked])
     # For each block and tap, the outputs of the block that read a real cell.
-    met = np.clip(bounds - starts[:, None, None], 0, counts[:, None, None])
+    met = np.clip(bounds - starts[looked, None, None], 0, counts[:, None, None])
     met[met[..., 0] >= met[..., 1]] = 0
     real = met[..., 0] < met[..., 1]
     shifts = np.arange(axis.window) * axis.dilation
     lows = np.where(real, met[..., 0] * axis.stride + shifts, _FAR).min(axis=1)
-    origins = starts * axis.stride - axis.before
-    lows = np.where(real.any(axis=1), lows, -origins)
-    keys = np.column_stack([counts, met.reshape(len(starts), -1)])
+    keys = np.column_stack([counts, met.reshape(len(looked), -1)])
     _, firsts, kinds = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     classes = tuple(
         _class(axis, int(counts[at]), met[at].tolist(), int(lows[at])) for at in firsts.tolist()
     )
-    found = np.column_stack([kinds.reshape(-1), origins + lows, starts])
+    like = np.searchsorted(looked, np.arange(len(starts)), "right") - 1
+    first_cells = np.where(lows[like] < _FAR, origins + lows[like], 0)
+    found = np.column_stack([kinds.reshape(-1)[like], first_cells, starts])
     return Blocks(size, found, classes)
 
 
