@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from math import prod
 
 import numpy as np
 
+from . import _headroom
 from ._dtypes import AnyArray
 from ._geometry import Axis, tap_span
 from ._problem import Kind, Problem
@@ -24,6 +26,7 @@ def compute(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
 
     The operands are (input, filter), (filter, out_backprop) or (input, out_backprop).
     """
+    _headroom.ask(_headroom.FOR_LOOPS + _temporary_bytes(problem), "to add up")
     with np.errstate(
         all="ignore"
     ):  # Inf - Inf and 0 * Inf are NaN without comment, as in any kernel
@@ -60,6 +63,17 @@ def _filter_gradient(problem: Problem, x: AnyArray, grad: AnyArray) -> AnyArray:
     for r, s, cells, outputs in _pairs(problem):
         df[r, s] = np.einsum("npqgc,npqgk->cgk", x[cells], grad[outputs])
     return df.reshape(problem.filter_shape)
+
+
+def _temporary_bytes(problem: Problem) -> int:
+    """Return the bytes of the sums and of what one tap adds to them."""
+    pixels = problem.batch * problem.rows.out * problem.cols.out * problem.groups
+    added = {
+        Kind.FORWARD: pixels * problem.group_out,
+        Kind.INPUT_GRADIENT: pixels * problem.group_in,
+        Kind.FILTER_GRADIENT: 0,
+    }
+    return 8 * (prod(problem.result_shape) + added[problem.kind])
 
 
 Slices = tuple[slice, slice, slice]

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from . import _algorithms, _jit, _planner
+from . import _algorithms, _headroom, _jit, _planner
 from ._algorithms import reference
 from ._dtypes import AnyArray
 from ._kernel import Kernel, KernelSource
@@ -34,6 +34,7 @@ _BYTE = np.dtype(np.uint8)
 
 def executable(problem: Problem) -> tuple[Executable, int]:
     """Return what computes a problem on this machine, and the bytes of tables it holds."""
+    _headroom.ask(8 * _headroom.FOR_LOOPS, "to plan")
     target = _jit.host_target()
     plan = _planner.choose(problem, target)
     return prepare(plan, target), sum(len(step.table) for step in plan.steps)

@@ -83,6 +83,7 @@ ALLOWED = {
     "_prepare": {
         "_algorithms",
         "_dtypes",
+        "_headroom",
         "_jit",
         "_kernel",
         "_plan",
@@ -106,11 +107,11 @@ ALLOWED = {
         "_targets",
     },
     "_options": {"_config"},
-    "_oracle": {"_dtypes", "_geometry", "_problem"},
+    "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
     "_arrays": {"_dtypes", "_runtime"},
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},
-    "_jit": {"_config", "_kernel", "_targets"},
+    "_jit": {"_config", "_headroom", "_kernel", "_targets"},
     "_runtime": {"_config", "_kernel"},
     "_targets": {"_dtypes"},
     "_kernel": set(),
@@ -121,6 +122,7 @@ ALLOWED = {
     "_dtypes": set(),
     "_errors": set(),
     "_geometry": set(),
+    "_headroom": set(),
     "_text": set(),
     "_version": set(),
 }

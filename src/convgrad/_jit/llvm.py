@@ -7,12 +7,12 @@ does so where `elf` cannot.
 
 from __future__ import annotations
 
-import mmap
 import sys
 import threading
 from typing import Any
 
-from convgrad._errors import AllocationError, CompileError
+from convgrad import _headroom
+from convgrad._errors import CompileError
 from convgrad._targets import Target
 
 lock = threading.RLock()
@@ -25,7 +25,7 @@ times slower. No mid-level passes: `_codegen` writes what they would leave. Turn
 scheduler off would save about 10 %, but only by an option that reaches every user of LLVM in the
 process."""
 
-_HEADROOM = 48 << 20
+_NEEDED = 48 << 20
 """Bytes of address space that must be free before LLVM is asked for anything. Where it gets no memory it ends the
 process, and so does the C++ library. Kernels of 100 kB of text took 3 MB, the first one 5; malloc may ask for more."""
 
@@ -146,18 +146,8 @@ def _undisturbed(ir: str, target: Target, triple: str | None) -> bytes:
 
 def _locked_object(ir: str, target: Target, triple: str | None) -> bytes:
     with lock:
-        _check_headroom()
+        _headroom.ask(_NEEDED, "to compile a kernel")
         return _emit_object(ir, target, triple)
-
-
-def _check_headroom() -> None:
-    """Raise AllocationError where a limit on memory (`ulimit -v`) is so near that LLVM might meet it."""
-    try:
-        mmap.mmap(-1, _HEADROOM).close()
-    except (OSError, ValueError, MemoryError):
-        raise AllocationError(
-            f"no memory to compile a kernel: fewer than {_HEADROOM:,} bytes of address space are left"
-        ) from None
 
 
 # Functions of their own so that the module is disposed of, which takes llvmlite's lock, before ours
