@@ -94,11 +94,16 @@ def text(found: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
+PEERS = {"jax": "JAX", "tensorflow": "TensorFlow's compiler", "torch": "PyTorch"}
+
+
 def _checks(counts: dict[str, int]) -> Iterable[tuple[str, str]]:
     for name, meaning in CHECKS.items():
         yield meaning, f"{counts.get(name, 0):,}"
     for name in sorted(counts.keys() - CHECKS.keys()):
-        yield name.replace("peer ", "compared with "), f"{counts[name]:,}"
+        peer = name.removeprefix("peer ")
+        words = f"compared with {PEERS[peer]}" if peer in PEERS else "refused by the peer asked"
+        yield words, f"{counts[name]:,}"
 
 
 def _cross(rows: list[Any], down: str, across: str, first: int, second: Any) -> list[str]:
