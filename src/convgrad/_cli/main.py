@@ -27,7 +27,7 @@ VERBS = ("run", "explain", "bench", "check", "info", "cache", "completion")
 """One module each, in the order of --help."""
 
 _EPILOG = """exit status:
-  0 done   1 done, and the answer is no   2 refused, with the reason in one line   130 interrupted
+  0 done   1 done, and the answer is no   2 refused, with the reason in one line   130 interrupted   143 terminated
 
 `convgrad VERB --help` has examples; every verb takes --json."""
 
