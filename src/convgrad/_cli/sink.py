@@ -21,6 +21,7 @@ from typing import IO, Any
 import numpy as np
 
 from .._dtypes import AnyArray
+from .._errors import said
 from .verb import Refusal
 
 _PARTIAL = ".convgrad-partial"
@@ -34,7 +35,10 @@ def check(path: Path, *, force: bool) -> Path:
     """Refuse a name that cannot be written, before anything is computed; returns where links lead."""
     if path.suffix.lower() not in (".npy", ".npz"):
         raise Refusal(f"the output {str(path)!r} must end in .npy or .npz")
-    target = path.resolve()
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError) as error:  # a working folder that is gone, links that go round
+        raise Refusal(f"the output {path} leads nowhere: {said(error)}") from None
     if target.is_dir():
         raise Refusal(f"the output {path} is a folder")
     if target.exists() and not force:
