@@ -168,8 +168,8 @@ BUGS = (
     Bug(
         "a filter gradient's taps start at the wrong output",
         "_algorithms/dense_filter_tables.py",
-        "met = np.clip(bounds - starts[:, None, None], 0, counts[:, None, None])",
-        "met = np.clip(bounds - starts[:, None, None] + [bounds[0, 0] > 0, 0], 0, counts[:, None, None])",
+        "met = np.clip(bounds - starts[looked, None, None], 0, counts[:, None, None])",
+        "met = np.clip(bounds - starts[looked, None, None] + [bounds[0, 0] > 0, 0], 0, counts[:, None, None])",
     ),
     Bug(
         "a filter gradient pads on the wrong side",
