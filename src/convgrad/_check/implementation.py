@@ -174,7 +174,7 @@ def _from_library(where: str, name: str, op: str) -> Kernel:
         )
         if (memory[:GUARD] != FILL).any() or (memory[GUARD + count :] != FILL).any():
             raise Overrun(f"wrote outside the result ({count} bytes)")
-        if status:
+        if status:  # its way to say that it does not take the problem, which counts as refused
             raise NotImplementedError(f"returned {status}")
         result: AnyArray = inside.copy().view(case.row.numpy).reshape(case.problem.result_shape)
         return result

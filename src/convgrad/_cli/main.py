@@ -153,7 +153,7 @@ def _one_line_warnings(screen: Screen) -> Iterator[None]:
 
     with warnings.catch_warnings():
         # Not an assignment in so many words: mypy knows the attribute as a function.
-        setattr(warnings, "showwarning", show)  # noqa: B010
+        setattr(warnings, "showwarning", show)  # noqa: B010  # see above
         yield
 
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from .. import _dtypes
 from .._dtypes import AnyArray, DType
+from .._errors import said as quoted
 from .verb import Refusal
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -244,17 +245,8 @@ def _from_npz(path: Path, handle: IO[bytes], member: str | None, said: DType | N
                 pass
     except Refusal:
         raise
-    except (
-        zipfile.BadZipFile,
-        EOFError,
-        OSError,
-        RuntimeError,
-        NotImplementedError,
-        ValueError,
-    ) as error:
-        raise Refusal(f"{name} is damaged: {error}") from None
-    except Exception as error:  # zlib.error and its kin have no base in common
-        raise Refusal(f"{name} is damaged: {type(error).__name__}: {error}") from None
+    except Exception as error:  # those of zipfile, zlib and their kin have no base in common
+        raise Refusal(f"{name} is damaged: {quoted(error)}") from None
     handle.seek(info.header_offset)
     _, name_length, extra_length = _LOCAL_HEADER.unpack(handle.read(_LOCAL_HEADER.size))
     start = info.header_offset + _LOCAL_HEADER.size + name_length + extra_length

@@ -61,7 +61,7 @@ def _aligned(
     nbytes: int,
     # Bound here, as in `pointers`: this path is about 1 us long and every lookup shows.
     empty: Callable[[int, np.dtype[Any]], AnyArray] = np.empty,
-    byte: np.dtype[Any] = np.dtype(np.uint8),  # noqa: B008
+    byte: np.dtype[Any] = np.dtype(np.uint8),  # noqa: B008  # it never changes
 ) -> AnyArray:
     memory = empty(nbytes + ALIGNMENT, byte)
     return _wrap(shape, dtype, memory, ALIGNMENT - data_pointer(memory) % ALIGNMENT)
