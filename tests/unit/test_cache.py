@@ -174,7 +174,9 @@ def _break(patch, call, code):
         readall = fail if call == "read" else io.FileIO.readall
         write = fail if call == "write" else io.FileIO.write
 
-    if hasattr(os, call) and call not in ("read", "write"):
+    if call == "replace":
+        patch.setattr(Path, call, fail)  # Python 3.10's has its own hold on the one of `os`
+    elif hasattr(os, call) and call not in ("read", "write"):
         patch.setattr(os, call, fail)
     else:
         patch.setattr(cache, "io", SimpleNamespace(FileIO=Broken))
