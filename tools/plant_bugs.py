@@ -112,7 +112,7 @@ BUGS = (
     ),
     Bug(
         "row and column strides swapped in NCHW",
-        "_arguments.py",
+        "_arguments/integers.py",
         "return four[0], four[1], four[2], four[3]",
         "return four[0], four[1], four[3], four[2]",
     ),
