@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _algorithms, _arguments, _dtypes, _jit, _planner, _probe, _problem
-from ._api.types import FlexibleInts, Padding
+from ._api.types import FlexibleInts, FlexiblePadding
 from ._dtypes import DType
 from ._errors import ArgumentError, DTypeError, shown
 from ._geometry import Axis
@@ -167,7 +167,7 @@ def explain(
     input_shape: Any,
     filter_shape: Any,
     strides: FlexibleInts = 1,
-    padding: Padding = "SAME",
+    padding: FlexiblePadding = "SAME",
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     dtype: Any = "float32",

@@ -49,6 +49,14 @@ def is_cooked(door: Door) -> bool:
     return door.forms != "raw"
 
 
+def is_friendly(door: Door) -> bool:
+    return door.forms == "friendly"
+
+
+def is_tensorflows(door: Door) -> bool:
+    return door.forms != "friendly"
+
+
 def is_strict(door: Door) -> bool:
     return door.forms in ("strict", "raw", "pair")
 
@@ -86,7 +94,7 @@ PADDING = [
         Mistake(
             f"padding word {word!r}",
             ArgumentError,
-            rf"`padding` must be 'SAME', 'VALID' .*got {says(word)}",
+            rf"`padding` must be 'SAME', 'VALID'.* or .*got {says(word)}",
             fixed(padding=word),
         )
         for word in ("", "FULL", "SAME ", "REFLECT", "EXPLICITLY")
@@ -95,20 +103,122 @@ PADDING = [
         Mistake(
             f"padding word {word!r}",
             ArgumentError,
-            rf"`padding` must be 'SAME', 'VALID' .*got {says(word)}",
+            rf"`padding` must be 'SAME', 'VALID' or .*; write {says(word.upper())}, got {says(word)}",
             fixed(padding=word),
-            lambda door: door.forms != "friendly",
+            is_tensorflows,
         )
         for word in ("same", "Valid")
+    ),
+    Mistake(
+        "padding word 'explicit'",
+        ArgumentError,
+        r"`padding` must be 'SAME', 'VALID' or 'EXPLICIT'; write 'EXPLICIT', got 'explicit'",
+        fixed(padding="explicit"),
+        is_raw,
     ),
     *(
         Mistake(
             f"padding {value!r}",
             ArgumentTypeError,
-            rf"`padding` must be 'SAME', 'VALID' .*got {says(value)}",
+            rf"`padding` must be 'SAME', 'VALID'.* or .*got {says(value)}",
             fixed(padding=value),
         )
-        for value in (None, 1, 0.5, b"SAME", {"SAME": 1})
+        for value in (None, 0.5, True, np.float32(1), np.True_, b"SAME", {"SAME": 1})
+    ),
+    *(
+        Mistake(
+            f"padding {value!r} in {layout}",
+            error,
+            rf"`padding` must be .*; write {says(wanted)}, got {says(value)}\.$",
+            fixed(padding=value, layout=layout),
+            lambda door: is_tensorflows(door) and is_cooked(door),
+        )
+        for layout, value, error, wanted in (
+            ("NHWC", 1, ArgumentTypeError, [[0, 0], [1, 1], [1, 1], [0, 0]]),
+            ("NCHW", np.int8(2), ArgumentTypeError, [[0, 0], [0, 0], [2, 2], [2, 2]]),
+        )
+    ),
+    *(
+        Mistake(
+            f"padding {value!r} in {layout}",
+            ArgumentError,
+            rf".*`padding` must .*; write {says(wanted)}, got .*{says(value)}\.$",
+            fixed(padding=value, layout=layout),
+            lambda door: is_tensorflows(door) and is_cooked(door),
+        )
+        for layout, value, wanted in (
+            ("NHWC", (1, 2), [[0, 0], [1, 1], [2, 2], [0, 0]]),
+            ("NCHW", [1, 2], [[0, 0], [0, 0], [1, 1], [2, 2]]),
+            ("NHWC", ((1, 0), (2, 3)), [[0, 0], [1, 0], [2, 3], [0, 0]]),
+        )
+    ),
+    *(
+        Mistake(
+            f"raw padding {value!r}",
+            ArgumentTypeError,
+            rf"`padding` must be 'SAME', 'VALID' or 'EXPLICIT'; write 'EXPLICIT' with "
+            rf"explicit_paddings={says(wanted)}, got {says(value)}\.$",
+            fixed(padding=value),
+            is_raw,
+        )
+        for value, wanted in (
+            (1, [0, 0, 1, 1, 1, 1, 0, 0]),
+            ((1, 2), [0, 0, 1, 1, 2, 2, 0, 0]),
+        )
+    ),
+    *(
+        Mistake(
+            f"padding {value!r}",
+            ArgumentTypeError,
+            rf"`padding` must be 'SAME', 'VALID' or .*[^\]], got {value}\.$",
+            fixed(padding=value),
+            is_tensorflows,
+        )
+        for value in (-1, 2**31)
+    ),
+    *(
+        Mistake(
+            f"padding {value!r}",
+            ArgumentError,
+            rf"all elements of `padding` must be {rule}, got .* in {says(value)}",
+            fixed(padding=value),
+            is_friendly,
+        )
+        for value, rule in (
+            (-1, "nonnegative"),
+            ((1, -1), "nonnegative"),
+            (-(2**70), "nonnegative"),
+            (2**31, r"below 2\*\*31"),
+            ([2**63, 0], r"below 2\*\*31"),
+        )
+    ),
+    *(
+        Mistake(
+            f"padding {value!r}",
+            ArgumentTypeError,
+            rf"`padding` must hold integers, got .*{says(value)}",
+            fixed(padding=value),
+            is_friendly,
+        )
+        for value in ((1.0, 1), [1, True], (np.float32(1), 1))
+    ),
+    *(
+        Mistake(
+            f"padding {value!r}",
+            ArgumentError,
+            rf"`padding` must be 1 int, 2 ints \(rows, columns\) or a list of pairs \(before, after\), "
+            rf"got {len(value)} ints: {says(value)}",
+            fixed(padding=value),
+            is_friendly,
+        )
+        for value in ((1,), (1, 1, 1), [0, 1, 1, 0], [0] * 8)
+    ),
+    Mistake(
+        "padding an int and a pair",
+        ArgumentError,
+        r"each element of `padding` must be a list of size 2 \(before, after\), got 1 in ",
+        fixed(padding=(1, (1, 1))),
+        is_cooked,
     ),
     Mistake(
         "EXPLICIT outside raw_ops",
@@ -142,7 +252,7 @@ PADDING = [
         ArgumentError,
         r"each element of `padding` must be a list of size 2",
         fixed(padding=[0] * 8),
-        is_cooked,
+        lambda door: is_tensorflows(door) and is_cooked(door),
     ),
     Mistake(
         "padding an array",
@@ -288,7 +398,21 @@ DATA_FORMAT = [
             rf"`data_format` must be 'NHWC' or 'NCHW', got {says(word)}",
             fixed(data_format=word),
         )
-        for word in ("nhwc", "NHCW", "", "NCHW_VECT_C", "NDHWC", "HWNC")
+        for word in ("NHCW", "", "NCHW_VECT_C", "NDHWC", "HWNC", "channels", "channels-last")
+    ),
+    *(
+        Mistake(
+            f"data_format {word!r}",
+            ArgumentError,
+            rf"`data_format` must be 'NHWC' or 'NCHW'; write {says(wanted)}, got {says(word)}",
+            fixed(data_format=word),
+            is_tensorflows,
+        )
+        for word, wanted in (
+            ("nhwc", "NHWC"),
+            ("channels_last", "NHWC"),
+            ("Channels_First", "NCHW"),
+        )
     ),
     *(
         Mistake(
@@ -1055,7 +1179,11 @@ def test_no_memory_for_a_result_is_said_so():
 @pytest.mark.parametrize(
     ("changes", "error", "pattern"),
     [
-        (fixed(padding="FULL"), ArgumentError, "`padding` must be 'SAME', 'VALID' .*got 'FULL'"),
+        (
+            fixed(padding="FULL"),
+            ArgumentError,
+            "`padding` must be 'SAME', 'VALID'.* or .*got 'FULL'",
+        ),
         (fixed(padding=None), ArgumentTypeError, "`padding` must be"),
         (fixed(strides=0), ArgumentError, "`strides` must be larger than 0, got 0"),
         (fixed(strides=1.5), ArgumentTypeError, "`strides` must hold integers, got 1.5"),
@@ -1064,7 +1192,7 @@ def test_no_memory_for_a_result_is_said_so():
             ArgumentError,
             "`dilations` should be of length 1, 2 or 4, got 3",
         ),
-        (fixed(data_format="nhwc"), ArgumentError, "`data_format` must be"),
+        (fixed(data_format="NHCW"), ArgumentError, "`data_format` must be"),
         (
             converted(0, lambda array: array * 1j),
             DTypeError,

@@ -278,6 +278,14 @@ def test_raw_explicit_paddings(door, layout, pairs, write):
         ("same", "SAME"),
         ("valid", "VALID"),
         ("Same", "SAME"),
+        (0, ((0, 0), (0, 0))),
+        (1, ((1, 1), (1, 1))),
+        (np.uint8(2), ((2, 2), (2, 2))),
+        (Index(1), ((1, 1), (1, 1))),
+        (Three.VALUE, ((3, 3), (3, 3))),
+        ((1, 2), ((1, 1), (2, 2))),
+        ([2, 0], ((2, 2), (0, 0))),
+        ((np.int64(1), Index(3)), ((1, 1), (3, 3))),
     ],
     ids=repr,
 )
@@ -290,7 +298,7 @@ def test_friendly_padding(door, form, canonical, layout):
 @pytest.mark.parametrize(
     "door", [door for door in DOORS if door.forms != "friendly"], ids=lambda door: door.id
 )
-@pytest.mark.parametrize("form", ["same", "valid", [[1, 0], [2, 3]]], ids=repr)
+@pytest.mark.parametrize("form", ["same", "valid", [[1, 0], [2, 3]], 1, (1, 1)], ids=repr)
 def test_friendly_padding_is_for_the_top_level_only(door, form):
     with pytest.raises((ArgumentError, ArgumentTypeError), match="`padding`"):
         door.call(padding=form)
@@ -308,6 +316,34 @@ def test_nhwc(door, form):
 @pytest.mark.parametrize("door", EVERY, ids=lambda door: door.id)
 def test_nchw(door):
     equal(door.call(layout="NCHW"), expected(door, layout="NCHW"))
+
+
+@pytest.mark.parametrize(
+    "door", [door for door in EVERY if door.forms == "friendly"], ids=lambda door: door.id
+)
+@pytest.mark.parametrize(
+    ("form", "layout"),
+    [
+        ("channels_last", "NHWC"),
+        ("Channels_Last", "NHWC"),
+        ("nhwc", "NHWC"),
+        ("channels_first", "NCHW"),
+        (np.str_("CHANNELS_FIRST"), "NCHW"),
+        ("nChW", "NCHW"),
+    ],
+    ids=repr,
+)
+def test_friendly_data_format(door, form, layout):
+    equal(door.call(layout=layout, data_format=form), expected(door, layout=layout))
+
+
+@pytest.mark.parametrize(
+    "door", [door for door in DOORS if door.forms != "friendly"], ids=lambda door: door.id
+)
+@pytest.mark.parametrize("form", ["channels_last", "channels_first", "nhwc"])
+def test_friendly_data_format_is_for_the_top_level_only(door, form):
+    with pytest.raises(ArgumentError, match="`data_format` must be 'NHWC' or 'NCHW'; write "):
+        door.call(data_format=form)
 
 
 @pytest.mark.parametrize("door", EVERY, ids=lambda door: door.id)

@@ -1,7 +1,9 @@
 """The top-level functions: the operations under TensorFlow's names and order, with kinder argument forms.
 
 Strides and dilations may be an int, a (rows, columns) pair, or 4 ints in `data_format` order. Padding may be a word in
-any case, a pair of pairs ((top, bottom), (left, right)), or 4 pairs in `data_format` order.
+any case, an int for all four sides, a (rows, columns) pair of ints, each for both sides of its axis, a pair of pairs
+((top, bottom), (left, right)), or 4 pairs in `data_format` order. The layout may be a word in any case, and Keras'
+"channels_last" and "channels_first" as well.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 from .._arguments import FRIENDLY, settings
 from .._dispatch import add_dispatch_list
 from . import calls
-from .types import Array, FlexibleInts, Padding, Result, Sizes
+from .types import Array, FlexibleInts, FlexiblePadding, Result, Sizes
 
 
 @add_dispatch_list
@@ -17,7 +19,7 @@ def conv2d(
     input: Array,
     filters: Array,
     strides: FlexibleInts,
-    padding: Padding,
+    padding: FlexiblePadding,
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     name: str | None = None,
@@ -34,8 +36,9 @@ def conv2d(
     filters : array, [kh, kw, c / groups, k]
         In both layouts. If its depth divides `c`, the convolution is grouped.
     strides : int, pair, or 4 ints in `data_format` order
-    padding : "SAME", "VALID", ((top, bottom), (left, right)), or 4 pairs in `data_format` order
-    data_format : "NHWC" or "NCHW"
+    padding : "SAME", "VALID", int, pair, ((top, bottom), (left, right)), or 4 pairs in `data_format` order
+        An int pads all four sides; (rows, columns) pads each axis by as much on both sides.
+    data_format : "NHWC" or "NCHW", also written "channels_last" or "channels_first"
     dilations : as `strides`
     name : ignored
 
@@ -62,7 +65,7 @@ def conv2d_backprop_input(
     filter: Array,
     out_backprop: Array,
     strides: FlexibleInts,
-    padding: Padding,
+    padding: FlexiblePadding,
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     name: str | None = None,
@@ -107,7 +110,7 @@ def conv2d_backprop_filter(
     filter_sizes: Sizes,
     out_backprop: Array,
     strides: FlexibleInts,
-    padding: Padding,
+    padding: FlexiblePadding,
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     name: str | None = None,
@@ -150,7 +153,7 @@ def conv2d_transpose(
     filters: Array,
     output_shape: Sizes,
     strides: FlexibleInts,
-    padding: Padding = "SAME",
+    padding: FlexiblePadding = "SAME",
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     name: str | None = None,
@@ -192,7 +195,7 @@ def depthwise_conv2d(
     input: Array,
     filter: Array,
     strides: FlexibleInts,
-    padding: Padding,
+    padding: FlexiblePadding,
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     name: str | None = None,
@@ -209,8 +212,9 @@ def depthwise_conv2d(
     filter : array, [kh, kw, c, m]
         In both layouts.
     strides : int, pair, or 4 ints in `data_format` order
-    padding : "SAME", "VALID", ((top, bottom), (left, right)), or 4 pairs in `data_format` order
-    data_format : "NHWC" or "NCHW"
+    padding : "SAME", "VALID", int, pair, ((top, bottom), (left, right)), or 4 pairs in `data_format` order
+        An int pads all four sides; (rows, columns) pads each axis by as much on both sides.
+    data_format : "NHWC" or "NCHW", also written "channels_last" or "channels_first"
     dilations : as `strides`
     name : ignored
 
@@ -238,7 +242,7 @@ def depthwise_conv2d_backprop_input(
     filter: Array,
     out_backprop: Array,
     strides: FlexibleInts,
-    padding: Padding,
+    padding: FlexiblePadding,
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     name: str | None = None,
@@ -281,7 +285,7 @@ def depthwise_conv2d_backprop_filter(
     filter_sizes: Sizes,
     out_backprop: Array,
     strides: FlexibleInts,
-    padding: Padding,
+    padding: FlexiblePadding,
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     name: str | None = None,
@@ -324,7 +328,7 @@ def separable_conv2d(
     depthwise_filter: Array,
     pointwise_filter: Array,
     strides: FlexibleInts,
-    padding: Padding,
+    padding: FlexiblePadding,
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     name: str | None = None,

@@ -18,5 +18,6 @@ Sizes = Sequence[SupportsIndex] | AnyArray
 FlexibleInts = SupportsIndex | Sequence[SupportsIndex] | AnyArray
 StrictInts = Sequence[SupportsIndex]
 Padding = str | Sequence[Sequence[SupportsIndex]]
+FlexiblePadding = Padding | SupportsIndex | Sequence[SupportsIndex]
 
-__all__ = ["Array", "FlexibleInts", "Padding", "Result", "Sizes", "StrictInts"]
+__all__ = ["Array", "FlexibleInts", "FlexiblePadding", "Padding", "Result", "Sizes", "StrictInts"]

@@ -25,10 +25,12 @@ from .integers import (
 from .padding import PaddingForm, read_padding
 
 DATA_FORMATS = ("NHWC", "NCHW")
+_KERAS = {"CHANNELS_LAST": "NHWC", "CHANNELS_FIRST": "NCHW"}
 _LARGEST_SIZE = 2**128
 """Sizes are checked with the shapes; this bound only keeps ints out that Python itself refuses to print."""
 
 PairForm = Literal["flexible", "list4", "pair"]
+LayoutForm = Literal["tensorflow", "friendly"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,19 +38,21 @@ class Forms:
     """What a function accepts for its settings.
 
     Pairs: `flexible` is an int or 1, 2 or 4 ints; `list4` a list or tuple of 4; `pair` two ints (rows, columns).
-    Padding: `tensorflow` is SAME, VALID or 4 pairs; `friendly` takes 2 pairs and lower case as well; `raw` is a word
-    that may be EXPLICIT, with 8 flat values beside it.
+    Padding: `tensorflow` is SAME, VALID or 4 pairs; `friendly` takes an int, 2 ints, 2 pairs and lower case as well;
+    `raw` is a word that may be EXPLICIT, with 8 flat values beside it.
+    Layout: `tensorflow` is NHWC or NCHW; `friendly` takes Keras' words and lower case as well.
     """
 
     strides: PairForm
     dilations: PairForm
     padding: PaddingForm = "tensorflow"
+    layout: LayoutForm = "tensorflow"
 
 
 FLEXIBLE = Forms("flexible", "flexible")
 STRICT = Forms("list4", "list4")
 DEPTHWISE = Forms("list4", "pair")
-FRIENDLY = Forms("flexible", "flexible", "friendly")
+FRIENDLY = Forms("flexible", "flexible", "friendly", "friendly")
 RAW = Forms("list4", "list4", "raw")
 
 
@@ -117,7 +121,7 @@ def _settings(
     dilations: Any,
     explicit_paddings: Any,
 ) -> Settings:
-    layout = _data_format(function, data_format)
+    layout = _data_format(function, forms.layout, data_format)
     return Settings(
         strides=_pair(function, "strides", forms.strides, strides, layout),
         dilations=(1, 1)
@@ -158,17 +162,23 @@ def either(function: str, old_name: str, old: Any, new_name: str, new: Any) -> A
     return new if new is not None else old
 
 
-def _data_format(function: str, value: Any) -> str:
+def _data_format(function: str, form: LayoutForm, value: Any) -> str:
     if value is None:
         return "NHWC"
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{function}: `data_format` must be a string, got {shown(value)}.")
     word = str.__str__(value)  # exactly a str, for the reason integers are exactly ints
-    if word not in DATA_FORMATS:
-        raise ArgumentError(
-            f"{function}: `data_format` must be 'NHWC' or 'NCHW', got {shown(value)}."
-        )
-    return word
+    if word in DATA_FORMATS:
+        return word
+    upper = word.upper()
+    meant = _KERAS.get(upper, upper)
+    known = meant in DATA_FORMATS
+    if known and form == "friendly":
+        return meant
+    hint = f"; write {meant!r}" if known else ""
+    raise ArgumentError(
+        f"{function}: `data_format` must be 'NHWC' or 'NCHW'{hint}, got {shown(value)}."
+    )
 
 
 def _pair(function: str, argument: str, form: PairForm, value: Any, layout: str) -> tuple[int, int]:

@@ -1,4 +1,8 @@
-"""Padding, in every form a function may accept it: words, pairs of pads, and the raw operations' flat list."""
+"""Padding, in every form a function may accept it: words, pairs of pads, and the raw operations' flat list.
+
+The top level also takes PyTorch's ints, which mean one thing only. TensorFlow's own
+doors refuse them, as TensorFlow does, and say how to write the same there.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._errors import ArgumentError, ArgumentTypeError, shown
+from .._errors import ArgumentError, ArgumentTypeError, ConvgradError, shown
 from .._geometry import Pads
-from .integers import LARGEST_INT32, by_layout, counted, first_of, integer
+from .integers import LARGEST_INT32, by_layout, counted, first_of, integer, is_number
 
 PaddingForm = Literal["tensorflow", "friendly", "raw"]
 
@@ -17,42 +21,103 @@ PaddingForm = Literal["tensorflow", "friendly", "raw"]
 def read_padding(
     function: str, form: PaddingForm, value: Any, explicit: Any, layout: str
 ) -> Literal["SAME", "VALID"] | tuple[Pads, Pads]:
+    """Return the word, or the pads of rows and of columns."""
     if form == "raw":
         return _raw_padding(function, value, explicit, layout)
+    kind = form == "friendly"
+    ints = ", an int, 2 ints (rows, columns)" if kind else ""
     if isinstance(value, str):
-        word = str.upper(value) if form == "friendly" else str.__str__(value)
-        if word == "SAME" or word == "VALID":
+        word = str.upper(value)
+        if word in _WORDS and (kind or word == str.__str__(value)):
             return "SAME" if word == "SAME" else "VALID"
-        hint = "; give the list of pairs itself" if word == "EXPLICIT" else ""
+        hint = f"; write {word!r}" if word in _WORDS else ""
+        hint = "; give the list of pairs itself" if word == "EXPLICIT" else hint
         raise ArgumentError(
-            f"{function}: `padding` must be 'SAME', 'VALID' or a list of pairs{hint}, got {shown(value)}."
+            f"{function}: `padding` must be 'SAME', 'VALID'{ints} or a list of pairs{hint}, got {shown(value)}."
         )
     if isinstance(value, np.ndarray):
         raise ArgumentError(
             f"{function}: `padding` must be a list or tuple of pairs, not an array; use `.tolist()`, "
             f"got {shown(value)}."
         )
+    hint = "" if kind else _hint(function, value, layout)
+    if kind:
+        short = _short_form(function, value)
+        if short is not None:
+            return short
     if not isinstance(value, list | tuple):
         raise ArgumentTypeError(
-            f"{function}: `padding` must be 'SAME', 'VALID' or a list of pairs, got {shown(value)}."
+            f"{function}: `padding` must be 'SAME', 'VALID'{ints} or a list of pairs{hint}, got {shown(value)}."
         )
-    pairs = [_pad_pair(function, element, value) for element in first_of(value)]
-    if form == "friendly" and len(pairs) == 2:
-        return pairs[0], pairs[1]
-    if len(pairs) != 4:
-        also = " or 2 pairs (rows, columns)" if form == "friendly" else ""
+    given = first_of(value)
+    if kind and given and all(map(is_number, given)):
         raise ArgumentError(
-            f"{function}: `padding` must hold 4 pairs in {layout} order{also}, got {counted(pairs)}: {shown(value)}."
+            f"{function}: `padding` must be 1 int, 2 ints (rows, columns) or a list of pairs (before, after), "
+            f"got {counted(given)} ints: {shown(value)}."
+        )
+    pairs = [_pad_pair(function, element, value, hint) for element in given]
+    if len(pairs) == 2:
+        rows, cols = pairs
+        if kind:
+            return rows, cols
+        hint = f"; write {_four(rows, cols, layout)}"
+    if len(pairs) != 4:
+        also = " or 2 pairs (rows, columns)" if kind else ""
+        raise ArgumentError(
+            f"{function}: `padding` must hold 4 pairs in {layout} order{also}{hint}, got {counted(pairs)}: "
+            f"{shown(value)}."
         )
     return _spatial_pads(function, "padding", pairs, value, layout)
+
+
+_WORDS = ("SAME", "VALID")
+
+
+def _short_form(function: str, value: Any) -> tuple[Pads, Pads] | None:
+    """Read PyTorch's forms, an int for all sides or 2 ints for rows and columns; None if it is neither."""
+    if isinstance(value, list | tuple):
+        given = first_of(value)
+        if len(given) != 2 or not all(map(is_number, given)):
+            return None
+    elif is_number(value) and hasattr(value, "__index__") and not isinstance(value, _BOOLS):
+        given = (value, value)
+    else:
+        return None
+    rows, cols = (integer(function, "padding", number, value) for number in given)
+    _check_pads(function, "padding", (rows, cols), value)
+    return (rows, rows), (cols, cols)
+
+
+_BOOLS = (bool, np.bool_)
+
+
+def _hint(function: str, value: Any, layout: str, raw: bool = False) -> str:
+    """Return how a function without the short forms wants to have one written."""
+    try:
+        short = _short_form(function, value)
+    except ConvgradError:
+        return ""
+    if short is None:
+        return ""
+    four = _four(*short, layout)
+    if raw:
+        return f"; write 'EXPLICIT' with explicit_paddings={[pad for pair in four for pad in pair]}"
+    return f"; write {four}"
+
+
+def _four(rows: Pads, cols: Pads, layout: str) -> list[list[int]]:
+    """Write the pads of rows and columns in TensorFlow's form."""
+    spatial = [list(rows), list(cols)]
+    return [[0, 0], *spatial, [0, 0]] if layout == "NHWC" else [[0, 0], [0, 0], *spatial]
 
 
 def _raw_padding(
     function: str, value: Any, explicit: Any, layout: str
 ) -> Literal["SAME", "VALID"] | tuple[Pads, Pads]:
     if not isinstance(value, str):
+        hint = _hint(function, value, layout, raw=True)
         raise ArgumentTypeError(
-            f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT', got {shown(value)}."
+            f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT'{hint}, got {shown(value)}."
         )
     value = str.__str__(value)
     if not isinstance(explicit, list | tuple):
@@ -70,9 +135,11 @@ def _raw_padding(
         for pair in pairs:
             _check_pads(function, "explicit_paddings", pair, explicit)
         return _spatial_pads(function, "explicit_paddings", pairs, explicit, layout)
-    if value not in ("SAME", "VALID"):
+    if value not in _WORDS:
+        upper = str.upper(value)
+        hint = f"; write {upper!r}" if upper in (*_WORDS, "EXPLICIT") else ""
         raise ArgumentError(
-            f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT', got {shown(value)}."
+            f"{function}: `padding` must be 'SAME', 'VALID' or 'EXPLICIT'{hint}, got {shown(value)}."
         )
     if flat:
         raise ArgumentError(
@@ -81,11 +148,11 @@ def _raw_padding(
     return "SAME" if value == "SAME" else "VALID"
 
 
-def _pad_pair(function: str, element: Any, value: Any) -> Pads:
+def _pad_pair(function: str, element: Any, value: Any, hint: str) -> Pads:
     numbers = first_of(element) if isinstance(element, list | tuple) else ()
     if len(numbers) != 2:
         raise ArgumentError(
-            f"{function}: each element of `padding` must be a list of size 2 (before, after), "
+            f"{function}: each element of `padding` must be a list of size 2 (before, after){hint}, "
             f"got {shown(element)} in {shown(value)}."
         )
     before, after = (integer(function, "padding", number, value) for number in numbers)
