@@ -9,12 +9,13 @@ otherwise ignored: a typo must not stop a program.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from ._warnings import warn
 
 
 @dataclass(frozen=True)
@@ -232,7 +233,5 @@ def _read(row: Switch) -> Any:
     try:
         return row.parse(text.strip())
     except ValueError as error:
-        warnings.warn(
-            f"convgrad: {row.variable}={text!r} is ignored: {error}", RuntimeWarning, stacklevel=2
-        )
+        warn(f"convgrad: {row.variable}={text!r} is ignored: {error}")
         return row.default

@@ -6,7 +6,6 @@ A problem becomes an `Executable` once (`_prepare`). From then on a call is a lo
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import TYPE_CHECKING
 
 from . import _arrays, _config
@@ -14,6 +13,7 @@ from ._dtypes import AnyArray
 from ._errors import AllocationError, CompileError, InternalError
 from ._problem import Problem
 from ._runtime.results import new_result
+from ._warnings import warn
 
 if TYPE_CHECKING:
     from ._prepare import Executable
@@ -99,8 +99,4 @@ def _warn_once(reason: str) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warnings.warn(
-            f"convgrad: kernels cannot be compiled here, so the slow reference is used: {reason}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        warn(f"convgrad: kernels cannot be compiled here, so the slow reference is used: {reason}")

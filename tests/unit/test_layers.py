@@ -79,7 +79,7 @@ ALLOWED = {
     "_check": {"_dtypes", "_geometry", "_messages", "_oracle", "_problem", "reference"},
     "testing": {"_check"},
     # The corridor.
-    "_engine": {"_arrays", "_config", "_dtypes", "_prepare", "_problem", "_runtime"},
+    "_engine": {"_arrays", "_config", "_dtypes", "_prepare", "_problem", "_runtime", "_warnings"},
     "_prepare": {
         "_algorithms",
         "_dtypes",
@@ -111,13 +111,13 @@ ALLOWED = {
     "_arrays": {"_dtypes", "_runtime"},
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},
-    "_jit": {"_config", "_headroom", "_kernel", "_targets"},
+    "_jit": {"_config", "_headroom", "_kernel", "_targets", "_warnings"},
     "_runtime": {"_config", "_kernel"},
     "_targets": {"_dtypes"},
     "_kernel": set(),
     "_messages": {"_dtypes"},
     # Leaves.
-    "_config": set(),
+    "_config": {"_warnings"},
     "_dispatch": set(),
     "_dtypes": set(),
     "_errors": set(),
@@ -125,6 +125,7 @@ ALLOWED = {
     "_headroom": set(),
     "_text": set(),
     "_version": set(),
+    "_warnings": set(),
 }
 
 LLVM = {"_jit/llvm.py", "_codegen/builder.py"}

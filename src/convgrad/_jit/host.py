@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 import platform
 import sys
-import warnings
 from functools import cache
 from pathlib import Path
 
 from convgrad import _config, _targets
 from convgrad._errors import CompileError
 from convgrad._targets import Target
+from convgrad._warnings import warn
 
 _CPUINFO = Path("/proc/cpuinfo")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -102,11 +102,8 @@ def _choose(wanted: str | None, vector_bits: int | None) -> Target:
         if wanted in by_name:
             row = by_name[wanted]
         else:
-            warnings.warn(
-                f"convgrad: target {wanted!r} is ignored: this machine can run "
-                f"{', '.join(by_name)}",
-                RuntimeWarning,
-                stacklevel=3,
+            warn(
+                f"convgrad: target {wanted!r} is ignored: this machine can run {', '.join(by_name)}"
             )
     row = row.with_caches(*cache_sizes())
     return row if vector_bits is None else row.with_vector_bits(vector_bits)
