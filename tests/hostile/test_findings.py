@@ -11,7 +11,7 @@ import pytest
 
 import convgrad
 from convgrad import _config, _planner, dispatch
-from convgrad._algorithms.dense_filter_tables import Image, Tables, blocks
+from convgrad._algorithms.dense_filter.tables import Image, Tables, blocks
 from convgrad._geometry import solve
 from convgrad._jit import host_target
 from convgrad.errors import ArgumentError, ArgumentTypeError, DTypeError

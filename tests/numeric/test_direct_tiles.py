@@ -10,9 +10,9 @@ import pytest
 
 from cases import whole_numbers
 from convgrad import _jit, _prepare
-from convgrad._algorithms import depthwise_direct as direct
-from convgrad._algorithms.depthwise_direct_tile import Tile
-from convgrad._algorithms.gather import gather
+from convgrad._algorithms.depthwise_direct import schedule as direct
+from convgrad._algorithms.depthwise_direct.tile import Tile
+from convgrad._algorithms.shared.gather import gather
 from convgrad._problem import Kind, Problem
 from kernels import expected_exactly, placed, problem_of, random_case_for
 

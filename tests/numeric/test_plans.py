@@ -15,9 +15,9 @@ import pytest
 from cases import KINDS, Case
 from convgrad import _jit, _planner
 from convgrad._algorithms import ALGORITHMS, emit
-from convgrad._algorithms.dense_direct_tables import AxisTable
-from convgrad._algorithms.dense_filter_tables import blocks
-from convgrad._algorithms.gather import gather
+from convgrad._algorithms.dense_direct.tables import AxisTable
+from convgrad._algorithms.dense_filter.tables import blocks
+from convgrad._algorithms.shared.gather import gather
 from convgrad._bench.networks import NETWORKS
 from convgrad._errors import ArgumentError
 from convgrad._geometry import Axis, solve

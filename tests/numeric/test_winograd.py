@@ -14,7 +14,9 @@ import convgrad
 from calling import TARGETS, label
 from cases import UNITS, Case, Data, normal, whole_numbers
 from convgrad import _jit, _oracle, _planner
-from convgrad._algorithms import winograd, winograd_fast, winograd_gradient
+from convgrad._algorithms.winograd import fast as winograd_fast
+from convgrad._algorithms.winograd import schedule as winograd
+from convgrad._algorithms.winograd_gradient import schedule as winograd_gradient
 from convgrad._errors import ArgumentError
 from convgrad._targets import Target
 from kernels import Place, compute, expected_exactly, problem_of

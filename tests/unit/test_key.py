@@ -57,10 +57,68 @@ def test_sources_are_hashed_by_content(tmp_path, monkeypatch):
     assert hashes[0] == hashes[2] != hashes[1]
 
 
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A package with a source in a sub-folder of a sub-folder, in place of our own."""
+    family = tmp_path / "_algorithms" / "family" / "part"
+    family.mkdir(parents=True)
+    (tmp_path / "_problem.py").write_text("")
+    (family.parent / "kernel.py").write_text("a = 1")
+    (family / "tile.py").write_text("b = 1")
+    monkeypatch.setattr(key, "_PACKAGE", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("change", ["content", "deeper", "new", "renamed", "moved", "gone"])
+def test_sources_in_sub_folders_are_hashed(house, change):
+    family = house / "_algorithms" / "family"
+    before = key.sources.__wrapped__()
+    assert before == key.sources.__wrapped__()
+    if change == "content":
+        (family / "kernel.py").write_text("a = 2")
+    elif change == "deeper":
+        (family / "part" / "tile.py").write_text("b = 2")
+    elif change == "new":
+        (family / "words.py").write_text("")
+    elif change == "renamed":
+        (family / "kernel.py").rename(family / "kernels.py")
+    elif change == "moved":
+        (family / "kernel.py").rename(family / "part" / "kernel.py")
+    else:
+        (family / "part" / "tile.py").unlink()
+    assert key.sources.__wrapped__() != before
+
+
+def test_what_is_no_source_is_not_hashed(house):
+    before = key.sources.__wrapped__()
+    beside = house / "_algorithms" / "family" / "__pycache__"
+    beside.mkdir()
+    (beside / "left.py").write_text("not imported from here")
+    (beside.parent / "notes.txt").write_text("")
+    (house / "_api").mkdir()
+    (house / "_api" / "calls.py").write_text("doors write no kernels")
+    assert key.sources.__wrapped__() == before
+
+
+@pytest.mark.parametrize("folder", ["_algorithms", "_algorithms/family", "_algorithms/family/part"])
+def test_a_folder_that_cannot_be_read_raises(house, monkeypatch, folder):
+    """Taken for an empty one, it would give two versions one name. The error is made: root may read everything."""
+    scan = os.scandir
+
+    def refusing(path):
+        if Path(path) == house / folder:
+            raise PermissionError(13, "not readable", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(PermissionError, match="not readable"):
+        key.sources.__wrapped__()
+
+
 def test_every_source_a_kernel_comes_from_is_hashed():
     """A folder missing in the list would serve old kernels after an update."""
-    package = Path(convgrad.__file__).parent
-    hashed = {path.resolve() for folder in key._FOLDERS for path in (package / folder).glob("*.py")}
+    package = Path(convgrad.__file__).resolve().parent
+    hashed = {(package / name).resolve() for name in key._source_names()}
     program = (
         "import sys, numpy as np, convgrad; from convgrad import _prepare;"
         "x = np.ones((1, 4, 4, 2), np.float32);"
@@ -74,7 +132,8 @@ def test_every_source_a_kernel_comes_from_is_hashed():
     beside = {path.relative_to(package).parts[0] for path in used - hashed}
     # Doors, arrays, threads and memory: they call kernels and write none.
     assert beside <= {"_api", "_arrays", "_runtime", "compat"}, beside
-    assert {"_algorithms", "_codegen"} <= {path.parent.name for path in used & hashed}
+    inside = {path.relative_to(package).parts[:2] for path in used & hashed}
+    assert {("_algorithms", "shared"), ("_codegen", "builder.py")} <= inside
 
 
 def test_the_parallel_loop_carries_its_text():

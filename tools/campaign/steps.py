@@ -11,7 +11,8 @@ import numpy as np
 
 import convgrad
 from cases import NUMPY, Data, door_settings, run, whole_numbers
-from convgrad._algorithms import winograd, winograd_gradient
+from convgrad._algorithms.winograd import schedule as winograd
+from convgrad._algorithms.winograd_gradient import schedule as winograd_gradient
 from guard import Room
 from kernels import compute, placed
 from layouts import LAYOUTS

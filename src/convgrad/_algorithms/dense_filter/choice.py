@@ -1,0 +1,253 @@
+"""The choice of a dense filter gradient's schedule.
+
+The cheapest of a few hundred candidates by a count of cycles (Zen 3, AVX2, 2 cores). The problem and the target decide,
+never the number of threads; of all choices only slices and chunks show in the bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+
+from ..._codegen import compute, element
+from ..._geometry import Axis
+from ..._problem import Problem
+from ..._targets import Target
+from .sizes import MOST_PIXELS, Schedule
+
+_MOST_ITEMS = 32
+_MOST_SCRATCH = 1 << 20
+_MOST_LISTS = 1 << 17
+"""Pairs in all lists, about: a megabyte."""
+_MOST_PARTIAL = 8 << 20
+_FOLDED = 8
+"""Input channels up to which a window's columns are taken as channels."""
+
+
+@lru_cache(maxsize=64)
+def schedule(problem: Problem, target: Target) -> tuple[Schedule, ...]:
+    """Return the cheapest schedules: of one pass, or of two whose sums are added up.
+
+    With few input channels a tile is mostly empty, so the columns of a window are taken as channels: outputs whose
+    windows lie inside the image read window x channels neighbours. The first pass has those, the second one the outputs
+    at the edges, tap by tap as usual.
+    """
+    base = _tile(problem, target)
+    passes = [base]
+    inside = _inside(problem.cols)
+    if problem.groups == 1 and problem.group_in <= _FOLDED and inside is not None:
+        start, stop = inside
+        cols = problem.cols
+        wide = _shifted(cols, start, stop)._replace(window=1)
+        folded = replace(
+            base,
+            taps=problem.rows.window,
+            group_in=problem.group_in * cols.window,
+            col_axes=((start, wide),),
+            fold=problem.group_in,
+        )
+        sides = ((0, _shifted(cols, 0, start)), (stop, _shifted(cols, stop, cols.out)))
+        edges = tuple((start, axis) for start, axis in sides if axis.out)
+        passes = [folded]
+        if edges:
+            passes = [replace(folded, alone=False), replace(base, col_axes=edges, alone=False)]
+    return tuple(min(_candidates(it, target), key=lambda it: _cost(it, target)) for it in passes)
+
+
+def _inside(axis: Axis) -> tuple[int, int] | None:
+    """Return the outputs whose whole windows lie inside the image, if those are most of them."""
+    if axis.window == 1 or axis.dilation > 1:
+        return None
+    start = -(-axis.before // axis.stride)
+    stop = min(axis.out, (axis.size + axis.before - axis.window) // axis.stride + 1)
+    return (start, stop) if 2 * (stop - start) > axis.out else None
+
+
+def _shifted(axis: Axis, start: int, stop: int) -> Axis:
+    """Return the axis of some of its outputs."""
+    return axis._replace(before=axis.before - start * axis.stride, out=stop - start)
+
+
+def _tile(problem: Problem, target: Target) -> Schedule:
+    """Choose the register tile, and merge groups that fill no vector."""
+    number = compute(element(problem.dtype.short)).size
+    lanes = target.lanes(number)
+    groups, group_in, group_out = problem.groups, problem.group_in, problem.group_out
+    merged = 1
+    for some in range(2, lanes // group_out + 1):
+        if groups % some == 0:
+            merged = some
+    diagonal = 1
+    powers = {group_in * merged, group_in} <= {1, 2, 4, 8, 16}
+    if merged > 1 and group_out * merged == lanes and powers and group_in * merged <= lanes:
+        # 56x56x128 in groups of 4: 12.1 -> 7.0 ms on one thread against computing all pairs of merged groups.
+        diagonal, merged = merged, 1
+    many = target.vector_registers >= 32
+    vectors = -(-group_out * diagonal * merged // lanes)
+    if diagonal > 1:
+        rows, few, width = group_in, group_in, 1
+    elif vectors == 1:
+        rows, few, width = 8, 4, 1
+    elif vectors % 2 == 0 or vectors > 7:
+        rows, few, width = (14, 8, 2) if many else (6, 4, 2)
+    elif vectors == 3:
+        # 4 x 3 would need all of 16 registers and spills.
+        rows, few, width = (8, 4, 3) if many else (3, 3, 3)
+    else:
+        rows, few, width = (8, 4, 2) if many else (6, 4, 2)
+    return Schedule(
+        number=number,
+        lanes=lanes,
+        rows=rows,
+        few=few,
+        vectors=width,
+        taps=problem.rows.window * problem.cols.window,
+        groups=groups // merged // diagonal,
+        merged=merged,
+        group_in=group_in * merged * diagonal,
+        group_out=group_out * merged * diagonal,
+        diagonal=diagonal,
+        row_axis=problem.rows,
+        col_axes=((0, problem.cols),),
+        batch=problem.batch,
+        by_pixel=problem.data_format == "NHWC",
+        exact=number == problem.dtype.itemsize,
+    )
+
+
+def _cut(base: Schedule, pixels: int) -> Schedule:
+    """Cut the outputs into chunks of at most so many pixels: whole images, else rows, else pieces of a row."""
+    rows, cols = base.row_axis.out, max(axis.out for _, axis in base.col_axes)
+    if rows * cols <= pixels:
+        return replace(
+            base,
+            images=_even(base.batch, pixels // (rows * cols)),
+            block_rows=rows,
+            block_cols=cols,
+        )
+    if cols <= pixels:
+        return replace(base, images=1, block_rows=_even(rows, pixels // cols), block_cols=cols)
+    return replace(base, images=1, block_rows=1, block_cols=_even(cols, pixels))
+
+
+def _even(total: int, most: int) -> int:
+    """Return the size of equal pieces of at most `most`."""
+    pieces = -(-total // most)
+    return -(-total // pieces)
+
+
+def _used(axis: Axis, count: int) -> int:
+    """Return how many cells a block of outputs reads, at most and about."""
+    step = min(axis.stride, axis.window * axis.dilation)
+    if axis.stride >= axis.window * axis.dilation or axis.dilation > count * axis.stride:
+        cells = count * axis.window
+    else:
+        cells = (count - 1) * step + (axis.window - 1) * axis.dilation + 1
+    return max(1, min(cells, axis.size))
+
+
+def _candidates(base: Schedule, target: Target) -> Iterator[Schedule]:
+    """Yield the schedules to weigh; at least one."""
+    total = base.batch * base.row_axis.out * base.cols
+    few_lists = max(1, _MOST_LISTS // (base.taps * 4))
+    budgets = (0.34, 0.45) if base.taps == 1 else (0.34, 0.62, 0.84)
+    yielded = False
+    for most_items in (_MOST_ITEMS, 16 * _MOST_ITEMS, 1 << 20):
+        seen = set()
+        for groups in _counts(base.groups, most_items):
+            for tiles in _counts(base.tiles, most_items // groups):
+                for panels in _counts(base.panels, most_items // groups // tiles):
+                    part = replace(base, group_parts=groups, tile_parts=tiles, panel_parts=panels)
+                    rooms = (int(budget * target.l2_bytes) for budget in budgets)
+                    sizes = {min(_pixels(part, room), few_lists) for room in rooms}
+                    if total <= MOST_PIXELS:
+                        sizes.add(min(total, few_lists))
+                    for pixels in sorted(sizes):
+                        cut = _cut(part, pixels)
+                        key = (groups, tiles, panels, cut.images, cut.block_rows, cut.block_cols)
+                        if key in seen or _scratch(cut) > _MOST_SCRATCH:
+                            continue
+                        seen.add(key)
+                        for slices in (1, 2, 4, 8, 16):
+                            items = groups * tiles * panels * slices
+                            if slices > cut.chunks or items > most_items:
+                                break
+                            it = replace(cut, slices=slices)
+                            if slices > 1 and it.partial_bytes > _MOST_PARTIAL:
+                                break
+                            yielded = True
+                            yield it
+        if yielded:
+            return
+    yield replace(
+        _cut(base, 1),
+        group_parts=base.groups,
+        tile_parts=base.tiles,
+        panel_parts=base.panels,
+    )
+
+
+def _counts(total: int, most: int) -> list[int]:
+    """Return the numbers of parts to try."""
+    return [n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 512) if n <= min(total, most)]
+
+
+def _density(it: Schedule) -> float:
+    """Return input pixels copied per output pixel."""
+    rows = _used(it.row_axis, it.block_rows) / it.block_rows
+    return rows * _used(it.col_axes[0][1], it.block_cols) / it.block_cols
+
+
+def _pixels(it: Schedule, room: int) -> int:
+    """Return how many pixels of a chunk fit a room."""
+    across = it.col_axes[0][1].stride if it.taps > 1 and not it.fold else 1
+    stride = it.row_axis.stride * across if it.taps > 1 else 1
+    x = it.most_tiles * it.x_width * stride
+    y = it.most_panels * it.vectors * it.lanes
+    return max(96, min(MOST_PIXELS, room // it.number // (x + y)))
+
+
+def _scratch(it: Schedule) -> int:
+    pixels = it.images * it.block_rows * it.block_cols
+    x = it.most_tiles * it.x_width * _density(it)
+    return int(pixels * (x + it.most_panels * it.vectors * it.lanes) * it.number)
+
+
+def _cost(it: Schedule, target: Target) -> float:
+    """Return a count of cycles of all threads together; it ranks, it does not predict."""
+    pixels = it.batch * it.row_axis.out * it.cols
+    density = _density(it)
+    groups, taps, chunks = it.groups, it.taps, it.chunks
+    gradient = it.padded_in * it.padded_out * taps * groups
+    products = pixels * gradient / (2 * it.lanes)
+    items = it.group_parts * it.tile_parts * it.panel_parts * it.slices
+    blocks_of_channels = items // it.slices
+    wanted = 8 if products > 4e5 else 4
+    uneven = prod(
+        -(-total // parts) * parts / total
+        for total, parts in (
+            (it.groups, it.group_parts),
+            (it.tiles, it.tile_parts),
+            (it.panels, it.panel_parts),
+        )
+    )
+    per = -(-chunks // it.slices)
+    scratch = _scratch(it)
+    block = gradient * it.number / blocks_of_channels
+    cost = products * (0.5 + 0.5 * uneven) * (per * it.slices / chunks)
+    cost *= (
+        1
+        + 0.06 / items
+        + (0.05 if scratch > 0.86 * target.l2_bytes else 0)
+        + max(0, wanted - items) / wanted * 0.5
+    )
+    x = -(-it.panel_parts // it.grain) * it.group_in * density * 0.6
+    y = it.tile_parts * it.group_out * 0.35
+    cost += pixels * groups * (x + y)
+    near = block + scratch < 0.9 * target.l2_bytes
+    cost += chunks * gradient * (0.5 if near else 0.8)
+    cost += 0 if it.direct else it.slices * gradient * 0.6
+    cost += chunks * blocks_of_channels * (taps * 20 + 300)
+    return cost

@@ -1,0 +1,360 @@
+"""The kernel of the dense filter gradient: sums of outer products of pixels, in register tiles.
+
+``dw[t, c, k] = sum over pixels of x[pixel @ t, c] * dy[pixel, k]`` for a block of input channels c, a block of output
+channels k and a slice of the pixels: that is one item. An item walks the chunks of its slice. It copies its channels
+of a chunk into the thread's scratch, x as ``[tile of c][pixel][rows]`` and dy as ``[panel of k][pixel][lanes]``
+(`pack`), and then, for every panel, tap and tile, runs down the tap's list of pixels: pairs of a place
+in x and a place in dy, real pairs only, so taps in the padding cost nothing and touch nothing. Layout, dtype and
+strides end in the copies; sizes, taps and channels are run-time words. One code serves every problem of a dtype, a
+layout and a tile.
+
+Sums are kept short: runs of 32 products in registers, runs added up in scratch, those added to the output once per
+chunk. The output is the filter gradient itself or a block of partial sums with rows of its own length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..._codegen import (
+    I32,
+    I64,
+    Bool,
+    Int,
+    KernelBuilder,
+    Pointer,
+    Variable,
+    Vector,
+    compute,
+    element,
+    symbol,
+)
+from ..._kernel import KernelSource
+from ..._targets import Target
+from .pack import Pack, Packer
+
+UNROLL = 4
+"""Pixels per turn of the innermost loop; lists of pixels are padded to a multiple of it."""
+ITEM = 10
+"""Words of an item in the table."""
+BLOCK = 3
+"""Words of a block of rows or columns in the table."""
+SHAPE = 8
+"""Words of a shape of chunks in the table."""
+
+WORDS = (
+    *("items_at", "row_blocks_at", "col_blocks_at", "shapes_at", "taps_at", "lists_at", "runs_at"),
+    *("row_blocks", "col_blocks", "image_blocks", "images"),
+    *("col_classes", "ragged_images", "taps", "run"),
+    *("x_cols", "x_pixel", "x_channel", "x_image", "x_channels", "x_fold"),
+    *("y_cols", "y_pixel", "y_channel", "y_image", "y_channels"),
+    *("group_in", "group_out", "big_tiles", "tiles", "whole_tiles", "whole_panels"),
+    *("x_tile", "y_tile", "x_zero", "y_zero", "y_at"),
+    *("out_slice", "out_group", "out_tap", "out_row", "out_rows", "out_cols"),
+)
+"""Run-time words behind the pointers (x, dy, out, table). Places in the table count 8 bytes, all others elements."""
+
+
+@dataclass(frozen=True)
+class FilterKernel:
+    """Everything that shapes the code besides the target."""
+
+    dtype: str
+    data_format: str
+    out: str
+    """Type of the output: the result's, or the compute type for partial sums."""
+    rows: int
+    """Input channels of a tile."""
+    few: int
+    """Input channels of the small tiles that end a row of tiles."""
+    vectors: int
+    """Vectors of output channels of a tile."""
+    diagonal: int = 1
+    """Narrow groups side by side in one vector: the tile is then the input channels of one group by all of them."""
+    folded: bool = False
+    """Whether x may have windows' columns for channels; shapes the code of NCHW only."""
+    prefetch: bool = False
+    """Whether the products of a chunk ask for the pixels of the next one: NHWC, windows of one tap, no holes."""
+
+    @property
+    def x_width(self) -> int:
+        """Channels of a tile of x."""
+        return self.rows * self.diagonal
+
+
+def emit(kernel: FilterKernel, target: Target) -> KernelSource:
+    """Write the kernel for a target."""
+    return _Writer(kernel, target).write()
+
+
+@dataclass(frozen=True)
+class _Item:
+    """What an item covers: chunks, tiles, panels and groups, each a range."""
+
+    chunk: Int
+    chunk_end: Int
+    tile: Int
+    tile_end: Int
+    panel: Int
+    panel_end: Int
+    group: Int
+    group_end: Int
+    slice: Int
+    key: Int
+    """Number of the item's copy of x if neighbouring items use the same, else 0."""
+
+
+class _Writer:
+    """Writes one kernel; methods go from the outermost loop to the innermost body."""
+
+    def __init__(self, kernel: FilterKernel, target: Target) -> None:
+        self.kernel = kernel
+        size = f"{kernel.rows}x{kernel.vectors}"
+        self.k = k = KernelBuilder(
+            symbol("dense_bwd_filter", kernel.dtype, size, target, kernel), target
+        )
+        self.storage = element(kernel.dtype)
+        self.number = compute(self.storage)
+        self.lanes = k.lanes(self.number)
+        self.width = kernel.vectors * self.lanes
+        self.word = {word: k.arg_i64(4 + i) for i, word in enumerate(WORDS)}
+        self.table = k.arg_pointer(3, I64)
+        self.totals = k.scratch(self.number, kernel.rows * self.width)
+        """The tile's sums of runs."""
+        self.x_pack = k.scratch(self.number, 0)
+        self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
+        by_channel = kernel.data_format == "NCHW"
+        self.packer = Packer(k, self.storage, by_channel, kernel.folded, self.table, self.word)
+
+    def write(self) -> KernelSource:
+        k, word = self.k, self.word
+        held = k.variable(k.i64(0))
+        with k.loop(k.begin, k.end, carry=[held]) as number:
+            row = self.table.offset(word["items_at"] + number * ITEM)
+            item = _Item(*(row.offset(i).load_int() for i in range(ITEM)))
+            fresh = item.key.equals(0) | item.key.differs(held.value)
+            held.value = item.key
+            with k.loop(item.chunk, item.chunk_end, nonempty=True) as chunk:
+                self._chunk(item, chunk, fresh)
+        return k.finish()
+
+    def _place(self, chunk: Int) -> tuple[Pointer, Pointer, Pointer, Pointer, Int]:
+        """Return a chunk's first pixels in x and dy, its rows of the table, and its block of images."""
+        k, word, table = self.k, self.word, self.table
+        cols, rest = chunk % word["col_blocks"], chunk // word["col_blocks"]
+        rows, images = rest % word["row_blocks"], rest // word["row_blocks"]
+        row_block = table.offset(word["row_blocks_at"] + rows * BLOCK)
+        col_block = table.offset(word["col_blocks_at"] + cols * BLOCK)
+        image = images * word["images"]
+        corner = row_block.offset(1).load_int() * word["x_cols"] + col_block.offset(1).load_int()
+        x = k.arg_pointer(0, self.storage)
+        x = x.offset(image * word["x_image"] + corner * word["x_pixel"])
+        corner = row_block.offset(2).load_int() * word["y_cols"] + col_block.offset(2).load_int()
+        y = k.arg_pointer(1, self.storage)
+        y = y.offset(image * word["y_image"] + corner * word["y_pixel"])
+        return x, y, row_block, col_block, images
+
+    def _chunk(self, item: _Item, chunk: Int, fresh: Bool) -> None:
+        k, word, table = self.k, self.word, self.table
+        x, y, row_block, col_block, images = self._place(chunk)
+        kind = row_block.load_int() * word["col_classes"] + col_block.load_int()
+        last = images.equals(word["image_blocks"] - 1)
+        kind = kind * 2 + k.select(last, word["ragged_images"], k.i64(0))
+        shape = table.offset(word["shapes_at"] + kind * SHAPE)
+        x_first, x_last, y_first, y_last, repeat, x_step, y_step, taps = (
+            shape.offset(i).load_int() for i in range(SHAPE)
+        )
+        kernel = self.kernel
+        big, tiles, whole = word["big_tiles"], word["tiles"], word["whole_tiles"]
+        kinds: tuple[tuple[int, Int, Int], ...] = ((kernel.x_width, k.i64(0), big),)
+        if kernel.few < kernel.rows:
+            kinds = (*kinds, (kernel.few, big, tiles))
+        with k.when(fresh):
+            self.packer.pack(
+                Pack(
+                    *("x", x, self.x_pack, x_first, x_last, repeat, x_step),
+                    *(kernel.x_width, word["x_tile"], word["x_zero"]),
+                    *(
+                        item.group,
+                        item.group_end,
+                        word["group_in"],
+                        item.tile,
+                        item.tile_end,
+                        whole,
+                    ),
+                    kinds,
+                )
+            )
+        panels = word["whole_panels"]
+        self.packer.pack(
+            Pack(
+                *("y", y, self.y_pack, y_first, y_last, repeat, y_step),
+                *(self.width, word["y_tile"], word["y_zero"]),
+                *(item.group, item.group_end, word["group_out"]),
+                *(item.panel, item.panel_end, panels),
+                ((self.width, k.i64(0), panels),),
+            )
+        )
+        ahead = self._place(k.min(chunk + 1, item.chunk_end - 1))[:2] if kernel.prefetch else None
+        first = chunk.equals(item.chunk)
+        self._products(item, table.offset(word["taps_at"] + taps), first, ahead)
+
+    def _products(
+        self,
+        item: _Item,
+        taps: Pointer,
+        first: Bool,
+        ahead: tuple[Pointer, Pointer] | None,
+    ) -> None:
+        """Add the products of a chunk to the output, panel by panel, tap by tap, tile by tile."""
+        k, word, kernel = self.k, self.word, self.kernel
+        out = k.arg_pointer(2, element(kernel.out)).offset(item.slice * word["out_slice"])
+        tiles, panels = item.tile_end - item.tile, item.panel_end - item.panel
+        big, more = word["big_tiles"], kernel.rows - kernel.few
+        kinds = [(kernel.rows, item.tile, k.min(item.tile_end, big), k.i64(0))]
+        if more:
+            kinds.append((kernel.few, k.max(item.tile, big), item.tile_end, big * more))
+        with k.loop(item.group, item.group_end, nonempty=True) as group:
+            local = group - item.group
+            xs = self.x_pack.offset((local * tiles - item.tile) * word["x_tile"])
+            ys = self.y_pack.offset((local * panels - item.panel) * word["y_tile"])
+            with k.loop(item.panel, item.panel_end, nonempty=True) as panel:
+                y = ys.offset(panel * word["y_tile"])
+                col = panel * self.width
+                place = out.offset(group * word["out_group"] + col)
+                with k.loop(0, word["taps"], nonempty=True) as tap:
+                    begin = taps.offset(tap).load_int()
+                    end = taps.offset(tap + 1).load_int()
+                    here = place.offset(tap * word["out_tap"])
+                    for rows, start, stop, skipped in kinds:
+                        with k.loop(start, stop) as tile:
+                            x = xs.offset(tile * word["x_tile"])
+                            line = ahead and self._line(item, group, panel, tile, *ahead)
+                            sums = self._sums(rows, x, y, begin, end, line)
+                            row = skipped + tile * rows
+                            left = word["out_rows"] - row, word["out_cols"] - col
+                            self._add(sums, here.offset(row * word["out_row"]), *left, first)
+
+    def _line(
+        self, item: _Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer
+    ) -> tuple[Pointer, Int]:
+        """Return what a tile asks for: one line of a quarter of the next chunk's pixels, and their distance.
+
+        Four tiles share a column of lines, x before dy; a tile asks for a line every few products.
+        """
+        k, word = self.k, self.word
+        tiles, panels = item.tile_end - item.tile, item.panel_end - item.panel
+        groups = item.group_end - item.group
+        number = ((group - item.group) * panels + panel - item.panel) * tiles + tile - item.tile
+        size = 64 // self.storage.size
+        x_lines = (groups * tiles * self.kernel.rows + (size - 1)) // size
+        y_lines = (groups * panels * self.width + (size - 1)) // size
+        column, quarter = number // 4, number % 4
+        of_x = column < x_lines
+        x = next_x.offset(item.group * word["group_in"] + item.tile * self.kernel.rows)
+        y = next_y.offset(item.group * word["group_out"] + item.panel * self.width)
+        column = k.select(of_x, column, k.min(column - x_lines, y_lines - 1))
+        pitch = k.select(of_x, word["x_pixel"], word["y_pixel"])
+        base = k.select(of_x, x.renamed(x.text), y.renamed(y.text))
+        start = quarter * (word["y_zero"] // 4)
+        return base.offset(start * pitch + column * size), pitch
+
+    def _sums(
+        self,
+        rows: int,
+        x: Pointer,
+        y: Pointer,
+        begin: Int,
+        end: Int,
+        line: tuple[Pointer, Int] | None,
+    ) -> list[Vector]:
+        """Sum the outer products of one list of pixels: rows x vectors of them."""
+        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
+        zero = k.zeros(self.number, lanes)
+        if self.kernel.diagonal > 1:
+            products, sets = self._diagonal, 2
+        else:
+            products, sets = self._outer, 1
+        # Few sums wait for each other, so two sets of them take turns.
+        sums = [k.variable(zero) for _ in range(sets * rows * vectors)]
+        lists = self.table.offset(self.word["lists_at"]).as_element(I32)
+        totals = [self.totals.offset(i * lanes) for i in range(rows * vectors)]
+        length = self.word["run"]
+        runs = (end - begin + (length - 1)) // length
+        with k.loop(0, runs, carry=sums) as number:
+            run = begin + number * length
+            stop = k.min(run + length, end)
+            for each in sums:
+                each.value = zero
+            with k.loop(run, stop, UNROLL, carry=sums, nonempty=True) as entry:
+                pairs = lists.offset(entry * 2)
+                if line is not None:
+                    line[0].offset((entry - begin) // UNROLL * line[1]).prefetch(locality=2)
+                for turn in range(UNROLL):
+                    a = x.offset(pairs.offset(2 * turn).load_int())
+                    b = y.offset(pairs.offset(2 * turn + 1).load_int())
+                    some = rows * vectors
+                    products(a, b, sums[turn % sets * some :][:some])
+            for other in range(1, sets):
+                for i in range(rows * vectors):
+                    sums[i].value = sums[i].value + sums[other * rows * vectors + i].value
+            with k.when(number > 0):
+                for each, total in zip(sums, totals, strict=False):
+                    each.value = each.value + total.load(lanes)
+            with k.when(stop < end):
+                for each, total in zip(sums, totals, strict=False):
+                    total.store(each.value)
+        return [each.value for each in sums[: rows * vectors]]
+
+    def _outer(self, x: Pointer, y: Pointer, sums: list[Variable[Vector]]) -> None:
+        """Add the products of every channel of x with every one of dy."""
+        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
+        right = [y.offset(v * lanes).load(lanes) for v in range(vectors)]
+        for i in range(len(sums) // vectors):
+            left = x.offset(i).broadcast(lanes)
+            for v in range(vectors):
+                each = sums[i * vectors + v]
+                each.value = k.fma(left, right[v], each.value)
+
+    def _diagonal(self, x: Pointer, y: Pointer, sums: list[Variable[Vector]]) -> None:
+        """Add the products of every channel of a group of x with those of the same group of dy."""
+        k, lanes, rows = self.k, self.lanes, self.kernel.rows
+        right = y.load(lanes)
+        left = x.load(self.kernel.x_width)
+        each_group = lanes // self.kernel.diagonal
+        for i, each in enumerate(sums):
+            spread = k.shuffle(left, None, [lane // each_group * rows + i for lane in range(lanes)])
+            each.value = k.fma(spread, right, each.value)
+
+    def _add(
+        self, sums: list[Vector], place: Pointer, rows_left: Int, cols_left: Int, first: Bool
+    ) -> None:
+        """Store the sums of a slice's first chunk, add those of later ones; what is left may be less than a tile."""
+        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
+        rows = len(sums) // vectors
+        whole = (rows_left >= rows) & (cols_left >= self.width)
+        pitch = self.word["out_row"]
+        with k.branch(whole) as either:
+            with either.then(), k.branch(first) as stored:
+                with stored.then():
+                    for at, value in self._places(place, sums, pitch):
+                        at.store(value)
+                with stored.otherwise():
+                    for at, value in self._places(place, sums, pitch):
+                        at.store(at.load(lanes) + value)
+            with either.otherwise():
+                for number, (at, value) in enumerate(self._places(place, sums, pitch)):
+                    row, part = divmod(number, vectors)
+                    with k.when((rows_left > row) & (cols_left > part * lanes)):
+                        at.store(k.select(first, value, at.load(lanes) + value))
+
+    def _places(
+        self, place: Pointer, sums: list[Vector], pitch: Int
+    ) -> Iterator[tuple[Pointer, Vector]]:
+        """Yield the sums of a tile, each with its place."""
+        vectors = self.kernel.vectors
+        for number, value in enumerate(sums):
+            yield place.offset(number % vectors * self.lanes), value
+            if number % vectors == vectors - 1:
+                place = place.offset(pitch)

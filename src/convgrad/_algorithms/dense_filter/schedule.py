@@ -1,0 +1,202 @@
+"""The dense filter gradient, grouped or not, of any geometry, layout and float dtype.
+
+``dw[r, s, c, g, k] = sum over n, p, q of x[n, p@r, q@s, g, c] * dy[n, p, q, g, k]``. Seen from one tap it is a
+product of two long thin matrices whose rows are pixels, so the pixels are what is cut into chunks that fit the
+second-level cache, and a tile of c x k stays in registers while a chunk's pixels run by. This module holds the
+schedule; the mechanism is in `kernel`, the geometry in `tables`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..._codegen import compute, element
+from ..._plan import Operand, Plan, Step
+from ..._problem import Kind, Problem
+from ..._targets import Target
+from ..shared.gather import MOST_LISTED, listed_taps
+from . import merge
+from .choice import schedule
+from .kernel import ITEM, UNROLL, WORDS, FilterKernel
+from .sizes import Schedule
+from .tables import Image, Tables
+
+NAME = "dense_filter"
+
+_MOST_PAIRS = 1 << 22
+"""Entries of the lists of pixels, at most: 32 MB. Windows as large as a large image need more."""
+
+_SERIAL_FLOPS = 6_000_000
+"""Below about 60 us of work on one thread, another one does not pay."""
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    if problem.kind is not Kind.FILTER_GRADIENT:
+        return "only filter gradients"
+    if problem.dtype.is_integer:
+        return "no integers"
+    if problem.is_empty:
+        return "nothing to add up"
+    if (taps := listed_taps(problem)) > MOST_LISTED:
+        return f"the lists of taps would have {taps} entries"
+    pairs = max(it.pairs for it in schedule(problem, target))
+    if pairs > _MOST_PAIRS:
+        return f"the lists of pixels would have {pairs} entries"
+    return None
+
+
+def plan(problem: Problem, target: Target) -> Plan:
+    """Choose the tile, the chunks and the split of the work."""
+    passes = schedule(problem, target)
+    it = passes[0]
+    out: Operand = "result" if it.direct else "partial"
+    steps, slices = [], 0
+    for each in passes:
+        kernel = FilterKernel(
+            dtype=problem.dtype.short,
+            data_format=problem.data_format,
+            out=problem.dtype.short if it.direct else compute(element(problem.dtype.short)).short,
+            rows=each.rows,
+            few=each.few,
+            vectors=each.vectors,
+            diagonal=each.diagonal,
+            folded=bool(it.fold) and problem.data_format == "NCHW",
+            prefetch=each.prefetch,
+        )
+        table, words, scratch = _tables(problem, each, it, slices)
+        operands: tuple[Operand, ...] = ("first", "second", out, "table")
+        items = len(each.items)
+        steps.append(Step(kernel, operands, words, items, each.grain, scratch, table))
+        slices += each.slices
+    if not it.direct:
+        last = merge.step(
+            problem.dtype.short,
+            slices=slices,
+            taps=it.taps,
+            group_in=it.out_rows // it.merged,
+            group_out=it.group_out // it.merged,
+            groups=it.groups * it.merged,
+            merged=it.merged,
+            pitches=it.pitches,
+        )
+        steps.append(last)
+    partial_bytes = 0 if it.direct else slices * it.pitches[0] * it.number
+    story = (
+        ("tile", f"{it.rows} x {it.vectors * it.lanes} channels"),
+        ("chunk", f"{it.images} images x {it.block_rows} rows x {it.block_cols} columns"),
+        ("items", f"{it.slices} slices x {len(it.items) // it.slices} blocks of channels"),
+        ("columns of windows as channels", "yes" if it.fold else "no"),
+        ("scratch", f"{steps[0].scratch_bytes >> 10} KB per thread"),
+        ("partial sums", "none" if it.direct else f"{partial_bytes >> 10} KB"),
+    )
+    return Plan(
+        problem,
+        NAME,
+        tuple(steps),
+        partial_bytes=partial_bytes,
+        serial=problem.flops < _SERIAL_FLOPS,
+        story=story,
+    )
+
+
+def _tables(
+    problem: Problem, it: Schedule, first: Schedule, slices: int
+) -> tuple[bytes, tuple[int, ...], int]:
+    """Return the table, the words and the scratch of a pass; `slices` have been written by those before it."""
+    rows, cols = problem.rows, problem.cols
+    nhwc = problem.data_format == "NHWC"
+    tables = Tables(
+        it.row_blocks,
+        it.col_blocks,
+        Image(rows.size, cols.size, nhwc),
+        Image(rows.out, cols.out, nhwc),
+        UNROLL,
+    )
+    last = problem.batch - (it.image_blocks - 1) * it.images
+    for row in it.row_blocks.classes:
+        for col in it.col_blocks.classes:
+            tables.add_shape(row, col, it.images)
+            if last == it.images:
+                tables.repeat_shape()
+            else:
+                tables.add_shape(row, col, last)
+    x_zero = it.images * it.row_blocks.most_cells * it.col_blocks.most_cells
+    y_zero = it.images * it.block_rows * it.block_cols
+    width = it.vectors * it.lanes
+    x_tile, y_tile = (
+        _apart((x_zero + 1) * it.x_width, it.number),
+        _apart((y_zero + 1) * width, it.number),
+    )
+    parts = {
+        "items_at": np.add(it.items, [0, 0, 0, 0, 0, 0, 0, 0, slices, 0], dtype=np.int64).reshape(
+            -1
+        ),
+        "row_blocks_at": it.row_blocks.blocks.reshape(-1),
+        "col_blocks_at": it.col_blocks.blocks.reshape(-1),
+        "shapes_at": np.array(tables.shapes, np.int64),
+        "taps_at": np.array(tables.taps, np.int64),
+        "lists_at": tables.lists(it.x_width, width, x_zero, y_zero),
+        "runs_at": np.array(tables.runs, np.int64),
+    }
+    assert it.items and len(it.items[0]) == ITEM
+    values: dict[str, int] = {}
+    at = 0
+    for name, part in parts.items():
+        values[name] = at
+        at += len(part)
+    x_plane, y_plane = rows.size * cols.size, rows.out * cols.out
+    x_tiles, y_tiles = it.most_tiles, it.most_panels
+    slack = it.lanes
+    y_at = -(-(x_tiles * x_tile + slack) // 16) * 16
+    slice_pitch, group_pitch, tap_pitch, row_pitch = first.pitches
+    if it is not first:
+        tap_pitch = it.group_in * row_pitch
+    values |= {
+        "row_blocks": len(it.row_blocks.blocks),
+        "col_blocks": len(it.col_blocks.blocks),
+        "image_blocks": it.image_blocks,
+        "images": it.images,
+        "col_classes": len(it.col_blocks.classes),
+        "ragged_images": int(last != it.images),
+        "taps": it.taps,
+        "run": it.run,
+        "x_cols": cols.size,
+        "x_pixel": problem.in_c if nhwc else 1,
+        "x_channel": 1 if nhwc else x_plane,
+        "x_image": problem.in_c * x_plane,
+        "x_channels": problem.in_c if not it.fold else it.group_in,
+        "x_fold": problem.in_c,
+        "y_cols": cols.out,
+        "y_pixel": problem.out_c if nhwc else 1,
+        "y_channel": 1 if nhwc else y_plane,
+        "y_image": problem.out_c * y_plane,
+        "y_channels": problem.out_c,
+        "group_in": it.group_in,
+        "group_out": it.group_out,
+        "big_tiles": it.big_tiles,
+        "tiles": it.tiles,
+        "whole_tiles": it.tiles if it.padded_in == it.out_rows else it.tiles - 1,
+        "whole_panels": it.group_out // width,
+        "x_tile": x_tile,
+        "y_tile": y_tile,
+        "x_zero": x_zero,
+        "y_zero": y_zero,
+        "y_at": y_at,
+        "out_slice": slice_pitch,
+        "out_group": group_pitch,
+        "out_tap": tap_pitch,
+        "out_row": row_pitch,
+        "out_rows": it.out_rows,
+        "out_cols": it.group_out if it.direct else it.padded_out,
+    }
+    scratch = (y_at + y_tiles * y_tile + slack) * it.number
+    table = np.concatenate(list(parts.values())).tobytes()
+    return table, tuple(values[word] for word in WORDS), scratch
+
+
+def _apart(elements: int, size: int) -> int:
+    """Return a distance of tiles that is whole lines, but no multiple of 1 KB: those meet in few sets of a cache."""
+    line = 64 // size
+    lines = -(-elements // line)
+    return (lines + (lines % 16 == 0)) * line

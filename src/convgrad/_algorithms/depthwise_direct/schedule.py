@@ -1,0 +1,250 @@
+"""Depthwise convolution and its gradients on channels-last images, straight from and to the caller's memory.
+
+This module holds the schedule: which problems the kernel takes and which tile it gets. The mechanism is in
+`kernel` and `tile`. The rule was fitted on Zen 3 (2 cores, AVX2, 32 MB of L3), in
+bytes and registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from ..._codegen import compute, element
+from ..._plan import Operand, Plan, Step
+from ..._problem import Kind, Problem
+from ..._targets import Target
+from ..shared import reduce
+from ..shared.gather import Footprint, Gather, gather
+from .tile import DirectKernel, Tile
+
+NAME = "depthwise_direct"
+
+_LARGEST_WINDOW = 5
+"""Kernel rows are unrolled; larger windows take `depthwise_packed`, which loops over them."""
+_LARGE_IMAGE = 1 << 20
+"""Bytes of one image and its result above which whole rows are streamed with prefetch (half of Zen 3's L2 per core)."""
+_ALIASING = 1024
+"""Columns a multiple of this many bytes apart compete for the same lines of L1: 14x14x512 forward took .88 ms, with
+rows packed .29 (one thread)."""
+_SERIAL_FLOPS = 400_000
+"""Below about 10 us of work, waking another thread costs more than it saves."""
+_ITEMS = 16
+"""Items a forward pass or an input gradient is cut into at least, where its rows allow."""
+_SUMS_BYTES = 24 << 10
+"""Sums of a filter gradient's chunk, both levels: more would leave no room in L2 for the images."""
+_SHARES = 16
+"""Shares of a filter gradient's units, chunks of channels included: enough for 8 threads to finish together."""
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    if problem.group_in != 1 or problem.group_out != 1:
+        return "only depthwise problems of multiplier 1"
+    if problem.data_format != "NHWC":
+        return "only NHWC"
+    if problem.dtype.is_integer:
+        return "no integers"
+    if max(problem.rows.window, problem.cols.window) > _LARGEST_WINDOW:
+        return f"windows above {_LARGEST_WINDOW} are not unrolled"
+    lanes = target.lanes(_number_size(problem))
+    if problem.in_c < lanes:
+        return f"fewer channels than lanes ({problem.in_c} < {lanes})"
+    if problem.kind is Kind.INPUT_GRADIENT and max(problem.rows.stride, problem.cols.stride) > 2:
+        return "input gradients of strides above 2 have too many phases for one tile"
+    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    if not _widths(problem.kind, cols, _registers(target)):
+        return "the windows at the left and right border overlap"
+    pitch = problem.in_c * problem.dtype.itemsize
+    if pitch % _ALIASING == 0 and _image_bytes(problem, rows, cols) <= _LARGE_IMAGE:
+        return (
+            f"columns {pitch} bytes apart share few cache lines; depthwise_packed copies them first"
+        )
+    return None
+
+
+def plan(problem: Problem, target: Target) -> Plan:
+    """Choose the tile, the chunk of channels and the split of the work."""
+    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    return plan_with(problem, target, *_tile(problem, target, rows, cols))
+
+
+def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_block: int) -> Plan:
+    """Plan with a given tile, channels per chunk and groups of rows per block (filter gradients choose the last)."""
+    number = _number_size(problem)
+    lanes = target.lanes(number)
+    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    channels = problem.in_c
+    chunk = min(chunk, -(-channels // lanes) * lanes)
+    if problem.kind is Kind.FILTER_GRADIENT:
+        row_block = _unit_pixels(tile) // cols.groups
+    row_block = min(max(1, row_block // tile.rows), -(-rows.groups // tile.rows)) * tile.rows
+    chunks = -(-channels // chunk)
+    row_blocks = -(-rows.groups // row_block)
+    kernel = DirectKernel(
+        problem.kind,
+        problem.dtype.short,
+        rows.footprint,
+        cols.footprint,
+        (problem.rows.window, problem.cols.window),
+        tile,
+        single=tile.cols == cols.groups,
+        channels=channels if problem.kind is Kind.FILTER_GRADIENT else 0,
+    )
+    taps = problem.rows.window * problem.cols.window
+    units = problem.batch * row_blocks
+    wide = element(reduce.partial_type(problem.dtype.short)).size
+    shares = min(max(1, -(-_SHARES // chunks)), units, reduce.affordable_shares(problem, wide))
+    words = (
+        *(rows.source, cols.source, rows.target, cols.target, rows.groups, cols.groups),
+        *(channels, chunk, chunks, row_block, row_blocks, units, shares),
+    )
+    scratch = chunk * taps * number
+    story = (
+        ("tile", f"{tile.rows} x {tile.cols} pixels x {tile.vectors * lanes} channels"),
+        ("channels per chunk", str(chunk)),
+        ("rows per block", str(row_block)),
+        ("prefetch", f"{tile.prefetch} elements" if tile.prefetch else "none"),
+    )
+    serial = problem.flops < _SERIAL_FLOPS
+    if problem.kind is not Kind.FILTER_GRADIENT:
+        operands: tuple[Operand, ...] = ("first", "second", "result")
+        if problem.kind is Kind.INPUT_GRADIENT:
+            operands = ("second", "first", "result")
+        step = Step(kernel, operands, words, units * chunks, 1, scratch)
+        return Plan(problem, NAME, (step,), serial=serial, story=story)
+    partial = reduce.partial_type(problem.dtype.short)
+    scratch += chunk * taps * wide
+    step = Step(kernel, ("first", "second", "partial"), words, shares * chunks, 1, scratch)
+    elements = taps * channels
+    return Plan(
+        problem,
+        NAME,
+        (step, reduce.step(problem.dtype.short, elements, shares, partial)),
+        partial_bytes=shares * elements * wide,
+        serial=serial,
+        story=(*story, ("shares", str(shares))),
+    )
+
+
+def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple[Tile, int, int]:
+    """Return the tile, the channels of a chunk and the groups of rows of a block."""
+    registers = _registers(target)
+    lanes = target.lanes(_number_size(problem))
+    widths = _widths(problem.kind, cols, registers)
+    image = _image_bytes(problem, rows, cols)
+    window = max(problem.rows.window, problem.cols.window)
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    everything = 1 << 30
+
+    def pick(rows_: int, cols_: int, vectors: int, ahead: int) -> Tile:
+        """Come as near as the problem allows to the tile asked for."""
+        if problem.in_c % (lanes * vectors):
+            vectors = 1
+        height = _height(rows_, rows.groups, to_filter)
+        width = max((width for width in widths if width <= cols_), default=min(widths))
+        tile = Tile(height, width, vectors, ahead)
+        return replace(tile, order=_order(problem, tile, registers)) if to_filter else tile
+
+    dilated = max(problem.rows.dilation, problem.cols.dilation) > 1
+    streams = image > _LARGE_IMAGE and window <= 3 and not dilated
+    stride = max(problem.rows.stride, problem.cols.stride)
+    whole_rows = _blocks(problem, rows.groups)
+    if streams and stride == 2:
+        if problem.kind is Kind.INPUT_GRADIENT:
+            return pick(2, 1, 1, 0), everything, whole_rows
+        return pick(2, 1, 2, 512), everything, whole_rows
+    if streams and stride == 1:
+        large = image > 3 * _LARGE_IMAGE // 2 and problem.in_c >= 64
+        if large:
+            return pick(2, 2, 1, 512) if to_filter else pick(4, 1, 1, 512), everything, whole_rows
+        return pick(1, 4, 2, 512), everything, whole_rows
+    if len(rows.footprint.phases) * len(cols.footprint.phases) > 1:
+        return pick(2, 1, 1, 0), everything, whole_rows
+    if dilated and image > _LARGE_IMAGE and window <= 3:
+        return pick(1, 4, 2, 512), everything, whole_rows
+    if window > 3 and stride == 1 and cols.groups >= 20 and not to_filter:
+        return pick(2, 4, 1, 0), everything, whole_rows
+    width = min(widths, key=lambda width: (_waste(cols.groups, width), -width))
+    taps = problem.rows.window * problem.cols.window
+    chunk = (
+        _even_chunk(problem.in_c, _SUMS_BYTES // (taps * 12), lanes) if to_filter else everything
+    )
+    return Tile(1, width, 1), chunk, whole_rows
+
+
+def _blocks(problem: Problem, groups: int) -> int:
+    """Return the groups of rows of a block: few blocks, but enough items for the threads to finish together."""
+    wanted = -(-_ITEMS // problem.batch)
+    return max(4, -(-groups // wanted))
+
+
+def _even_chunk(channels: int, most: int, lanes: int) -> int:
+    """Return the channels of equal chunks of at most `most` channels each."""
+    vectors = -(-channels // lanes)
+    chunks = -(-vectors // max(1, most // lanes))
+    return -(-vectors // chunks) * lanes
+
+
+def _unit_pixels(tile: Tile) -> int:
+    """Return the pixels of a filter gradient's unit: about 48 additions in a row, for errors of about 2 u.
+
+    A tile's own products form a chain of their own, except where all sums stay in registers.
+    """
+    return 96 if tile.order == "resident" else 48 * tile.rows * tile.cols
+
+
+def _order(problem: Problem, tile: Tile, registers: int) -> Literal["rows", "columns", "resident"]:
+    """Keep all sums of a filter gradient in registers if they fit beside the tile, else those of one column."""
+    taps = problem.rows.window * problem.cols.window
+    if (taps + tile.rows * tile.cols) * tile.vectors + 1 <= registers:
+        return "resident"
+    return "columns" if tile.rows > 1 else "rows"
+
+
+def _waste(groups: int, width: int) -> float:
+    """Rate a width: columns computed over columns wanted, with a small toll on narrow tiles."""
+    return -(-groups // width) * width / groups + (0.06 if width < 7 else 0.0)
+
+
+def _height(wanted: int, groups: int, exact: bool) -> int:
+    """Return the largest tile height up to `wanted`; a filter gradient's must divide the rows."""
+    fits = (size for size in range(1, min(wanted, groups) + 1) if not exact or groups % size == 0)
+    return max(fits)
+
+
+def _widths(kind: Kind, cols: Gather, registers: int) -> list[int]:
+    """Return the widths (in groups of columns) at which a tile meets one border only, or spans all columns."""
+    shape: Footprint = cols.footprint
+    phases = len(shape.phases)
+    taps = max(len(taps) for taps in shape.phases)
+    most = max(1, min(8, registers - taps - 2) // phases)
+    fits = []
+    for width in range(1, most + 1):
+        if cols.groups == width:
+            fits.append(width)
+            continue
+        if width < max(shape.before, shape.after):
+            continue
+        if kind is Kind.FILTER_GRADIENT:
+            borders = (width if shape.before else 0) + (width if shape.after else 0)
+            if cols.groups >= max(borders, width):
+                fits.append(width)
+        elif cols.groups >= width + shape.before + shape.after:
+            fits.append(width)
+    return fits
+
+
+def _registers(target: Target) -> int:
+    """Vector registers to fill: no rule here gains from more than 16."""
+    return min(target.vector_registers, 16)
+
+
+def _image_bytes(problem: Problem, rows: Gather, cols: Gather) -> int:
+    """Return the bytes of one image and its result."""
+    pixels = rows.source * cols.source + rows.target * cols.target
+    return pixels * problem.in_c * problem.dtype.itemsize
+
+
+def _number_size(problem: Problem) -> int:
+    return compute(element(problem.dtype.short)).size

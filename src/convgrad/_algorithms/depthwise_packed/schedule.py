@@ -1,0 +1,357 @@
+"""Depthwise convolution and its gradients of any geometry, on rows copied into a small zero-padded ring.
+
+This module holds the schedule: the tile, the chunk of channels, the blocks of columns and the split of the work. The
+mechanism is in `kernel`. The copy costs what large windows and aliasing pitches repay: in the ring,
+neighbouring columns of a chunk lie side by side whatever the image looks like. The rule was fitted on Zen 3 (2 cores,
+AVX2, 32 KB of L1), in bytes and registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..._codegen import compute, element
+from ..._plan import Operand, Plan, Step
+from ..._problem import Kind, Problem
+from ..._targets import Target
+from ..shared import reduce
+from ..shared.gather import MOST_LISTED, listed_taps
+from .columns import Columns, columns
+from .kernel import PackedKernel
+from .rows import overrun
+
+NAME = "depthwise_packed"
+
+_LINE = 64
+_LARGEST_SCRATCH = 8 << 20
+"""Bytes per thread above which the copy is absurd: windows that span millions of columns."""
+_WANTED_SCRATCH = 1 << 20
+_SERIAL_FLOPS = 400_000
+"""Below about 10 us of work, waking another thread costs more than it saves."""
+_SHARES = 16
+"""Shares of the work, chunks of channels included: enough for 8 threads to finish together."""
+_LARGE_IMAGE = 1 << 20
+"""Bytes of one image and its result above which prefetch gains (56x96 7x7 12%); at 7x1024 it costs 20%."""
+_SMALL_PLANE = 512
+"""Pixels up to which a NCHW plane of 32 channels stays near while it is transposed."""
+_BLOCK_ROWS = 256
+"""Rows of a block, at most: more would only need more scratch."""
+_MOST_UNROLLED = 32
+"""Outputs of a channel that an input gradient unrolls."""
+_MOST_COPIES = 16
+"""Rows copied for each row of a block, at most. A dilation of 1000 on a strip of 50,000 rows makes blocks of one row
+under a window of 2001: 3.4 s for 1.8 MFLOP, and 2 ms in `dense_direct`. A dilation of 36 copies 5."""
+_UNIT_ROWS = 14
+"""Rows of one unit of a filter gradient: longer chains of sums cost digits (3 times the error at 112 rows)."""
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    if problem.group_in != 1:
+        return "only depthwise problems"
+    if problem.dtype.is_integer:
+        return "no integers"
+    if _is_rather_dense(problem):
+        return "channels gather from many outputs each: a dense sum"
+    it = _schedule(problem, target)
+    if it.scratch_bytes > _LARGEST_SCRATCH:
+        return f"the rows of a window need {it.scratch_bytes >> 20} MB of scratch per thread"
+    if it.ring_rows > _MOST_COPIES * it.row_block and listed_taps(problem) <= MOST_LISTED:
+        return f"blocks of {it.row_block} rows would copy {it.ring_rows} rows each"
+    return None
+
+
+def _is_rather_dense(problem: Problem) -> bool:
+    """Whether most lanes would idle: vectors run along channels here, along outputs in `dense_direct`.
+
+    8x28x28x1 from 64 outputs, 3x3: 1.82 -> 0.14 ms; 3 channels from 32 each: 0.61 -> 0.17; 4 from 16: no gain. The
+    outputs of a channel are unrolled besides: compiling takes 0.2 s for 32 of them and 1.5 s for 128.
+    """
+    few, many = problem.groups, problem.group_out
+    dense = many > _MOST_UNROLLED or (few < 4 and many >= 4 * few)
+    if problem.kind is not Kind.INPUT_GRADIENT or not dense:
+        return False
+    return listed_taps(problem) <= MOST_LISTED  # else `dense_direct` refuses it
+
+
+def plan(problem: Problem, target: Target) -> Plan:
+    """Choose the tile, the chunk of channels and the split of the work."""
+    it = _schedule(problem, target)
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    rows, cols = problem.rows, problem.cols
+    tiles = it.fixed_tiles(to_filter)
+    kernel = PackedKernel(
+        kind=problem.kind,
+        dtype=problem.dtype.short,
+        data_format=problem.data_format,
+        columns=it.columns,
+        multiplier=problem.group_out,
+        tile=it.tile,
+        vectors=it.vectors,
+        small=it.channels < it.lanes,
+        strided=problem.kind is Kind.INPUT_GRADIENT and rows.stride > 1,
+        prefetch=it.streams(problem.dtype.itemsize),
+        tiles=tiles,
+        image=it.source_cols if tiles else 0,
+    )
+    row_blocks = -(-it.target_rows // it.row_block)
+    units = problem.batch * row_blocks * it.col_parts
+    affordable = reduce.affordable_shares(problem, it.number)
+    shares = min(max(1, -(-_SHARES // it.chunks)), units, affordable)
+    if problem.kind is Kind.INPUT_GRADIENT:
+        axis = (1, -rows.dilation, rows.before, rows.stride)
+    else:
+        axis = (rows.stride, rows.dilation, -rows.before, 1)
+    words = (
+        *(it.source_rows, it.source_cols, it.target_rows, it.target_cols, it.channels, it.chunks),
+        *(it.row_block, row_blocks, units, shares, it.col_block, it.col_blocks, it.col_parts),
+        *(rows.window, *axis, it.ring_rows, it.ring_pitch, it.plane_pitch),
+        *it.places,
+    )
+    story = (
+        ("tile", f"{it.tile} columns x {it.lanes} channels"),
+        ("tiles per row", "fixed" if tiles else "looped"),
+        ("channels per chunk", str(it.chunk)),
+        ("columns per block", str(min(it.col_block * it.columns.spread, it.target_cols))),
+        ("rows per block", str(it.row_block)),
+        ("ring", f"{it.ring_rows} rows, {it.ring_rows * it.ring_pitch * it.number} bytes"),
+    )
+    serial = problem.flops < _SERIAL_FLOPS
+    if not to_filter:
+        operands: tuple[Operand, ...] = ("first", "second", "result")
+        if problem.kind is Kind.INPUT_GRADIENT:
+            operands = ("second", "first", "result")
+        step = Step(kernel, operands, words, units * it.chunks, 1, it.scratch_bytes)
+        return Plan(problem, NAME, (step,), serial=serial, story=story)
+    operands = ("first", "second", "partial")
+    step = Step(kernel, operands, words, shares * it.chunks, 1, it.scratch_bytes)
+    elements = rows.window * cols.window * it.channels
+    return Plan(
+        problem,
+        NAME,
+        (step, reduce.step(problem.dtype.short, elements, shares)),
+        partial_bytes=shares * elements * it.number,
+        serial=serial,
+        story=(*story, ("shares", str(shares))),
+    )
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """All sizes of one plan."""
+
+    columns: Columns
+    source_rows: int
+    source_cols: int
+    target_rows: int
+    target_cols: int
+    channels: int
+    taps: int
+    window_rows: int
+    row_scale: int
+    """Source rows from one target row to the next, at most."""
+    ring_rows: int
+    planes: int
+    repeat: int
+    by_channel: bool
+    to_filter: bool
+    lanes: int
+    number: int
+    """Bytes of the compute type."""
+    tile: int
+    vectors: int
+    col_block: int
+    """In q, as `groups`."""
+    row_block: int
+    col_parts: int = 1
+    """Parts of the blocks of columns that are units of their own."""
+
+    @property
+    def groups(self) -> int:
+        return -(-self.target_cols // self.columns.spread)
+
+    @property
+    def chunk(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.channels // self.chunk)
+
+    @property
+    def col_blocks(self) -> int:
+        return -(-self.groups // self.col_block)
+
+    @property
+    def ring_cols(self) -> int:
+        """Columns of a packed row: those of a block's windows."""
+        groups = self.groups
+        if self.col_blocks > 1:
+            # The last block's tile is moved left, to where its phases end together.
+            groups = min(groups, max(self.col_block, self.tile + 1))
+        span = self.columns.highest - self.columns.lowest
+        return (groups - 1) * self.columns.step + span + 1
+
+    @property
+    def plane_pitch(self) -> int:
+        size = self.ring_cols * self.chunk
+        size += overrun(self.lanes, self.chunk, self.repeat, self.by_channel)
+        line = _LINE // self.number
+        return -(-size // line) * line
+
+    @property
+    def ring_pitch(self) -> int:
+        return self.plane_pitch * self.planes
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of the list, the slots, the bank, the filter gradient's sums, the ring and the plane."""
+        bank = self.chunk * self.taps * self.planes * self.number
+        plane = 0
+        if self.by_channel:
+            pixels = self.col_block if self.to_filter else self.row_block * self.target_cols
+            plane = (pixels + self.lanes) * self.chunk * self.number
+        ring = self.ring_rows * self.ring_pitch * self.number
+        entries = 16 * self.window_rows * self.planes
+        slots = 8 * min(self.source_rows, self.row_block * self.row_scale + self.ring_rows)
+        sizes = (entries, slots, bank, bank if self.to_filter else 0, ring, plane)
+        return tuple(-(-size // _LINE) * _LINE for size in sizes)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Where all but the first of them start."""
+        return tuple(sum(self.sizes[:i]) for i in range(1, 6))
+
+    @property
+    def scratch_bytes(self) -> int:
+        return sum(self.sizes)
+
+    def streams(self, itemsize: int) -> bool:
+        """Tell whether rows come from far away, a whole vector of channels at a time."""
+        pixels = self.source_rows * self.source_cols + self.target_rows * self.target_cols
+        whole = self.planes == self.repeat == 1 and not self.by_channel
+        return whole and pixels * self.channels * itemsize > _LARGE_IMAGE
+
+    def fixed_tiles(self, exact: bool) -> tuple[tuple[int, int], ...]:
+        """Return all tiles of a row if there are at most two, so that columns outside the image cost nothing."""
+        tile, groups = self.tile, self.groups
+        shape = self.columns
+        if groups > 2 * tile or self.col_blocks > 1 or shape.spread > 1 or not shape.phases:
+            return ()
+        if shape.phases[0].count > 8:
+            return ()
+        if groups <= tile:
+            return ((0, groups),)
+        return ((0, tile), (tile, groups - tile) if exact else (groups - tile, tile))
+
+
+def _schedule(problem: Problem, target: Target) -> _Schedule:
+    number = compute(element(problem.dtype.short)).size
+    lanes = target.lanes(number)
+    rows, cols = problem.rows, problem.cols
+    shape = columns(cols, problem.kind)
+    to_input = problem.kind is Kind.INPUT_GRADIENT
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    span = (rows.window - 1) * rows.dilation
+    if to_input:
+        source, over, channels = (rows.out, cols.out), (rows.size, cols.size), problem.in_c
+        span //= rows.stride
+    else:
+        source, over, channels = (rows.size, cols.size), (rows.out, cols.out), problem.out_c
+    by_channel = problem.data_format == "NCHW"
+    groups = -(-over[1] // shape.spread)
+    tile = _tile(max(1, over[1] // shape.spread))
+    repeat = 1 if to_input else problem.group_out
+    vectors = 8 if max(rows.window, cols.window) < 7 else 4
+    if shape.step > 2:
+        vectors = (
+            16  # few windows meet in a column, so that long runs of channels matter more than L1
+        )
+    if by_channel:
+        vectors = 4 if over[0] * over[1] <= _SMALL_PLANE else 2
+    vectors = max(1, min(vectors * target.lanes(4) // lanes, -(-channels // lanes)))
+    if 1 < repeat <= vectors:
+        vectors -= vectors % repeat  # so that a load of the input feeds whole vectors
+    schedule = _Schedule(
+        columns=shape,
+        source_rows=source[0],
+        source_cols=source[1],
+        target_rows=over[0],
+        target_cols=over[1],
+        channels=channels,
+        taps=rows.window * cols.window,
+        window_rows=rows.window,
+        row_scale=1 if to_input else rows.stride,
+        ring_rows=min(span + 1, source[0]),
+        planes=problem.group_out if to_input else 1,
+        repeat=repeat,
+        by_channel=by_channel,
+        to_filter=to_filter,
+        lanes=lanes,
+        number=number,
+        tile=tile,
+        vectors=vectors,
+        col_block=groups,
+        row_block=min(over[0], _UNIT_ROWS) if to_filter else over[0],
+    )
+    return _within(_near(schedule, target), problem.batch)
+
+
+def _near(schedule: _Schedule, target: Target) -> _Schedule:
+    """Shrink the block of columns until the rows one target row needs stay in L1 beside what else passes through.
+
+    The chunk is left alone unless they would not even stay in L2: short runs of channels cost more than they save
+    (28x256 dilated by 2, 4 vectors instead of 8: 1.6 instead of 1.0 ms forward, one thread).
+    """
+
+    def live(schedule: _Schedule) -> int:
+        rows = min(schedule.window_rows, schedule.ring_rows)
+        return rows * schedule.ring_pitch * schedule.number
+
+    while live(schedule) > target.l1_bytes * 3 // 4:
+        tiles = -(-schedule.col_block // schedule.tile)
+        if tiles <= (2 if schedule.columns.step == 1 else 1):
+            break
+        schedule = replace(schedule, col_block=-(-tiles // 2) * schedule.tile)
+    while live(schedule) > target.l2_bytes // 4 and schedule.vectors > 2:
+        schedule = replace(schedule, vectors=schedule.vectors // 2)
+    return schedule
+
+
+def _within(schedule: _Schedule, batch: int) -> _Schedule:
+    """Shrink blocks until threads have enough to share and scratch is small."""
+    if not schedule.to_filter:
+        wanted = -(-_SHARES // (batch * schedule.chunks))
+        rows = max(8, 2 * schedule.ring_rows, -(-schedule.target_rows // wanted))
+        rows = min(rows, max(_BLOCK_ROWS, 8 * schedule.ring_rows), schedule.target_rows)
+        schedule = replace(schedule, row_block=rows)
+    while schedule.scratch_bytes > _WANTED_SCRATCH:
+        sizes = schedule.sizes
+        if sizes[5] > _WANTED_SCRATCH // 4 and schedule.row_block > 1 and not schedule.to_filter:
+            schedule = replace(schedule, row_block=schedule.row_block // 2)
+        elif schedule.vectors > 1:
+            schedule = replace(schedule, vectors=schedule.vectors // 2)
+        elif schedule.col_block > 2 * schedule.tile:
+            schedule = replace(schedule, col_block=2 * schedule.tile)
+        elif schedule.row_block > 1 and schedule.by_channel and not schedule.to_filter:
+            schedule = replace(schedule, row_block=schedule.row_block // 2)
+        else:
+            break
+    if not schedule.by_channel or schedule.to_filter:
+        # Images of few rows are shared by columns; a NCHW result is transposed in whole rows.
+        units = batch * -(-schedule.target_rows // schedule.row_block)
+        wanted = -(-_SHARES // (units * schedule.chunks))
+        schedule = replace(schedule, col_parts=min(wanted, schedule.col_blocks))
+    return schedule
+
+
+def _tile(groups: int) -> int:
+    """Return the columns of a tile: little waste at the end of a row, and enough sums to hide the latency of fma."""
+    if groups <= 8:
+        return groups
+    return min(range(4, 9), key=lambda width: (_waste(groups, width), -width))
+
+
+def _waste(groups: int, width: int) -> float:
+    """Rate a width: columns computed over columns wanted, with a small toll on narrow tiles."""
+    return -(-groups // width) * width / groups + (0.06 if width < 7 else 0.0)

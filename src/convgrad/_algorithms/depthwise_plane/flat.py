@@ -1,0 +1,36 @@
+"""Depthwise convolution and its gradients on channels-last images of few channels, as planes of flat rows.
+
+A row of W pixels and C channels is one vector of W*C elements; a tap is a shift by C times its offset, and the weights
+repeat after C lanes. The kernel and most of the schedule are those of `depthwise_plane`.
+"""
+
+from __future__ import annotations
+
+from ..._codegen import compute, element
+from ..._plan import Plan
+from ..._problem import Problem
+from ..._targets import Target
+from . import schedule
+
+NAME = "depthwise_flat"
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    if problem.data_format != "NHWC":
+        return "only NHWC"
+    if problem.group_out != 1:
+        return "only multiplier 1"
+    if (problem.rows.stride, problem.cols.stride) != (1, 1):
+        return "only stride 1"
+    if problem.dtype.is_integer:
+        return "no integers"
+    lanes = target.lanes(compute(element(problem.dtype.short)).size)
+    if problem.in_c >= lanes:
+        return f"channels fill a vector ({problem.in_c} >= {lanes})"
+    return schedule.refusal(problem, target, problem.in_c)
+
+
+def plan(problem: Problem, target: Target) -> Plan:
+    """Choose the tile, the blocks of rows and the split of the work."""
+    return schedule.schedule(problem, target, NAME, problem.in_c)

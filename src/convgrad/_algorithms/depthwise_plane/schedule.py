@@ -1,0 +1,305 @@
+"""Depthwise convolution and its gradients on channels-first images: vectors along the width, one plane at a time.
+
+This module holds the schedule: which problems the kernel takes, its tile, and how large the blocks of rows are that
+stand padded in the first cache. The mechanism is in `kernel`.
+"""
+
+from __future__ import annotations
+
+from ..._codegen import compute, element
+from ..._plan import Operand, Plan, Step
+from ..._problem import Kind, Problem
+from ..._targets import Target
+from ..shared import reduce
+from ..shared.gather import Gather, Tap, gather
+from .frame import PlaneKernel, Windows
+
+NAME = "depthwise_plane"
+
+_LARGEST_TAPS = 128
+"""All taps of a tile are unrolled."""
+_ITEMS = 32
+"""Items wanted: chunks of channels shrink until there are as many."""
+_CHUNK = 8
+"""Channels of an item: they share the lines of the filter, and clearing the workspace."""
+_SHARES = 16
+"""Shares of a filter gradient, chunks of channels included: enough for 8 threads to finish together."""
+_SERIAL_FLOPS = 400_000
+"""Below about 10 us of work, waking another thread costs more than it saves."""
+_LONGEST_SUM = 10
+"""Rows of a filter gradient that are added up in one go."""
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    if problem.data_format != "NCHW":
+        return "only NCHW"
+    return refusal(problem, target)
+
+
+def plan(problem: Problem, target: Target) -> Plan:
+    """Choose the tile, the blocks of rows and the split of the work."""
+    return schedule(problem, target, NAME)
+
+
+def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
+    """Return what stands against planes of this problem, whatever their layout."""
+    if problem.group_in != 1:
+        return "only depthwise problems"
+    if problem.dtype.is_integer:
+        return "no integers"
+    if problem.rows.window * problem.cols.window > _LARGEST_TAPS:
+        return f"windows of more than {_LARGEST_TAPS} taps are not unrolled"
+    if problem.cols.stride > 2:
+        return "column strides above 2"
+    if problem.kind is Kind.INPUT_GRADIENT and problem.rows.stride > 4:
+        return "input gradients of row strides above 4 have too many phases for one tile"
+    shape = _Shape(problem, target, period)
+    if shape.block_bytes(shape.height) > target.l2_bytes // 2:
+        return "the rows under one tile do not fit the second cache"
+    return None
+
+
+def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Plan:
+    """Plan planes of NCHW, or of flat rows in which `period` channels alternate."""
+    shape = _Shape(problem, target, period)
+    rows, cols = shape.rows, shape.cols
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    planes = 1 if period else problem.in_c
+    row_blocks = shape.row_blocks()
+    chunk, shares = min(_CHUNK, planes), 1
+    if to_filter:
+        chunk = max(1, min(_CHUNK, planes // _SHARES))
+        shares = min(-(-_SHARES // -(-planes // chunk)), problem.batch * row_blocks)
+    else:
+        while chunk > 1 and problem.batch * row_blocks * -(-planes // chunk) < _ITEMS:
+            chunk //= 2
+        while problem.batch * row_blocks * -(-planes // chunk) < _ITEMS and rows.groups // (
+            row_blocks + 1
+        ) >= max(8, shape.height):
+            row_blocks += 1
+    chunks = -(-planes // chunk)
+    units = problem.batch * row_blocks
+    images = min(problem.batch, max(1, units * chunks // (2 * _ITEMS)))
+    image_parts = -(-problem.batch // images)
+    direct = shape.direct
+    # What only one way to read rows looks at is left out of the other's identity.
+    short_source = shape.source_cols // cols.footprint.step < shape.lanes
+    if direct:
+        short_source = shape.short_target
+    kernel = PlaneKernel(
+        problem.kind,
+        problem.dtype.short,
+        shape.row_windows,
+        shape.col_windows,
+        (problem.rows.window, problem.cols.window),
+        height=shape.height,
+        vectors=1 if direct else shape.vectors,
+        tap_cols=1 if direct else shape.tap_cols,
+        pitch=0 if direct else shape.pitch,
+        source_width=shape.source_cols if short_source else 0,
+        target_width=shape.target_cols if shape.short_target else 0,
+        direct=direct,
+        single=rows.source if row_blocks == 1 and rows.groups == shape.height else 0,
+        slack=shape.slack if direct else (0, 0),
+        reserve=shape.reserve if direct and not to_filter else 0,
+        together=max(1, _LONGEST_SUM // rows.groups) if direct and to_filter else 1,
+        tail=shape.groups_w % shape.lanes if direct and to_filter and not shape.short_target else 0,
+        ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
+        several=problem.group_out != 1,
+        period=period,
+        whole=shares == 1,
+    )
+    count = -(-rows.groups // row_blocks)
+    grad_rows = -(-count // shape.height) * shape.height if to_filter else 0
+    block_rows = shape.block_rows(max(count, grad_rows))
+    bank = shape.bank(kernel, chunk)
+    words = (
+        *(rows.source, shape.source_cols, rows.target, shape.target_cols, rows.groups),
+        *(shape.groups_w, planes, problem.group_out, chunk, chunks, row_blocks, units, shares),
+        *(problem.batch, images, image_parts, bank, block_rows, grad_rows),
+    )
+    copies = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 1
+    pitch = shape.pitch * cols.footprint.step
+    scratch = (bank + copies * block_rows * pitch + grad_rows * shape.pitch) * shape.number
+    if direct:
+        longest = max(shape.source_cols, shape.target_cols)
+        scratch = (bank + longest + 4 * shape.lanes) * shape.number
+    story: tuple[tuple[str, str], ...] = (
+        ("rows are read", "in place" if direct else f"from copies {shape.pitch} apart"),
+        ("tile", f"{shape.height} x {kernel.vectors * shape.lanes} groups"),
+        ("rows per block", str(count)),
+        ("channels per chunk", str(chunk)),
+    )
+    serial = problem.flops < _SERIAL_FLOPS
+    if not to_filter:
+        operands: tuple[Operand, ...] = ("first", "second", "result")
+        if problem.kind is Kind.INPUT_GRADIENT:
+            operands = ("second", "first", "result")
+        step = Step(kernel, operands, words, image_parts * row_blocks * chunks, 1, scratch)
+        return Plan(problem, name, (step,), serial=serial, story=story)
+    operands = ("first", "second", "result" if shares == 1 else "partial")
+    step = Step(kernel, operands, words, shares * chunks, 1, scratch)
+    story = (*story, ("shares", str(shares)))
+    if shares == 1:
+        return Plan(problem, name, (step,), serial=serial, story=story)
+    elements = problem.rows.window * problem.cols.window * problem.out_c
+    return Plan(
+        problem,
+        name,
+        (step, reduce.step(problem.dtype.short, elements, shares)),
+        partial_bytes=shares * elements * shape.number,
+        serial=serial,
+        story=story,
+    )
+
+
+class _Shape:
+    """The sizes of a problem in groups, vectors and padded rows."""
+
+    def __init__(self, problem: Problem, target: Target, period: int) -> None:
+        self.problem = problem
+        self.target = target
+        self.period = period
+        self.number = compute(element(problem.dtype.short)).size
+        self.lanes = target.lanes(self.number)
+        self.rows: Gather = gather(problem.rows, problem.kind)
+        self.cols: Gather = gather(problem.cols, problem.kind)
+        across = period or 1
+        self.source_cols = self.cols.source * across
+        self.target_cols = self.cols.target * across
+        self.groups_w = self.cols.groups * across
+        self.row_windows = Windows(self.rows.footprint.phases, self.rows.footprint.step)
+        self.col_windows = Windows(
+            tuple(
+                tuple(Tap(tap.number, tap.offset * across) for tap in taps)
+                for taps in self.cols.footprint.phases
+            ),
+            self.cols.footprint.step,
+        )
+        self.slack = (
+            min(
+                self.rows.source - 1 - (self.rows.groups - 1) * self.row_windows.step,
+                self.row_windows.highest,
+            ),
+            min(
+                self.source_cols - 1 - (self.groups_w - 1) * self.col_windows.step,
+                self.col_windows.highest + self.col_windows.step - 1,
+            ),
+        )
+        reach = self.col_windows.highest + self.col_windows.step - 1
+        self.reserve = max(0, -(-(reach - self.slack[1]) // self.col_windows.step))
+        self.few_taps = problem.rows.window * problem.cols.window <= 9
+        """Whether all weights, or all sums, are in registers."""
+        self.pitch = self._pitch()
+        self.direct = self._is_direct()
+        self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
+        self.height, self.vectors, self.tap_cols = self._tile()
+
+    def _is_direct(self) -> bool:
+        """Tell whether rows are to be read in place: small windows whose borders one masked load covers.
+
+        Masked loads of 16-bit floats, and of anything before AVX, are a branch per lane.
+        """
+        problem, lanes = self.problem, self.lanes
+        if problem.dtype.itemsize != self.number or "avx" not in self.target.needs:
+            return False
+        if self.col_windows.step > 1 and not self.few_taps:
+            return False
+        tiny = self.groups_w <= lanes and self.rows.groups <= 7
+        if not self.few_taps and (problem.kind is Kind.FILTER_GRADIENT or not tiny):
+            return False
+        if problem.kind is Kind.INPUT_GRADIENT and problem.group_out > 1:
+            return False
+        if problem.kind is Kind.FILTER_GRADIENT and self.period:
+            return False
+        if self.groups_w <= lanes:
+            return True
+        low, high = self.col_windows.lowest, self.col_windows.highest
+        step = self.col_windows.step
+        if problem.kind is Kind.FILTER_GRADIENT and self.reserve > 1:
+            return False
+        return (
+            -low <= lanes * step
+            and self.reserve <= lanes
+            and lanes * step - 1 + high < self.source_cols
+            and (self.groups_w - lanes - self.reserve) * step + low >= 0
+        )
+
+    def _pitch(self) -> int:
+        """Return a length every padded row fits in; few different ones, for kernels are made for each."""
+        cols = self.col_windows
+        data = max(-(-self.source_cols // cols.step), self.lanes)
+        reach = -(-self.groups_w // self.lanes) * self.lanes + max(0, cols.highest // cols.step)
+        wanted = -(-(cols.before + max(data, reach)) // self.lanes)
+        unit = 1 << max(0, wanted.bit_length() - 3)
+        return -(-wanted // unit) * unit * self.lanes
+
+    def _tile(self) -> tuple[int, int, int]:
+        """Return groups of rows, vectors of columns and tap columns of a tile."""
+        kh = self.problem.rows.window
+        groups = self.rows.groups
+        phases = len(self.rows.footprint.phases) * len(self.cols.footprint.phases)
+        plane = self.rows.source * self.source_cols + self.rows.target * self.target_cols
+        streams = self.direct and plane * self.number > self.target.l1_bytes // 2
+        if self.problem.kind is Kind.FILTER_GRADIENT:
+            most = 2 if streams else 4
+            if self.direct:
+                most //= self.col_windows.step
+                if groups <= 7 and self.short_target:
+                    most = 7
+            return _height(groups, most), 1, max(1, 10 // kh)
+        vectors = 2 if phases == 1 and self.groups_w >= 2 * self.lanes else 1
+        if phases == 1 and self.groups_w < 2 * self.lanes and groups <= 14:
+            # All rows at once: taps outside the image are left out, and long windows have sums enough to overlap.
+            return groups if not self.direct or groups <= 7 else _height(groups, 7), 1, 1
+        # Many rows at a time are many streams: at 112 x 112, 4 rows take 1.45 ms and 2 take 1.18; at 28 x 28 0.38 and
+        # 0.43 (batch 8, 32 and 192 channels, one thread of Zen 3).
+        most = (2 if streams else 4) // self.col_windows.step if self.direct else 8
+        sums = 4 if streams and phases > 1 else 8
+        most = min(most, sums // (phases * vectors))
+        return _height(groups, max(1, most)), vectors, 1
+
+    def block_rows(self, groups: int) -> int:
+        """Return the source rows under some groups of rows."""
+        windows = self.row_windows
+        return (groups - 1) * windows.step + windows.highest - windows.lowest + 1
+
+    def block_bytes(self, groups: int) -> int:
+        """Return what a block of some groups of rows takes in the cache."""
+        row = self.pitch * self.number
+        source = self.block_rows(groups) * self.col_windows.step * row
+        if self.problem.kind is Kind.FILTER_GRADIENT:
+            return source + groups * row
+        return source * (self.problem.group_out if self.problem.kind is Kind.INPUT_GRADIENT else 1)
+
+    def row_blocks(self) -> int:
+        """Return into how many blocks to cut the rows: each fits half the first cache if that leaves enough rows."""
+        groups = self.rows.groups
+        most = _LONGEST_SUM if self.problem.kind is Kind.FILTER_GRADIENT else groups
+        blocks = -(-groups // most)
+        if self.direct:
+            return blocks
+        while (
+            groups // (blocks + 1) >= max(self.height, 8)
+            and self.block_bytes(-(-groups // blocks)) > self.target.l1_bytes // 2
+        ):
+            blocks += 1
+        return blocks
+
+    def bank(self, kernel: PlaneKernel, chunk: int) -> int:
+        """Return the elements in front of the rows: weights, or sums of the filter gradient."""
+        taps = kernel.window[0] * kernel.window[1]
+        across = self.lanes if kernel.kind is Kind.FILTER_GRADIENT else chunk
+        if kernel.period:
+            across = self.lanes + -(-kernel.period // 8) * 8
+            if kernel.kind is Kind.FILTER_GRADIENT:
+                across = self.lanes * kernel.period
+        line = 64 // self.number
+        return -(-taps * across * self.problem.group_out // line) * line
+
+
+def _height(groups: int, most: int) -> int:
+    """Return the tile height up to `most` that computes the fewest rows twice."""
+    sizes = range(1, min(groups, most) + 1)
+    return min(sizes, key=lambda size: (-(-groups // size) * (size + 2) / size, -size))

@@ -1,0 +1,70 @@
+"""The kernel that adds partial sums: filter gradients end with it.
+
+``result[i] = partial[0][i] + partial[1][i] + ...``, in this order, rounded once. Which partial sums there are depends
+on the problem alone, so the bits do not depend on who computed them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ..._codegen import KernelBuilder, compute, element, symbol
+from ..._kernel import KernelSource
+from ..._plan import Step
+from ..._problem import Problem
+from ..._targets import Target
+
+_BLOCK = 1024
+"""Elements of one item."""
+
+
+@dataclass(frozen=True)
+class ReduceKernel:
+    """Adds rows of partial sums into a result."""
+
+    dtype: str
+    """Of the result."""
+    partial: str
+    """Of the partial sums."""
+
+
+def partial_type(dtype: str) -> str:
+    """Return the type long sums are kept in: wider than the result, so that their length does not show in it."""
+    return "f32" if dtype in ("f16", "bf16") else "f64"
+
+
+def affordable_shares(problem: Problem, wide: int) -> int:
+    """Return how many rows of partial sums to write and read again for at most 6% of what the images weigh."""
+    images = prod(problem.input_shape) + prod(problem.output_shape)
+    row = 2 * prod(problem.filter_shape) * wide
+    return max(1, 6 * images * problem.dtype.itemsize // (100 * row))
+
+
+def step(dtype: str, elements: int, parts: int, partial: str | None = None) -> Step:
+    """Return the launch that adds `parts` rows of `elements` partial sums."""
+    items = -(-elements // _BLOCK)
+    kernel = ReduceKernel(dtype, partial or compute(element(dtype)).short)
+    return Step(kernel, ("partial", "result"), (elements, parts), items, grain=4)
+
+
+def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
+    """Write the kernel: words are partial, result, elements, parts."""
+    k = KernelBuilder(symbol("reduce", kernel.dtype, str(_BLOCK), target, kernel), target)
+    storage, wide = element(kernel.dtype), element(kernel.partial)
+    number = compute(storage)
+    lanes = k.lanes(number)
+    partial, result = k.arg_pointer(0, wide), k.arg_pointer(1, storage)
+    elements, parts = k.arg_i64(2), k.arg_i64(3)
+    with k.loop(k.begin, k.end) as item:
+        start = item * _BLOCK
+        stop = k.min(start + _BLOCK, elements)
+        with k.loop(start, stop, lanes) as i:
+            mask = k.first_lanes(lanes, stop - i)
+            total = k.variable(partial.offset(i).load(lanes, mask=mask))
+            with k.loop(1, parts, carry=[total]) as part:
+                row = partial.offset(part * elements + i)
+                total.value = total.value + row.load(lanes, mask=mask)
+            rounded = total.value if wide is number else total.value.cast("fptrunc", number)
+            result.offset(i).store(rounded, mask=mask)
+    return k.finish()

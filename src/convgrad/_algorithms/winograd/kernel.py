@@ -1,0 +1,155 @@
+"""The second kernel of `winograd`: forward and input gradient, all of it fused in one item.
+
+::
+
+    item = (group, part of the panels, block of tiles):
+      V[frequency][run of k][tile][k] = B^T x B                                  # thread's scratch, in L2
+      for panel of channels:                                                      # two vectors wide
+        for frequency:  for run of k:  for R tiles:
+          M[frequency][tile][channel] += V[frequency][tile][k] * U[panel][frequency][k][channel]
+        y = A^T M A, straight to the result                                       # M never leaves L1
+
+Accuracy shapes the product. M is 1.67 times as large as y, and its errors with it: a running sum over 64 channels is
+off by 4.4 units of rounding where the promise is 2.5. So products are added up by fours, fours in a run, and runs in M,
+three levels of short sums, the first two of them in registers. That leaves room for a tile of 3 x 2 vectors only (16
+registers) and costs 10 to 15% of the time against 6 x 2 with one running sum (Zen 3); the additions have pipes of
+their own. Results of 16 bits do not show the difference and take 6 x 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..._codegen import F32, Bool, Int, KernelBuilder, Pointer, Vector, element, symbol
+from ..._kernel import KernelSource
+from ..._targets import Target
+from .filter_transform import UNROLL
+from .input import Input
+from .output import Output, Panel
+from .scheme import SCHEMES
+from .words import Geometry
+
+
+@dataclass(frozen=True)
+class WinogradKernel:
+    """Identity of a kernel: all that shapes its code besides the target."""
+
+    outputs: int
+    """Of a tile along an axis: which scheme."""
+    dtype: str
+    data_format: str
+    rows: int
+    """Tiles held in registers."""
+    vectors: int
+    """Vectors of channels held in registers: a panel."""
+    most_tiles: int
+    """Tiles of a block, at most; a multiple of `rows`."""
+    by_fours: bool
+    """Whether products are added up by fours in registers of their own."""
+    run: int
+    """k of a run; a multiple of `UNROLL`."""
+
+
+def emit(kernel: WinogradKernel, target: Target) -> KernelSource:
+    """Write the kernel for a target."""
+    return _Writer(kernel, target).write()
+
+
+class _Writer:
+    """Writes one kernel, from the outermost loop to the innermost body."""
+
+    def __init__(self, kernel: WinogradKernel, target: Target) -> None:
+        self.kernel = kernel
+        tile = f"{kernel.outputs}x{kernel.rows}x{kernel.vectors}"
+        title = symbol(f"winograd_{kernel.data_format.lower()}", kernel.dtype, tile, target, kernel)
+        self.k = k = KernelBuilder(title, target)
+        self.lanes = k.lanes(F32)
+        self.width = kernel.vectors * self.lanes
+        self.scheme = SCHEMES[kernel.outputs]
+        self.geometry = Geometry(k, element(kernel.dtype))
+        self.word = self.geometry.word
+        nchw = kernel.data_format == "NCHW"
+        # Blocks of constant size come first in scratch.
+        self.output = Output(k, self.geometry, self.scheme, nchw, kernel.vectors, kernel.most_tiles)
+        self.input = Input(k, self.geometry, self.scheme, nchw, kernel.run)
+        self.transformed = self.geometry.scratch("input_at")
+        """V."""
+
+    def write(self) -> KernelSource:
+        k, word = self.k, self.word
+        self.input.clear()
+        with k.loop(k.begin, k.end) as item:
+            # Blocks follow each other: the part of U they share stays near.
+            block, rest = item % word["blocks"], item // word["blocks"]
+            part, group = rest % word["parts"], rest // word["parts"]
+            begin = block * word["block_tiles"]
+            end = k.min(begin + word["block_tiles"], word["tiles"])
+            self.input.transform(begin, end, group, self.transformed)
+            panels = word["panels"]
+            first, last = part * panels // word["parts"], (part + 1) * panels // word["parts"]
+            with k.loop(first, last, nonempty=True) as panel:
+                index = group * panels + panel
+                size = word["filter_pitch"] * self.scheme.frequencies
+                self._products(self.geometry.packed.offset(index * size), end - begin)
+                column = k.min(panel * self.width, word["columns"] - self.width)
+                self.output.write(Panel(begin, end, group, column))
+        return k.finish()
+
+    def _products(self, weights: Pointer, tiles: Int) -> None:
+        """Write M for a panel: one product of matrices per frequency."""
+        k, word, rows, run = self.k, self.word, self.kernel.rows, self.kernel.run
+        with k.loop(0, self.scheme.frequencies, nonempty=True) as f:
+            inputs = self.transformed.offset(f * word["input_pitch"])
+            column = weights.offset(f * word["filter_pitch"])
+            products = self.output.products.offset(f * self.output.product_pitch)
+            # Runs outside tiles: a run of U stays in L1 for all tiles of the block, and V is read as it lies.
+            with k.loop(0, word["runs"], nonempty=True) as index:
+                last = index.equals(word["runs"] - 1)
+                pitch = k.select(last, word["last_pitch"], k.i64(run))
+                length = k.select(last, word["sums_padded"] - index * run, k.i64(run))
+                line = k.variable(inputs.offset(index * run * word["block_tiles"]))
+                start = column.offset(index * (run * self.width))
+                with k.loop(0, tiles, rows, carry=[line], nonempty=True) as tile:
+                    lines = [line.value.offset(pitch * i) for i in range(rows)]
+                    place = products.offset(tile * self.width)
+                    self._run(lines, start, place, length, index.equals(0))
+                    line.value = line.value.offset(pitch * rows)
+
+    def _run(
+        self, lines: list[Pointer], weights: Pointer, products: Pointer, length: Int, first: Bool
+    ) -> None:
+        """Add a run of k to one tile of M: rows of V times a panel of U."""
+        k, lanes, rows, vectors = self.k, self.lanes, self.kernel.rows, self.kernel.vectors
+        places = [
+            products.offset(i * self.width + v * lanes) for i in range(rows) for v in range(vectors)
+        ]
+        totals = [k.variable(k.zeros(F32, lanes)) for _ in places]
+        with k.loop(0, length, UNROLL, carry=totals, nonempty=True) as at:
+            column = weights.offset(at * self.width)
+            here = [line.offset(at) for line in lines]
+            sums = [] if self.kernel.by_fours else [total.value for total in totals]
+            for u in range(UNROLL):
+                self._step(column.offset(u * self.width), [line + u for line in here], sums)
+            for total, each in zip(totals, sums, strict=True):
+                total.value = total.value + each if self.kernel.by_fours else each
+        with k.branch(first) as kind:
+            with kind.then():
+                for place, total in zip(places, totals, strict=True):
+                    place.store(total.value, aligned=True)
+            with kind.otherwise():
+                for place, total in zip(places, totals, strict=True):
+                    place.store(place.load(lanes, aligned=True) + total.value, aligned=True)
+
+    def _step(self, weights: Pointer, values: list[Pointer], sums: list[Vector]) -> None:
+        """Add one product to each sum; to none yet, start them."""
+        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
+        factors = [weights.offset(v * lanes).load(lanes, aligned=True) for v in range(vectors)]
+        fresh = not sums
+        for i, place in enumerate(values):
+            value = place.broadcast(lanes)
+            for v, factor in enumerate(factors):
+                if fresh:
+                    sums.append(value * factor)
+                else:
+                    n = i * vectors + v
+                    sums[n] = k.fma(value, factor, sums[n])

@@ -1,0 +1,210 @@
+"""The last part of an item of `winograd`: y = A^T M A, into the result, and what to do where it is not finite.
+
+The transforms add numbers before they multiply, so values near the largest float can overflow on the way to a result
+that is finite, and an infinity meets another one of the same tile as NaN. Whatever goes wrong on the way shows in the
+result as an infinity or a NaN: M is a sum of products, and nothing turns an infinity back into a number. So all
+numbers of a panel are tested together (one fma each: 0 * y is not 0), and if any fails, those that are not finite are
+computed again as the plain sum in float64. It is slow and rare, and gives exactly what the plain sum gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..._codegen import (
+    F32,
+    F64,
+    Bool,
+    Int,
+    KernelBuilder,
+    Pointer,
+    Variable,
+    Vector,
+)
+from ..shared.stage import transposed_copy
+from .scheme import Scheme, both_ways
+from .words import Geometry, TileRow
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Some channels of the result of some tiles."""
+
+    begin: Int
+    """First tile."""
+    end: Int
+    group: Int
+    first: Int
+    """First channel, in its group."""
+
+
+class Output:
+    """Writes M to the result."""
+
+    def __init__(
+        self,
+        k: KernelBuilder,
+        geometry: Geometry,
+        scheme: Scheme,
+        nchw: bool,
+        vectors: int,
+        most_tiles: int,
+    ) -> None:
+        self.k = k
+        self.geometry = geometry
+        self.word = geometry.word
+        self.scheme = scheme
+        self.nchw = nchw
+        self.vectors = vectors
+        self.lanes = k.lanes(F32)
+        self.width = vectors * self.lanes
+        self.product_pitch = most_tiles * self.width + 16
+        """Elements of one frequency of M, with a line to keep frequencies out of each other's sets."""
+        self.products = k.scratch(F32, scheme.frequencies * self.product_pitch)
+        """M[frequency][tile][channel of the panel]."""
+        self.line = most_tiles * scheme.outputs * self.width
+        self.pixels = k.scratch(F32, scheme.outputs * self.line if nchw else self.width)
+        """NCHW: a panel's results as [row][column][channel]; NHWC: where pixels outside the image are written."""
+
+    def write(self, panel: Panel) -> None:
+        """Transform a panel's products and store its results."""
+        k, word, size = self.k, self.word, self.scheme.outputs
+        target = self.geometry.target.offset(
+            (panel.group * word["columns"] + panel.first) * word["target_channel"]
+        )
+        checks = [k.variable(k.zeros(F32, self.lanes)) for _ in range(self.vectors)]
+        with (
+            self.geometry.tile_rows(panel.begin, panel.end, checks) as tiles,
+            k.loop(0, tiles.count, carry=checks, nonempty=True) as index,
+        ):
+            tile = tiles.first + index
+            if self.nchw:
+                line = self.pixels.offset(tile * (size * self.width))
+                places = [
+                    [line.offset(a * self.line + b * self.width) for b in range(size)]
+                    for a in range(size)
+                ]
+            else:
+                col = (tiles.col + index) * size
+                places = self._places(target, tiles.image, tiles.row * size, col)
+            self._tile(self.products.offset(tile * self.width), places, checks)
+        if self.nchw:
+            with self.geometry.tile_rows(panel.begin, panel.end) as tiles:
+                self._turn(target, tiles)
+        total = checks[0].value
+        for check in checks[1:]:
+            total = total + check.value
+        with k.when(~self._is_finite(total.sum())):
+            self._repair(panel, target)
+
+    def _places(self, target: Pointer, image: Int, row: Int, col: Int) -> list[list[Pointer]]:
+        """Return where the pixels of a tile go; those behind the image go to scratch."""
+        k, word, size = self.k, self.word, self.scheme.outputs
+        corner = self.geometry.address(target, "target", image, row, col)
+        spare = self.pixels.as_element(self.geometry.storage)
+        places = []
+        for a in range(size):
+            start = corner.offset(word["target_row"] * a)
+            there = row + a < word["target_rows"]
+            places.append(
+                [
+                    k.select(
+                        there & (col + b < word["target_cols"]),
+                        start.offset(word["target_col"] * b),
+                        spare,
+                    )
+                    if a or b
+                    else start
+                    for b in range(size)
+                ]
+            )
+        return places
+
+    def _tile(
+        self, products: Pointer, places: list[list[Pointer]], checks: list[Variable[Vector]]
+    ) -> None:
+        k, lanes, points = self.k, self.lanes, self.scheme.points
+        nothing = k.zeros(F32, lanes)
+        for v, check in enumerate(checks):
+            grid = [
+                [
+                    products.offset((i * points + j) * self.product_pitch + v * lanes)
+                    .load(lanes, aligned=True)
+                    .cast("fpext", F64)
+                    for j in range(points)
+                ]
+                for i in range(points)
+            ]
+            # In float64, rounded once: M is larger than y, and its partial sums would cost 0.2 of 2.5 units of error.
+            results = both_ways(k, self.scheme.output_matrix, grid)
+            for row, line in zip(results, places, strict=True):
+                for exact, place in zip(row, line, strict=True):
+                    value = exact.cast("fptrunc", F32)
+                    place.offset(v * lanes).store(value)
+                    check.value = k.fma(value, nothing, check.value)
+
+    # NCHW
+
+    def _turn(self, target: Pointer, tiles: TileRow) -> None:
+        """Copy a row of tiles from pixels to planes."""
+        k, word, size = self.k, self.word, self.scheme.outputs
+        col = tiles.col * size
+        width = k.min(tiles.count * size, word["target_cols"] - col)
+        row = tiles.row * size
+        with k.loop(row, k.min(row + size, word["target_rows"]), nonempty=True) as line:
+            source = self.pixels.offset(
+                (line - row) * self.line + tiles.first * (size * self.width)
+            )
+            place = self.geometry.address(target, "target", tiles.image, line, col)
+            plane = word["target_channel"]
+            transposed_copy(k, source, place, width, self.width, self.width, plane)
+
+    # Where it is not finite
+
+    def _is_finite(self, value: Vector) -> Bool:
+        difference = (value - value).compare("oeq", "", 0.0)
+        return Bool(self.k.emitter, difference.text)
+
+    def _repair(self, panel: Panel, target: Pointer) -> None:
+        """Compute every number of the panel again that is not finite."""
+        k, word, size = self.k, self.word, self.scheme.outputs
+        with (
+            self.geometry.tile_rows(panel.begin, panel.end) as tiles,
+            k.loop(tiles.row * size, k.min(tiles.row * size + size, word["target_rows"])) as row,
+            k.loop(
+                tiles.col * size,
+                k.min((tiles.col + tiles.count) * size, word["target_cols"]),
+            ) as col,
+            k.loop(0, self.width) as channel,
+        ):
+            place = self.geometry.address(target, "target", tiles.image, row, col)
+            place = place.offset(channel * word["target_channel"])
+            with k.when(~self._is_finite(place.load())):
+                total = self._plain_sum(panel, tiles.image, row, col, panel.first + channel)
+                place.store(total.cast("fptrunc", F32))
+
+    def _plain_sum(self, panel: Panel, image: Int, row: Int, col: Int, channel: Int) -> Vector:
+        k, word = self.k, self.word
+        total: Variable[Any] = k.variable(k.zeros(F64, 1))
+        source = self.geometry.source.offset(panel.group * word["sums"] * word["source_channel"])
+        weights = self.geometry.filter.offset(
+            word["filter_start"]
+            + panel.group * word["filter_group"]
+            + channel * word["filter_column"]
+        )
+        with k.loop(0, 9, carry=[total], nonempty=True) as tap:
+            h = row + tap // 3 - word["before_rows"]
+            w = col + tap % 3 - word["before_cols"]
+            there = h.inside(word["source_rows"]) & w.inside(word["source_cols"])
+            pixel = self.geometry.address(source, "source", image, h, w)
+            plane = weights.offset(tap * word["filter_tap"])
+            # A loop that does not run where the pixel does not exist, or for a sum that stays NaN whatever follows.
+            lost = Bool(k.emitter, total.value.compare("uno", "", 0.0).text)
+            count = k.select(there & ~lost, word["sums"], k.i64(0))
+            with k.loop(0, count, carry=[total]) as c:
+                x = pixel.offset(c * word["source_channel"]).load().cast("fpext", F64)
+                f = plane.offset(c * word["filter_sum"]).load().cast("fpext", F64)
+                total.value = k.fma(x, f, total.value)
+        result: Vector = total.value
+        return result

@@ -1,0 +1,316 @@
+"""Dense 3x3 convolution of stride 1 by Winograd's F(2,3): forward and input gradient.
+
+``y[p, q, k] = sum over r, s, c of x[p + r, q + s, c] * w[r, s, c, k]`` is computed for tiles of 2x2 outputs with 16
+multiplications per channel pair instead of 36 (`scheme`). Two launches: the filter is transformed
+(`filter_transform`), then everything else is one fused pass over blocks of tiles (`kernel`). This module holds
+the schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..._geometry import Axis, tap_span
+from ..._plan import Operand, Plan, Step
+from ..._problem import Kind, Problem
+from ..._targets import Target
+from .filter_transform import BLOCK, UNROLL, FilterKernel
+from .kernel import WinogradKernel
+from .scheme import SCHEMES, Scheme
+
+NAME = "winograd"
+WINOGRAD = "auto"
+"""The least value of the switch that allows it."""
+
+_LINE = 16
+"""Numbers of a cache line."""
+_RUN = 32
+"""k added up in registers, by fours; runs are added up in L1. Errors on N8 28x28x64-64 and N2 14x14x256-256, in units
+of 2^-24: runs of 16 2.35 and 3.01, of 32 2.44 and 2.83, of 64 2.75 and 2.99; PyTorch's plain sums 7.1 and 13.8."""
+_VECTORS = 2
+_LEAST_GAIN = 1.1
+"""By the model of `_gain`, against the plain sum, below which it is not worth the larger workspace."""
+_ITEMS = 32
+"""Items wanted: enough for 8 threads to finish together."""
+_PART = 128
+"""Channels that come out of an item, at least, if panels are divided: the input is transformed once per part."""
+_LARGEST_SCRATCH = 2 << 20
+"""Bytes per thread, far above L2, where the fused pass is none: from about 2500 channels on."""
+_SERIAL_FLOPS = 400_000
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    return refusal(problem, target, 2)
+
+
+def refusal(problem: Problem, target: Target, outputs: int) -> str | None:
+    """Return why a scheme cannot compute the problem, or None if it can."""
+    rows, cols = problem.rows, problem.cols
+    if problem.depthwise:
+        return "only dense problems"
+    if problem.kind is Kind.FILTER_GRADIENT:
+        return "no filter gradients"
+    if problem.dtype.short not in ("f32", "f16", "bf16"):
+        return f"not exact enough for {problem.dtype.name}"
+    if (rows.window, cols.window) != (3, 3):
+        return "only 3x3 windows"
+    if (rows.stride, cols.stride, rows.dilation, cols.dilation) != (1, 1, 1, 1):
+        return "only stride 1 and dilation 1"
+    fewest = _VECTORS * target.lanes(4)
+    if min(problem.group_in, problem.group_out) < fewest:
+        return f"fewer than {fewest} channels in a group"
+    scratch = _Schedule(problem, target, SCHEMES[outputs]).scratch_bytes
+    if scratch > _LARGEST_SCRATCH:
+        return f"a few tiles of all channels need {scratch >> 10} KB of scratch per thread"
+    gain = _gain(problem, target, SCHEMES[outputs])
+    if gain < _LEAST_GAIN:
+        return f"the transforms take what the products save: {gain:.2f} times the speed of the plain sum"
+    return None
+
+
+def plan(problem: Problem, target: Target) -> Plan:
+    """Choose the block of tiles and the split of the panels."""
+    return schedule(problem, target, 2, NAME)
+
+
+def schedule(problem: Problem, target: Target, outputs: int, name: str) -> Plan:
+    """Plan with a scheme."""
+    it = _Schedule(problem, target, SCHEMES[outputs])
+    operands: tuple[Operand, ...] = ("first", "second", "packed", "result")
+    first: tuple[Operand, ...] = ("second", "packed")
+    if it.to_input:
+        operands, first = ("second", "first", "packed", "result"), ("first", "packed")
+    dtype = problem.dtype.short
+    transform = Step(
+        FilterKernel(outputs, dtype, _VECTORS, it.to_input),
+        first,
+        it.filter_words,
+        problem.groups * it.panels * it.filter_blocks,
+        grain=1,
+    )
+    kernel = WinogradKernel(
+        outputs=outputs,
+        dtype=dtype,
+        data_format=problem.data_format,
+        rows=it.rows,
+        vectors=_VECTORS,
+        most_tiles=it.most_tiles,
+        by_fours=it.by_fours,
+        run=_RUN,
+    )
+    main = Step(
+        kernel,
+        operands,
+        it.words,
+        problem.groups * it.parts * it.blocks,
+        scratch_bytes=it.scratch_bytes,
+    )
+    return Plan(
+        problem,
+        name,
+        (transform, main),
+        packed_bytes=4 * problem.groups * it.panels * it.scheme.frequencies * it.filter_pitch,
+        serial=problem.flops < _SERIAL_FLOPS,
+        story=(
+            (
+                "scheme",
+                f"F({outputs},3): {outputs}x{outputs} outputs from {it.scheme.points}x{it.scheme.points} inputs",
+            ),
+            ("tile", f"{it.rows} tiles x {it.width} channels, runs of {_RUN}"),
+            ("tiles per block", str(it.block_tiles)),
+            ("parts of the channels", str(it.parts)),
+        ),
+    )
+
+
+def _gain(problem: Problem, target: Target, scheme: Scheme) -> float:
+    """Return how many times faster than the plain sum this should be.
+
+    Costs in cycles for one pair of channels, 16 multiplications each, fitted on Zen 3: products at 80% of the peak, 3.1
+    and 4.4 cycles per tile for the transforms, shared by all channels of the other side, and 12 for that of the filter,
+    20 if it is too large for the caches. The plain sum leaves out the taps beside the image.
+    """
+    to_input = problem.kind is Kind.INPUT_GRADIENT
+    plain = problem.batch * _taps(problem.rows) * _taps(problem.cols) / 16
+    size = scheme.frequencies / 16
+    sums, columns = problem.group_in, problem.group_out
+    if to_input:
+        sums, columns = columns, sums
+    width = _VECTORS * target.lanes(4)
+    computed = -(-columns // width) * width
+    tile = (1.25 + 4.4 / sums) * computed / columns + 3.1 / columns
+    weights = 4 * scheme.frequencies * problem.groups * sums * columns
+    pack = 12 if weights <= target.l3_bytes // 4 else 20
+    return plain / (size * (_tiles(problem, scheme.outputs) * tile + pack))
+
+
+def _taps(axis: Axis) -> int:
+    """Return how many taps of an axis meet a cell, over all windows."""
+    spans = (tap_span(axis, tap) for tap in range(axis.window))
+    return sum(span.last - span.first for span in spans)
+
+
+def _tiles(problem: Problem, outputs: int) -> int:
+    to_input = problem.kind is Kind.INPUT_GRADIENT
+    rows, cols = (a.size if to_input else a.out for a in (problem.rows, problem.cols))
+    return problem.batch * -(-rows // outputs) * -(-cols // outputs)
+
+
+@dataclass(frozen=True)
+class _Schedule:
+    """All sizes of one plan."""
+
+    problem: Problem
+    target: Target
+    scheme: Scheme
+
+    @property
+    def to_input(self) -> bool:
+        return self.problem.kind is Kind.INPUT_GRADIENT
+
+    @property
+    def sums(self) -> int:
+        return self.problem.group_out if self.to_input else self.problem.group_in
+
+    @property
+    def columns(self) -> int:
+        return self.problem.group_in if self.to_input else self.problem.group_out
+
+    @property
+    def lanes(self) -> int:
+        return self.target.lanes(4)
+
+    @property
+    def width(self) -> int:
+        return _VECTORS * self.lanes
+
+    @property
+    def rows(self) -> int:
+        """Tiles in registers: with a broadcast and the panel's vectors they fill the register file."""
+        return self.most_tiles // (8 if self.by_fours else 4)
+
+    @property
+    def by_fours(self) -> bool:
+        """Whether short sums are worth registers of their own: 16-bit results do not show them.
+
+        F(4,3) would gain 0 to 7% without, and err by 21.6 units instead of 16.
+        """
+        return self.problem.dtype.itemsize > 2
+
+    @property
+    def most_tiles(self) -> int:
+        return 24 if self.target.vector_registers < 32 else 48
+
+    @property
+    def panels(self) -> int:
+        return -(-self.columns // self.width)
+
+    @property
+    def sums_padded(self) -> int:
+        return -(-self.sums // UNROLL) * UNROLL
+
+    @property
+    def filter_pitch(self) -> int:
+        return self.sums_padded * self.width + _LINE
+
+    @property
+    def filter_blocks(self) -> int:
+        return -(-self.sums // BLOCK)
+
+    @property
+    def filter_words(self) -> tuple[int, ...]:
+        pitch = self.problem.out_c
+        return (
+            *(self.sums, self.columns, self.sums_padded, self.panels, self.filter_pitch),
+            *(self.filter_blocks, pitch, self.problem.group_in * pitch),
+        )
+
+    @property
+    def row_pitch(self) -> int:
+        return self._in_vectors(self.sums)
+
+    @property
+    def tiles(self) -> int:
+        return _tiles(self.problem, self.scheme.outputs)
+
+    @property
+    def block_tiles(self) -> int:
+        """Tiles of a block: more use U more often, fewer keep V in L2."""
+        bytes_ = 4 * self.scheme.frequencies * self.rows * self.row_pitch
+        most = self.most_tiles // self.rows
+        fit = min(max(self.target.l2_bytes * 5 // 8 // bytes_, most // 2), most)
+        groups = -(-self.tiles // self.rows)
+        return -(-groups // -(-groups // fit)) * self.rows
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.tiles // self.block_tiles)
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts the channels that come out are divided, if there are few tiles."""
+        wanted = -(-_ITEMS // (self.blocks * self.problem.groups))
+        return max(1, min(wanted, self.columns // _PART))
+
+    @property
+    def input_pitch(self) -> int:
+        return self.block_tiles * (_RUN * (self.runs - 1) + self.last_pitch) + _LINE
+
+    @property
+    def runs(self) -> int:
+        """Runs of k; the last is the longest, so that it holds a whole vector."""
+        return max(1, self.sums // _RUN)
+
+    @property
+    def last_pitch(self) -> int:
+        return self._in_vectors(self.sums - _RUN * (self.runs - 1))
+
+    def _in_vectors(self, count: int) -> int:
+        return -(-count // self.lanes) * self.lanes
+
+    @property
+    def _places(self) -> tuple[int, int, int, int]:
+        """Offsets of zeros, stage and V in scratch, and its size, in bytes."""
+        stage = 4 * self.row_pitch
+        width = self.block_tiles * self.scheme.outputs + 2
+        staged = self.scheme.points * width * self.row_pitch
+        if self.problem.data_format == "NHWC":
+            staged = 0
+        start = stage + 4 * staged
+        return 0, stage, start, start + 4 * self.scheme.frequencies * self.input_pitch
+
+    @property
+    def scratch_bytes(self) -> int:
+        return self._places[-1]
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        p, size = self.problem, self.scheme.outputs
+        axes = (p.rows, p.cols)
+        source = tuple(a.out if self.to_input else a.size for a in axes)
+        target = tuple(a.size if self.to_input else a.out for a in axes)
+        before = tuple(2 - a.before if self.to_input else a.before for a in axes)
+        plane = p.group_in * p.out_c
+        weights = (0, plane, p.out_c, 1, self.columns)
+        if self.to_input:
+            weights = (8 * plane, -plane, 1, p.out_c, self.sums)
+        return (
+            *(self.sums, self.columns, self.sums_padded, self.panels, self.parts),
+            *(self.blocks, self.block_tiles, self.tiles),
+            *(-(-cells // size) for cells in target),
+            *(*source, *target, *before),
+            *self._strides(source, p.groups * self.sums),
+            *self._strides(target, p.groups * self.columns),
+            *weights,
+            *(self.runs, self.last_pitch),
+            *(self.row_pitch, self.input_pitch, self.filter_pitch),
+            *self._places[:3],
+        )
+
+    def _strides(self, size: tuple[int, ...], channels: int) -> tuple[int, int, int, int]:
+        """Return elements per image, row, column and channel."""
+        rows, cols = size
+        if self.problem.data_format == "NHWC":
+            return rows * cols * channels, cols * channels, channels, 1
+        return rows * cols * channels, cols, 1, rows * cols

@@ -1,0 +1,12 @@
+"""Dense 3x3 filter gradients by Winograd's F(3,2)."""
+
+from __future__ import annotations
+
+from ..shared.table import Algorithms, Emitters
+from . import kernel, merge, schedule
+
+ALGORITHMS: Algorithms = {schedule.NAME: schedule}
+EMITTERS: Emitters = {
+    kernel.GradientKernel: kernel.emit,
+    merge.TapsKernel: merge.emit,
+}
