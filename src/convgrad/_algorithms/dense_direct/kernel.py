@@ -5,7 +5,7 @@
     item = (block of the target, range of panels)
       [stage the source cells of the block: converted, channels last, group by group]
       for panel:  [pack the panel]
-        for tile of the block:                      # `height` pixels of one class, see dense_direct_tables
+        for tile of the block:                      # `height` pixels of one class, see `tables`
           acc[height][vectors] = 0
           for row entry, column entry:              # taps inside the image; neighbours that lie together are one
             for k:  acc[i] += broadcast(source[pixel i + displacement + k]) * packed[tap][k]

@@ -13,6 +13,7 @@ from ..._codegen import Int, KernelBuilder, Pointer, compute, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.stage import clear, copy, transposed_copy
+from ..shared.words import arguments
 
 WORDS = (
     "depth",  # channels summed over, of one group: K
@@ -51,7 +52,7 @@ def emit(kernel: PackKernel, target: Target) -> KernelSource:
     name = "dense_pack_t" if kernel.transposed else "dense_pack"
     k = KernelBuilder(symbol(name, kernel.dtype, str(kernel.vectors), target, kernel), target)
     storage = element(kernel.dtype)
-    word = {name: k.arg_i64(2 + i) for i, name in enumerate(WORDS)}
+    word = arguments(k, 2, WORDS)
     packer = Packer(k, kernel, k.arg_pointer(0, storage), word)
     packed = k.arg_pointer(1, compute(storage))
     with k.loop(k.begin, k.end) as item:

@@ -14,10 +14,12 @@ from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.gather import MOST_LISTED, gather, listed_taps
+from ..shared.words import in_order
+from .pack import WORDS as PACK_WORDS
 from .pack import PackKernel
 from .tables import AxisTable, BlockTables, Pitches, Taps
 from .tile import SHORT
-from .words import DirectDenseKernel
+from .words import WORDS, DirectDenseKernel
 
 NAME = "dense_direct"
 
@@ -274,22 +276,46 @@ class _Schedule:
             woven=self.woven,
             rows=self.dot,
         )
-        shape = (
-            *(self.depth, self.width, problem.groups),
-            *(self.taps, problem.cols.window, self.panels),
-        )
+        shape = {
+            "depth": self.depth,
+            "width": self.width,
+            "groups": problem.groups,
+            "taps": self.taps,
+            "window_cols": problem.cols.window,
+            "panels": self.panels,
+        }
         line, block_size = 64 // self.number, images * block_rows * block_cols * depth
-        words = (
-            *shape,
-            *(source_pitch.image or 0, source_pitch.row or 0, source_pitch.col),
-            *(self.rows.source * self.cols.source if self.planes else 1, self.cols.source),
-            *(target_pitch.image or 0, target_pitch.row or 0, target_pitch.col),
-            *(self.rows.target * self.cols.target if self.planes else 1, self.cols.target),
-            *(filter_row, images, problem.batch, len(rows.spans), len(cols.spans)),
-            *(len(rows.examples), len(cols.examples), panel_range, panel_ranges),
-            *(tables.rows_at, tables.cols_at, tables.structures_at, tables.tiles_at),
-            *(block_size, -(-tile.height * depth // panel_range // line) * line),
-            *(group_size, panel_at, pixels_at),
+        words = in_order(
+            WORDS,
+            **shape,
+            source_image=source_pitch.image or 0,
+            source_row=source_pitch.row or 0,
+            source_col=source_pitch.col,
+            source_plane=self.rows.source * self.cols.source if self.planes else 1,
+            source_cols=self.cols.source,
+            target_image=target_pitch.image or 0,
+            target_row=target_pitch.row or 0,
+            target_col=target_pitch.col,
+            target_plane=self.rows.target * self.cols.target if self.planes else 1,
+            target_cols=self.cols.target,
+            filter_row=filter_row,
+            images=images,
+            batch=problem.batch,
+            row_blocks=len(rows.spans),
+            col_blocks=len(cols.spans),
+            row_structures=len(rows.examples),
+            col_structures=len(cols.examples),
+            panel_range=panel_range,
+            panel_ranges=panel_ranges,
+            rows_at=tables.rows_at,
+            cols_at=tables.cols_at,
+            structures_at=tables.structures_at,
+            tiles_at=tables.tiles_at,
+            block_size=block_size,
+            ahead=-(-tile.height * depth // panel_range // line) * line,
+            group_size=group_size,
+            panel_at=panel_at,
+            pixels_at=pixels_at,
         )
         prefetch = (
             self.taps == 1
@@ -319,7 +345,10 @@ class _Schedule:
         steps = []
         beforehand = not packs and not self.in_place
         if beforehand:
-            steps.append(Step(pack, (filter_, "packed"), shape, panels * self.taps, grain=4))
+            words_of_pack = in_order(PACK_WORDS, **shape)
+            steps.append(
+                Step(pack, (filter_, "packed"), words_of_pack, panels * self.taps, grain=4)
+            )
         steps.append(
             Step(
                 kernel,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..._codegen import I64, Int, KernelBuilder, Pointer, compute, element, symbol
 from ..._targets import Target
+from ..shared.words import arguments
 from . import pack
 from .pack import PackKernel
 from .tables import SPAN
@@ -109,7 +110,7 @@ class Frame:
         self.source = k.arg_pointer(0, self.storage)
         self.result = k.arg_pointer(2, self.storage)
         self.table = k.arg_pointer(3, I64)
-        self.word = {word: k.arg_i64(4 + i) for i, word in enumerate(WORDS)}
+        self.word = arguments(k, 4, WORDS)
         self.totals = k.scratch(self.number, kernel.height * kernel.vectors * self.lanes)
         self.staged = k.scratch(self.number, 0)
         self.depth = self.word["depth"]

@@ -32,6 +32,7 @@ from ..._codegen import (
 )
 from ..._kernel import KernelSource
 from ..._targets import Target
+from ..shared.words import arguments
 from .pack import Pack, Packer
 
 UNROLL = 4
@@ -118,7 +119,7 @@ class _Writer:
         self.number = compute(self.storage)
         self.lanes = k.lanes(self.number)
         self.width = kernel.vectors * self.lanes
-        self.word = {word: k.arg_i64(4 + i) for i, word in enumerate(WORDS)}
+        self.word = arguments(k, 4, WORDS)
         self.table = k.arg_pointer(3, I64)
         self.totals = k.scratch(self.number, kernel.rows * self.width)
         """The tile's sums of runs."""

@@ -13,6 +13,20 @@ from ..._codegen import F32, F64, Int, KernelBuilder, Vector, compute, element, 
 from ..._kernel import KernelSource
 from ..._plan import Step
 from ..._targets import Target
+from ..shared.words import arguments, in_order
+
+WORDS = (
+    "slices",
+    "group_in",
+    "group_out",
+    "groups",
+    "merged",
+    "slice_pitch",  # elements of partial sums from slice to slice, ...
+    "group_pitch",
+    "tap_pitch",
+    "row_pitch",
+)
+"""The run-time words behind the two pointers: partial, result."""
 
 _CLAIM = 16384
 """Partial sums read per claim, about: 10 us."""
@@ -38,7 +52,19 @@ def step(
 ) -> Step:
     """Return the launch; `pitches` are the distances of slices, groups, taps and rows of partial sums."""
     rows = taps * group_in
-    words = (slices, group_in, group_out, groups, merged, *pitches)
+    slice_pitch, group_pitch, tap_pitch, row_pitch = pitches
+    words = in_order(
+        WORDS,
+        slices=slices,
+        group_in=group_in,
+        group_out=group_out,
+        groups=groups,
+        merged=merged,
+        slice_pitch=slice_pitch,
+        group_pitch=group_pitch,
+        tap_pitch=tap_pitch,
+        row_pitch=row_pitch,
+    )
     grain = max(1, _CLAIM // (group_out * groups * slices))
     return Step(MergeKernel(dtype), ("partial", "result"), words, rows, grain)
 
@@ -49,8 +75,9 @@ def emit(kernel: MergeKernel, target: Target) -> KernelSource:
     storage = element(kernel.dtype)
     number = compute(storage)
     partial, result = k.arg_pointer(0, number), k.arg_pointer(1, storage)
-    slices, group_in, group_out, groups, merged, *pitches = (k.arg_i64(2 + i) for i in range(9))
-    slice_pitch, group_pitch, tap_pitch, row_pitch = pitches
+    word = arguments(k, 2, WORDS)
+    slices, merged = word["slices"], word["merged"]
+    group_in, group_out, groups = word["group_in"], word["group_out"], word["groups"]
     # Slices are added in float64, so that their number does not show in a float32 result.
     wide = storage is F32
     vector = k.lanes(number)
@@ -62,7 +89,7 @@ def emit(kernel: MergeKernel, target: Target) -> KernelSource:
     def add(at: Int, to: Int, lanes: int) -> None:
         total = k.variable(read(at, lanes))
         with k.loop(1, slices, carry=[total]) as part:
-            total.value = total.value + read(at + part * slice_pitch, lanes)
+            total.value = total.value + read(at + part * word["slice_pitch"], lanes)
         value = total.value.cast("fptrunc", number) if wide else total.value
         result.offset(to).store(value)
 
@@ -70,8 +97,10 @@ def emit(kernel: MergeKernel, target: Target) -> KernelSource:
         tap, channel = item // group_in, item % group_in
         with k.loop(0, groups, nonempty=True) as group:
             inside = group % merged
-            at = group // merged * group_pitch + tap * tap_pitch + inside * group_out
-            at = at + (inside * group_in + channel) * row_pitch
+            at = (
+                group // merged * word["group_pitch"] + tap * word["tap_pitch"] + inside * group_out
+            )
+            at = at + (inside * group_in + channel) * word["row_pitch"]
             to = (item * groups + group) * group_out
             whole = group_out - group_out % vector
             with k.loop(0, whole, vector) as i:

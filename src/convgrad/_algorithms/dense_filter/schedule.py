@@ -15,6 +15,7 @@ from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.gather import MOST_LISTED, listed_taps
+from ..shared.words import in_order
 from . import merge
 from .choice import schedule
 from .kernel import ITEM, UNROLL, WORDS, FilterKernel
@@ -140,10 +141,10 @@ def _tables(
         "runs_at": np.array(tables.runs, np.int64),
     }
     assert it.items and len(it.items[0]) == ITEM
-    values: dict[str, int] = {}
+    places: dict[str, int] = {}
     at = 0
     for name, part in parts.items():
-        values[name] = at
+        places[name] = at
         at += len(part)
     x_plane, y_plane = rows.size * cols.size, rows.out * cols.out
     x_tiles, y_tiles = it.most_tiles, it.most_panels
@@ -152,7 +153,7 @@ def _tables(
     slice_pitch, group_pitch, tap_pitch, row_pitch = first.pitches
     if it is not first:
         tap_pitch = it.group_in * row_pitch
-    values |= {
+    sizes = {
         "row_blocks": len(it.row_blocks.blocks),
         "col_blocks": len(it.col_blocks.blocks),
         "image_blocks": it.image_blocks,
@@ -192,7 +193,7 @@ def _tables(
     }
     scratch = (y_at + y_tiles * y_tile + slack) * it.number
     table = np.concatenate(list(parts.values())).tobytes()
-    return table, tuple(values[word] for word in WORDS), scratch
+    return table, in_order(WORDS, **places, **sizes), scratch
 
 
 def _apart(elements: int, size: int) -> int:

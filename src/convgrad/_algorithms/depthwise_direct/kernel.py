@@ -45,6 +45,7 @@ from ..._kernel import KernelSource
 from ..._problem import Kind
 from ..._targets import Target
 from ..shared.reduce import partial_type
+from ..shared.words import arguments
 from .tile import Columns, DirectKernel, Strip, TileWriter
 
 WORDS = (
@@ -88,7 +89,7 @@ class _Writer:
         self.source = k.arg_pointer(0, self.storage)
         self.filter = k.arg_pointer(1, self.storage)
         self.target = k.arg_pointer(1 if self.to_filter else 2, self.storage)
-        self.word = {word: k.arg_i64(3 + i) for i, word in enumerate(WORDS)}
+        self.word = arguments(k, 3, WORDS)
         self.bank = k.scratch(self.number, 0)
         """Weights, or the running sums of the filter gradient, as [vector][tap][lane]."""
         self.tiles = TileWriter(k, kernel, self.word, self.bank)

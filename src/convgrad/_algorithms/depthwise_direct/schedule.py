@@ -16,6 +16,8 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import Footprint, Gather, gather
+from ..shared.words import in_order
+from .kernel import WORDS
 from .tile import DirectKernel, Tile
 
 NAME = "depthwise_direct"
@@ -95,9 +97,21 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
     units = problem.batch * row_blocks
     wide = element(reduce.partial_type(problem.dtype.short)).size
     shares = min(max(1, -(-_SHARES // chunks)), units, reduce.affordable_shares(problem, wide))
-    words = (
-        *(rows.source, cols.source, rows.target, cols.target, rows.groups, cols.groups),
-        *(channels, chunk, chunks, row_block, row_blocks, units, shares),
+    words = in_order(
+        WORDS,
+        source_rows=rows.source,
+        source_cols=cols.source,
+        target_rows=rows.target,
+        target_cols=cols.target,
+        groups_h=rows.groups,
+        groups_w=cols.groups,
+        channels=channels,
+        chunk=chunk,
+        chunks=chunks,
+        row_block=row_block,
+        row_blocks=row_blocks,
+        units=units,
+        shares=shares,
     )
     scratch = chunk * taps * number
     story = (

@@ -31,6 +31,7 @@ from ..._codegen import I64, Int, KernelBuilder, Pointer, Vector, compute, eleme
 from ..._kernel import KernelSource
 from ..._problem import Kind
 from ..._targets import Target
+from ..shared.words import arguments
 from .columns import Columns, Phase
 from .rows import Chunk, Image, Rows
 from .tile import Body, Tiles
@@ -125,7 +126,7 @@ class _Writer:
         self.planes = kernel.multiplier if self.to_input else 1
         self.repeat = 1 if self.to_input else kernel.multiplier
         self.by_channel = kernel.data_format == "NCHW"
-        self.word = {word: k.arg_i64(3 + i) for i, word in enumerate(WORDS)}
+        self.word = arguments(k, 3, WORDS)
         self.channels = self.word["channels"]
         self.rows = Rows(k, self.storage, self.chunk, self.channels, kernel.small, self.by_channel)
         self.list = k.scratch(I64, 0)

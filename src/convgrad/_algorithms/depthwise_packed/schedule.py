@@ -16,8 +16,9 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import MOST_LISTED, listed_taps
+from ..shared.words import in_order
 from .columns import Columns, columns
-from .kernel import PackedKernel
+from .kernel import WORDS, PackedKernel
 from .rows import overrun
 
 NAME = "depthwise_packed"
@@ -98,15 +99,36 @@ def plan(problem: Problem, target: Target) -> Plan:
     units = problem.batch * row_blocks * it.col_parts
     affordable = reduce.affordable_shares(problem, it.number)
     shares = min(max(1, -(-_SHARES // it.chunks)), units, affordable)
-    if problem.kind is Kind.INPUT_GRADIENT:
-        axis = (1, -rows.dilation, rows.before, rows.stride)
-    else:
-        axis = (rows.stride, rows.dilation, -rows.before, 1)
-    words = (
-        *(it.source_rows, it.source_cols, it.target_rows, it.target_cols, it.channels, it.chunks),
-        *(it.row_block, row_blocks, units, shares, it.col_block, it.col_blocks, it.col_parts),
-        *(rows.window, *axis, it.ring_rows, it.ring_pitch, it.plane_pitch),
-        *it.places,
+    to_input = problem.kind is Kind.INPUT_GRADIENT
+    slots_at, bank_at, sums_at, ring_at, plane_at = it.places
+    words = in_order(
+        WORDS,
+        source_rows=it.source_rows,
+        source_cols=it.source_cols,
+        target_rows=it.target_rows,
+        target_cols=it.target_cols,
+        channels=it.channels,
+        chunks=it.chunks,
+        row_block=it.row_block,
+        row_blocks=row_blocks,
+        units=units,
+        shares=shares,
+        col_block=it.col_block,
+        col_blocks=it.col_blocks,
+        col_parts=it.col_parts,
+        window_rows=rows.window,
+        row_scale=1 if to_input else rows.stride,
+        row_step=-rows.dilation if to_input else rows.dilation,
+        row_start=rows.before if to_input else -rows.before,
+        row_stride=rows.stride if to_input else 1,
+        ring_rows=it.ring_rows,
+        ring_pitch=it.ring_pitch,
+        plane_pitch=it.plane_pitch,
+        slots_at=slots_at,
+        bank_at=bank_at,
+        sums_at=sums_at,
+        ring_at=ring_at,
+        plane_at=plane_at,
     )
     story = (
         ("tile", f"{it.tile} columns x {it.lanes} channels"),
@@ -119,7 +141,7 @@ def plan(problem: Problem, target: Target) -> Plan:
     serial = problem.flops < _SERIAL_FLOPS
     if not to_filter:
         operands: tuple[Operand, ...] = ("first", "second", "result")
-        if problem.kind is Kind.INPUT_GRADIENT:
+        if to_input:
             operands = ("second", "first", "result")
         step = Step(kernel, operands, words, units * it.chunks, 1, it.scratch_bytes)
         return Plan(problem, NAME, (step,), serial=serial, story=story)

@@ -13,6 +13,7 @@ from ..._problem import Kind
 from ..._targets import Target
 from ..shared.edges import load_first
 from ..shared.gather import Tap
+from ..shared.words import arguments
 
 WORDS = (
     "source_rows",
@@ -155,7 +156,7 @@ class Frame:
         self.source = k.arg_pointer(0, self.storage)
         self.second = k.arg_pointer(1, self.storage)
         """The filter or, for the filter gradient, out_backprop, which stands at the target."""
-        self.word = {word: k.arg_i64(3 + i) for i, word in enumerate(WORDS)}
+        self.word = arguments(k, 3, WORDS)
         self.row_pitch = kernel.pitch * kernel.cols.step
         self.bank = k.scratch(self.number, 0)
         """Weights as [m][tap][lane], or the sums of the filter gradient."""

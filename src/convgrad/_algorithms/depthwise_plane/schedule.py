@@ -12,7 +12,8 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import Gather, Tap, gather
-from .frame import PlaneKernel, Windows
+from ..shared.words import in_order
+from .frame import WORDS, PlaneKernel, Windows
 
 NAME = "depthwise_plane"
 
@@ -114,10 +115,27 @@ def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Pl
     grad_rows = -(-count // shape.height) * shape.height if to_filter else 0
     block_rows = shape.block_rows(max(count, grad_rows))
     bank = shape.bank(kernel, chunk)
-    words = (
-        *(rows.source, shape.source_cols, rows.target, shape.target_cols, rows.groups),
-        *(shape.groups_w, planes, problem.group_out, chunk, chunks, row_blocks, units, shares),
-        *(problem.batch, images, image_parts, bank, block_rows, grad_rows),
+    words = in_order(
+        WORDS,
+        source_rows=rows.source,
+        source_cols=shape.source_cols,
+        target_rows=rows.target,
+        target_cols=shape.target_cols,
+        groups_h=rows.groups,
+        groups_w=shape.groups_w,
+        channels=planes,
+        multiplier=problem.group_out,
+        chunk=chunk,
+        chunks=chunks,
+        row_blocks=row_blocks,
+        units=units,
+        shares=shares,
+        batch=problem.batch,
+        images=images,
+        image_parts=image_parts,
+        bank=bank,
+        block_rows=block_rows,
+        grad_rows=grad_rows,
     )
     copies = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 1
     pitch = shape.pitch * cols.footprint.step

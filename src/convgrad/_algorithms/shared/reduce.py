@@ -14,9 +14,13 @@ from ..._kernel import KernelSource
 from ..._plan import Step
 from ..._problem import Problem
 from ..._targets import Target
+from .words import arguments, in_order
 
 _BLOCK = 1024
 """Elements of one item."""
+
+WORDS = ("elements", "parts")
+"""The run-time words behind the two pointers: partial, result."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +49,19 @@ def step(dtype: str, elements: int, parts: int, partial: str | None = None) -> S
     """Return the launch that adds `parts` rows of `elements` partial sums."""
     items = -(-elements // _BLOCK)
     kernel = ReduceKernel(dtype, partial or compute(element(dtype)).short)
-    return Step(kernel, ("partial", "result"), (elements, parts), items, grain=4)
+    words = in_order(WORDS, elements=elements, parts=parts)
+    return Step(kernel, ("partial", "result"), words, items, grain=4)
 
 
 def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
-    """Write the kernel: words are partial, result, elements, parts."""
+    """Write the kernel for a target."""
     k = KernelBuilder(symbol("reduce", kernel.dtype, str(_BLOCK), target, kernel), target)
     storage, wide = element(kernel.dtype), element(kernel.partial)
     number = compute(storage)
     lanes = k.lanes(number)
     partial, result = k.arg_pointer(0, wide), k.arg_pointer(1, storage)
-    elements, parts = k.arg_i64(2), k.arg_i64(3)
+    word = arguments(k, 2, WORDS)
+    elements, parts = word["elements"], word["parts"]
     with k.loop(k.begin, k.end) as item:
         start = item * _BLOCK
         stop = k.min(start + _BLOCK, elements)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ..._codegen import F32, F64, Int, KernelBuilder, Pointer, compute, element, symbol, transpose
 from ..._kernel import KernelSource
 from ..._targets import Target
+from ..shared.words import arguments
 from .scheme import SCHEMES, both_ways
 
 BLOCK = 32
@@ -54,7 +55,7 @@ def emit(kernel: FilterKernel, target: Target) -> KernelSource:
     k = KernelBuilder(symbol("winograd_filter", kernel.dtype, tile, target, kernel), target)
     storage = element(kernel.dtype)
     number = compute(storage)
-    word = {name: k.arg_i64(2 + i) for i, name in enumerate(WORDS)}
+    word = arguments(k, 2, WORDS)
     filters, packed = k.arg_pointer(0, storage), k.arg_pointer(1, number)
     lanes = k.lanes(number)
     width = kernel.vectors * lanes

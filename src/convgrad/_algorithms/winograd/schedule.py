@@ -14,9 +14,12 @@ from ..._geometry import Axis, tap_span
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared.words import in_order
+from . import filter_transform
 from .filter_transform import BLOCK, UNROLL, FilterKernel
 from .kernel import WinogradKernel
 from .scheme import SCHEMES, Scheme
+from .words import WORDS
 
 NAME = "winograd"
 WINOGRAD = "auto"
@@ -221,9 +224,16 @@ class _Schedule:
     @property
     def filter_words(self) -> tuple[int, ...]:
         pitch = self.problem.out_c
-        return (
-            *(self.sums, self.columns, self.sums_padded, self.panels, self.filter_pitch),
-            *(self.filter_blocks, pitch, self.problem.group_in * pitch),
+        return in_order(
+            filter_transform.WORDS,
+            sums=self.sums,
+            columns=self.columns,
+            sums_padded=self.sums_padded,
+            panels=self.panels,
+            frequency_pitch=self.filter_pitch,
+            blocks=self.filter_blocks,
+            pitch=pitch,
+            tap_pitch=self.problem.group_in * pitch,
         )
 
     @property
@@ -287,30 +297,60 @@ class _Schedule:
     @property
     def words(self) -> tuple[int, ...]:
         p, size = self.problem, self.scheme.outputs
-        axes = (p.rows, p.cols)
-        source = tuple(a.out if self.to_input else a.size for a in axes)
-        target = tuple(a.size if self.to_input else a.out for a in axes)
-        before = tuple(2 - a.before if self.to_input else a.before for a in axes)
+        source_rows, source_cols = self._cells(of_target=False)
+        target_rows, target_cols = self._cells(of_target=True)
+        before = tuple(2 - a.before if self.to_input else a.before for a in (p.rows, p.cols))
         plane = p.group_in * p.out_c
-        weights = (0, plane, p.out_c, 1, self.columns)
+        weights = {"start": 0, "tap": plane, "sum": p.out_c, "column": 1, "group": self.columns}
         if self.to_input:
-            weights = (8 * plane, -plane, 1, p.out_c, self.sums)
-        return (
-            *(self.sums, self.columns, self.sums_padded, self.panels, self.parts),
-            *(self.blocks, self.block_tiles, self.tiles),
-            *(-(-cells // size) for cells in target),
-            *(*source, *target, *before),
-            *self._strides(source, p.groups * self.sums),
-            *self._strides(target, p.groups * self.columns),
-            *weights,
-            *(self.runs, self.last_pitch),
-            *(self.row_pitch, self.input_pitch, self.filter_pitch),
-            *self._places[:3],
+            weights = {
+                "start": 8 * plane,
+                "tap": -plane,
+                "sum": 1,
+                "column": p.out_c,
+                "group": self.sums,
+            }
+        zeros_at, stage_at, input_at, _ = self._places
+        return in_order(
+            WORDS,
+            sums=self.sums,
+            columns=self.columns,
+            sums_padded=self.sums_padded,
+            panels=self.panels,
+            parts=self.parts,
+            blocks=self.blocks,
+            block_tiles=self.block_tiles,
+            tiles=self.tiles,
+            tile_rows=-(-target_rows // size),
+            tile_cols=-(-target_cols // size),
+            source_rows=source_rows,
+            source_cols=source_cols,
+            target_rows=target_rows,
+            target_cols=target_cols,
+            before_rows=before[0],
+            before_cols=before[1],
+            **self._strides("source", source_rows, source_cols, p.groups * self.sums),
+            **self._strides("target", target_rows, target_cols, p.groups * self.columns),
+            **{f"filter_{name}": value for name, value in weights.items()},
+            runs=self.runs,
+            last_pitch=self.last_pitch,
+            row_pitch=self.row_pitch,
+            input_pitch=self.input_pitch,
+            filter_pitch=self.filter_pitch,
+            zeros_at=zeros_at,
+            stage_at=stage_at,
+            input_at=input_at,
         )
 
-    def _strides(self, size: tuple[int, ...], channels: int) -> tuple[int, int, int, int]:
-        """Return elements per image, row, column and channel."""
-        rows, cols = size
+    def _cells(self, of_target: bool) -> tuple[int, int]:
+        """Return rows and columns of the image that is written, or of the one that is read."""
+        rows, cols = self.problem.rows, self.problem.cols
+        return (rows.size, cols.size) if of_target is self.to_input else (rows.out, cols.out)
+
+    def _strides(self, what: str, rows: int, cols: int, channels: int) -> dict[str, int]:
+        """Return elements per image, row, column and channel, by the names of the words."""
+        steps = {"row": cols, "col": 1, "channel": rows * cols}
         if self.problem.data_format == "NHWC":
-            return rows * cols * channels, cols * channels, channels, 1
-        return rows * cols * channels, cols, 1, rows * cols
+            steps = {"row": cols * channels, "col": channels, "channel": 1}
+        steps["image"] = rows * cols * channels
+        return {f"{what}_{name}": step for name, step in steps.items()}

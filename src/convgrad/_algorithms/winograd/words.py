@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._codegen import F32, Element, Int, KernelBuilder, Pointer, Variable
+from ..shared.words import arguments
 
 WORDS = (
     "sums",  # channels summed over in a group: the range of k
@@ -79,7 +80,7 @@ class Tiles:
     ) -> None:
         self.k = k
         self.storage = storage
-        self.word = {name: k.arg_i64(pointers + i) for i, name in enumerate(words)}
+        self.word = arguments(k, pointers, words)
 
     def address(self, base: Pointer, what: str, image: Int, row: Int, col: Int) -> Pointer:
         """Return where a pixel of the source or the target starts; it need not exist."""

@@ -21,6 +21,7 @@ from ..._geometry import Axis, tap_span
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared.words import in_order
 from ..winograd.scheme import F2
 from .kernel import GradientKernel
 from .merge import TapsKernel
@@ -84,7 +85,7 @@ def plan(problem: Problem, target: Target) -> Plan:
     it = _Schedule(problem, target)
     dtype = problem.dtype.short
     operands: tuple[Operand, ...] = ("first", "second", "partial", "result")
-    words = tuple(it.words[name] for name in WORDS)
+    words = in_order(WORDS, **it.words)
     main = Step(it.kernel, operands, words, it.slices * it.in_blocks * it.out_blocks)
     grain = max(1, 1024 // (problem.out_c * it.slices))
     merge = Step(TapsKernel(dtype), operands, words, problem.in_c, grain)

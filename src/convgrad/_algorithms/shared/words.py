@@ -1,0 +1,33 @@
+"""Run-time words by name: a kernel's `WORDS` say which it reads, in the order they lie in memory.
+
+A plan hands words over as numbers in a row. Whoever fills them in names each, so that neither side counts places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..._codegen import Int, KernelBuilder
+from ..._errors import InternalError
+
+
+def in_order(names: Sequence[str], /, **values: int) -> tuple[int, ...]:
+    """Return the words of a kernel in its own order; all of them must be given, and nothing else.
+
+    >>> in_order(("rows", "cols"), cols=3, rows=2)
+    (2, 3)
+    """
+    if len(set(names)) < len(names) or values.keys() != set(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        missing = [name for name in names if name not in values]
+        unknown = [name for name in values if name not in names]
+        raise InternalError(
+            f"the words of a kernel do not fit: missing {missing}, unknown {unknown}, listed twice {twice};"
+            " please report this"
+        )
+    return tuple(values[name] for name in names)
+
+
+def arguments(k: KernelBuilder, pointers: int, names: Sequence[str]) -> dict[str, Int]:
+    """Return the words of a kernel by name; as many pointers stand before them."""
+    return {name: k.arg_i64(pointers + i) for i, name in enumerate(names)}

@@ -1,0 +1,56 @@
+"""Run-time words are matched by name: what does not fit is refused, and kernels list none twice."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from convgrad import _algorithms
+from convgrad._algorithms.shared.words import arguments, in_order
+from convgrad._codegen import KernelBuilder
+from convgrad._errors import InternalError
+from convgrad._targets import find
+
+
+def test_the_kernel_decides_the_order():
+    assert in_order(("a", "b", "c"), c=3, a=1, b=2) == (1, 2, 3)
+    assert in_order(()) == ()
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "complaint"),
+    [
+        (("a", "b"), {"a": 1}, r"missing \['b'\]"),
+        (("a",), {"a": 1, "b": 2}, r"unknown \['b'\]"),
+        (("a", "a"), {"a": 1}, r"listed twice \['a'\]"),
+        (("a", "b"), {"a": 1, "c": 2}, r"missing \['b'\], unknown \['c'\]"),
+    ],
+)
+def test_what_does_not_fit_is_refused(names, values, complaint):
+    with pytest.raises(InternalError, match=complaint):
+        in_order(names, **values)
+
+
+def test_a_word_given_twice_is_refused():
+    one, two = {"a": 1}, {"a": 2}
+    with pytest.raises(TypeError, match="multiple values"):
+        in_order(("a",), **one, **two)
+
+
+def test_arguments_stand_behind_the_pointers():
+    k = KernelBuilder("words", find("avx2"))
+    word = arguments(k, 2, ("rows", "cols"))
+    assert [*word] == ["rows", "cols"]
+    assert word["cols"].text == k.arg_i64(3).text
+
+
+def test_no_kernel_lists_a_word_twice():
+    found = {
+        name: module.WORDS
+        for name, module in sys.modules.items()
+        if name.startswith(_algorithms.__name__) and hasattr(module, "WORDS")
+    }
+    assert len(found) >= 9
+    for name, words in found.items():
+        assert len(set(words)) == len(words), name
