@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 from collections.abc import Callable
 from typing import Any, Literal
-from unittest import mock
 
 import numpy as np
 
+import convgrad
 from cases import KINDS, NUMPY, Case, Data, random_case, run
 from convgrad import _dtypes, _jit, _planner, _prepare, _problem
 from convgrad._algorithms import ALGORITHMS
 from convgrad._arguments import FRIENDLY, settings
 from convgrad._problem import Problem
-from convgrad._runtime import launch as _launch
+from convgrad._runtime.run import run as run_program
+from convgrad._runtime.state import State
 from convgrad._targets import Target
 from guard import guarded
 
@@ -50,44 +53,47 @@ def compute(
     """
     put = put or (lambda values, place, _: placed(values, place))
     problem = problem_of(case, kind)
-    execute = _prepare.prepare(_planner.choose_named(problem, target, name), target)
+    program = _prepare.bind(_planner.choose_named(problem, target, name), target, _guarded_state())
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     first, second = (put(each, place, i) for i, each in enumerate(operands[kind]))
     result = put(np.full(problem.result_shape, 77, problem.dtype.numpy), place, 2)
-    with (
-        mock.patch.object(_launch, "workspace", _Rubbish),
-        mock.patch.object(_prepare, "new_result", _rubbish),
-    ):
-        execute(first, second, result)
+    with convgrad.threads(1):
+        run_program(program, *(each.ctypes.data for each in (first, second, result)))
     return result
 
 
-class _Rubbish:
-    """In place of a thread's workspace; the one before is no longer in use."""
-
-    def __init__(self, nbytes: int) -> None:
-        self.address = _filled(_workspaces, -(-nbytes // 64) * 64).ctypes.data
+_idle: list[Any] = []
+"""Blocks that end at a forbidden page and are in no call."""
+_lent: dict[int, Any] = {}
 
 
-_workspaces = [np.empty(0, np.uint8)]
-_operands = [np.empty(0, np.uint8)] * 2
-"""Partial sums and packed operand, in turn."""
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
+def _take(nbytes: int) -> int:
+    """Lend bytes that are NaN, against a forbidden page."""
+    size = -(-nbytes // 64) * 64
+    found = next((block for block in _idle if block.size >= size), None)
+    if found is None:
+        found = guarded(np.empty(max(size, 1 << 16), np.uint8), "end")
+    else:
+        _idle[:] = [block for block in _idle if block is not found]
+    lent = found[found.size - size :]
+    lent[...] = 255
+    address = int(lent.ctypes.data)
+    _lent[address] = found
+    return address
 
 
-def _rubbish(shape: tuple[int, ...], dtype: Any) -> Any:
-    """In place of memory that steps share."""
-    return _filled(_operands, *shape)
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+def _give(address: int, nbytes: int) -> None:
+    _idle.append(_lent.pop(address))
 
 
-def _filled(blocks: list[Any], size: int) -> Any:
-    """Return bytes that are NaN, against a forbidden page."""
-    block = blocks.pop(0)
-    if block.size < size:
-        block = guarded(np.empty(max(size, 2 * block.size, 1 << 16), np.uint8), "end")
-    blocks.append(block)
-    result = block[block.size - size :]
-    result[...] = 255
-    return result
+@functools.cache
+def _guarded_state() -> State:
+    """Return a runtime block of our own, whose programs get their memory here."""
+    state = State()
+    state["TAKE"], state["GIVE"] = (ctypes.cast(f, ctypes.c_void_p).value for f in (_take, _give))
+    return state
 
 
 def placed(values: Any, place: Place) -> Any:

@@ -5,9 +5,9 @@ Usage: python tools/emulate.py [--problems N] [--seed S] [--no-language]
 Needs qemu-aarch64 and a cross compiler (exit status 2 without them): apt-get install qemu-user gcc-aarch64-linux-gnu
 
 1. Problems: of every algorithm, operation, dtype and layout, N random ones on whole numbers, compared bit by bit with
-   the oracle. The package's own `_prepare.prepare` drives them. Each problem runs twice: with kernels placed by the
-   cross linker and with kernels placed by `_jit.elf`. Items come in shuffled calls, operands and words are read-only,
-   code is not writable, and every array lies against memory that is not there.
+   the oracle. What runs is the package's own `Program`, launch by launch. Each problem runs twice: with kernels placed
+   by the cross linker and with kernels placed by `_jit.elf`. Items come in shuffled calls, operands and words are
+   read-only, code is not writable, and every array lies against memory that is not there.
 2. The parallel loop: threads of the emulated system run random jobs; every item must be counted once. Both ways to
    sleep that systems on AArch64 have are run. The host's memory order is stronger than ARM's, and so is the emulator's:
    this proves the code and its calls to the system, not the barriers.
@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -47,10 +47,11 @@ import numpy as np  # noqa: E402
 
 import calling  # noqa: E402
 from cases import DTYPES, KINDS, NUMPY, Case, random_case, whole_numbers  # noqa: E402
-from convgrad import _algorithms, _jit, _planner, _prepare, _targets  # noqa: E402
+from convgrad import _algorithms, _planner, _prepare, _targets  # noqa: E402
 from convgrad._jit import elf, llvm  # noqa: E402
 from convgrad._kernel import Kernel, KernelSource  # noqa: E402
 from convgrad._plan import Plan  # noqa: E402
+from convgrad._program import Launch  # noqa: E402
 from convgrad._runtime import parfor, parking  # noqa: E402
 from convgrad._runtime.pointers import pack_words  # noqa: E402
 from convgrad._targets import Target  # noqa: E402
@@ -230,28 +231,30 @@ class Machine:
         if signal:
             raise Failure(f"a kernel ended with signal {-signal}")
 
-    def launch(
-        self,
-        kernel: int,
-        args: bytes,
-        items: int,
-        grain: int,
-        scratch_bytes: int = 0,
-        threads: int | None = None,
-    ) -> None:
-        """Do what `_runtime.launch` does, in a few calls in any order; rubbish is in the workspace of each."""
-        marks = range(grain, items, grain)
+    def launch(self, one: Launch, kernel: Kernel, places: Sequence[int]) -> None:
+        """Do what the entry does, in a few calls in any order; rubbish is in the workspace of each."""
+        pointers = [places[place] for place in one.places]
+        if one.table:
+            table = self.place(np.frombuffer(one.table, np.int64), True, READ)
+            pointers.append(self.arena.address(table))
+        args = pack_words(*pointers, *one.words)
+        marks = range(one.grain, one.items, one.grain)
         cuts = sorted(self.random.sample(marks, min(len(marks), self.random.randrange(6))))
-        pieces = list(zip([0, *cuts], [*cuts, items], strict=True))
+        pieces = list(zip([0, *cuts], [*cuts, one.items], strict=True))
         self.random.shuffle(pieces)
         scratch, workspace = 0, np.zeros(0, np.uint8)
-        if scratch_bytes:
+        if scratch_bytes := one.scratch_bytes + kernel.scratch_bytes:
             scratch, page, room = self.arena.take_data(scratch_bytes, True, 64)
             self.map(page, room, READ | WRITE)
             workspace = self.arena.view(scratch, scratch_bytes)
         for begin, end in pieces:
             workspace[:] = 255  # a NaN in every dtype
-            self.call(kernel, args, begin, end, scratch)
+            self.call(kernel.address, args, begin, end, scratch)
+
+    def rubbish(self, nbytes: int) -> int:
+        """Return the address of memory that is full of NaN."""
+        memory = self.place(np.full(nbytes, 255, np.uint8), True, READ | WRITE)
+        return self.arena.address(memory)
 
 
 def _build(folder: Path, kernels: list[tuple[str, bytes]]) -> Path:
@@ -383,24 +386,13 @@ class Kernels:
 
 
 def compute(machine: Machine, kernels: Kernels, way: str, chosen: Chosen, data: Any) -> Any:
-    """Run a problem by the package's engine, with the emulator in place of this machine."""
-
-    def load(identity: Any, emit: Any, target: Target) -> Kernel:
-        source, code = kernels.compiled[identity, target]
+    """Run the program of a problem, launch by launch, with the emulator in place of this machine."""
+    loaded = []
+    for identity in _prepare.identities(chosen.plan):
+        source, code = kernels.compiled[identity, chosen.target]
         linked = way == "linker"
         address = machine.linked(source.symbol) if linked else machine.loaded(code, source.symbol)
-        return Kernel(source.symbol, address, source.scratch_bytes, 0.0, "llvm")
-
-    def new_result(shape: tuple[int, ...], dtype: Any) -> Any:
-        rubbish = np.frombuffer(b"\xff" * int(np.prod(shape)) * dtype.itemsize, dtype)
-        return machine.place(rubbish.reshape(shape), True, READ | WRITE)
-
-    def data_pointer(array: Any) -> int:
-        """Tables are made by the engine, in this program's memory: the kernel reads a copy it must not write."""
-        if not machine.arena.holds(array):
-            array = machine.place(array, True, READ)
-        return machine.arena.address(array)
-
+        loaded.append(Kernel(source.symbol, address, source.scratch_bytes, 0.0, "llvm"))
     at_end = machine.random.random() < 0.5
     data = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     first, second = (machine.place(each, at_end, READ) for each in data[chosen.kind])
@@ -408,17 +400,11 @@ def compute(machine: Machine, kernels: Kernels, way: str, chosen: Chosen, data: 
     result = machine.place(
         np.full(problem.result_shape, 77, problem.dtype.numpy), at_end, READ | WRITE
     )
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(_jit, "load", load))
-        stack.enter_context(
-            mock.patch.multiple(
-                _prepare,
-                launch=machine.launch,
-                data_pointer=data_pointer,
-                new_result=new_result,
-            )
-        )
-        _prepare.prepare(chosen.plan, chosen.target)(first, second, result)
+    program = _prepare.program(chosen.plan)
+    places = [machine.arena.address(each) for each in (first, second, result)]
+    places += [machine.rubbish(size) for size in (program.partial_bytes, program.packed_bytes)]
+    for one in program.launches:
+        machine.launch(one, loaded[one.kernel], places)
     return result.copy()
 
 
@@ -544,30 +530,9 @@ def probe_loader(machine: Machine, copies: int = 64) -> list[str]:
 # ---- the parallel loop ----
 
 
-class _Captured(Exception):
-    pass
-
-
-def parfor_source(way: parking.Parking) -> KernelSource:
-    """Return the loop as the engine would have it compiled on AArch64."""
-    found: list[KernelSource] = []
-
-    def load(identity: Any, emit: Any, target: Target) -> Kernel:
-        found.append(emit())
-        raise _Captured
-
-    with mock.patch.object(_jit, "load", load), ExitStack() as stack:
-        stack.enter_context(mock.patch.object(_jit, "host_target", lambda: ROW))
-        try:
-            _prepare._load_parfor(parfor.source("aarch64", way))
-        except _Captured:
-            return found[0]
-    raise AssertionError("the engine no longer loads the loop like a kernel")
-
-
 def stress_loop(machine: Machine, way: parking.Parking, jobs: int) -> list[str]:
     """Run random jobs on several numbers of workers and callers; returns what went wrong."""
-    source = parfor_source(way)
+    source = _prepare.runtime_source(parfor.source("aarch64", way))
     code = llvm.compile_object(source.ir, ROW, triple=TRIPLE)
     failures = []
     for workers, callers in ((1, 1), (3, 1), (7, 1), (3, 3)):

@@ -1,69 +1,75 @@
-"""The corridor: a problem and its operands in, a filled result out.
+"""The corridor: a problem and three addresses in, filled memory out.
 
-A problem becomes an `Executable` once (`_prepare`). From then on a call is a look-up, a result array, and the launch.
+A problem becomes an `Executable` once (`_prepare`). From then on a call is a look-up and one foreign call. Arrays are
+not known here: who calls has borrowed them and holds them still.
 """
 
 from __future__ import annotations
 
+import ctypes
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
-from . import _arrays, _config
-from ._dtypes import AnyArray
-from ._errors import AllocationError, CompileError, InternalError
+from . import _config, _warnings
+from ._errors import CompileError, InternalError
 from ._problem import Problem
-from ._runtime.results import new_result
-from ._warnings import warn
+from ._runtime.bound import Bound
+from ._runtime.run import run as _run_program
 
 if TYPE_CHECKING:
     from ._prepare import Executable
 
-_Key = tuple[Problem, bool, str | None, int | None, str]
-_executables: dict[_Key, Executable] = {}
-_LARGEST = 4096
-"""Executables remembered; a program with more problems than that starts over."""
+memory: dict[Hashable, Any] = {}
+"""What calls have found out, by keys of theirs, and executables, by problem and switches. It is one memory so that all
+who point to a program forget it together."""
+_LARGEST = 8192
+"""Entries remembered; a program with more of them starts over."""
 _MOST_TABLES = 128 << 20
-"""Bytes of tables they may hold together. One has some 20 KB; of a 31x31 window it can be 34 MB."""
+"""Bytes of programs they may hold together. One has some 20 KB; of a 31x31 window it can be 34 MB."""
 _tables = 0
-"""Bytes of tables they hold."""
+"""Bytes of programs they hold."""
 
 
-def run(function: str, problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
-    """Compute a problem; `function` is whom an error should name."""
-    dtype = problem.dtype
+def run(problem: Problem, first: int, second: int, result: int) -> Executable | None:
+    """Fill the memory at `result` from the operands; returns what did it, None for a problem with nothing to add up.
+
+    The memory must be contiguous, aligned, in native byte order and of the problem's sizes.
+    """
     if problem.is_empty:
-        result = _new_result(function, problem)
-        result[...] = 0
-        return result
+        if problem.result_bytes:
+            ctypes.memset(result, 0, problem.result_bytes)
+        return None
+    execute = executable(problem)
+    if isinstance(execute, Bound):
+        _run_program(execute, first, second, result)
+    else:
+        execute(first, second, result)
+    return execute
+
+
+def executable(problem: Problem) -> Executable:
+    """Return what computes a problem, as the switches stand; prepared the first time."""
     # The switches that decide what runs: whether kernels may, which of them, and for which target.
-    key = (
-        problem,
-        _config.get("kernels"),
-        _config.get("target"),
-        _config.get("vector_bits"),
-        _config.get("winograd"),
-    )
-    execute = _executables.get(key)
-    sizes = problem.operand_bytes
-    first, first_held = _arrays.hold(function, first, dtype, sizes[0])
-    second, second_held = _arrays.hold(function, second, dtype, sizes[1])
-    result = _new_result(function, problem)
-    if execute is None:
-        # After the memory was had: planning for sizes no memory can hold would take for ever.
-        execute = _remember(key)
-    execute(first, second, result)
-    del first_held, second_held  # kept until here
-    return result
+    key = (problem, _config.deciding())
+    found: Executable | None = memory.get(key)
+    if found is None:
+        found = _prepared(problem)
+        remember(key, found, found.nbytes if type(found) is Bound else 0)
+    return found
 
 
-def _new_result(function: str, problem: Problem) -> AnyArray:
-    try:
-        return new_result(problem.result_shape, problem.dtype.numpy)
-    except AllocationError as error:
-        raise AllocationError(f"{function}: {error}.") from None
+def remember(key: Hashable, value: Any, nbytes: int = 0) -> None:
+    """Keep something for later calls, or start over where too much is kept."""
+    global _tables
+    if len(memory) >= _LARGEST or _tables + nbytes > _MOST_TABLES:
+        memory.clear()
+        _tables = 0
+    memory[key] = value
+    _tables += nbytes
 
 
-def _remember(key: _Key) -> Executable:
+def _prepared(problem: Problem) -> Executable:
     """Prepare what computes a problem; the reference where nothing can be compiled."""
     from . import _prepare  # takes longer to import than all that is imported so far
 
@@ -73,23 +79,12 @@ def _remember(key: _Key) -> Executable:
             "convgrad was imported a second time (its modules were taken out of sys.modules), "
             "and this function belongs to the first import; use the functions of the second."
         )
-    problem, kernels, *_ = key
-    tables = 0
     try:
-        if kernels:
-            found, tables = _prepare.executable(problem)
-        else:
-            found = _prepare.without_kernels(problem)
+        if _config.get("kernels"):
+            return _prepare.executable(problem)
     except CompileError as error:
         _warn_once(str(error))
-        found = _prepare.without_kernels(problem)
-    global _tables
-    if len(_executables) >= _LARGEST or _tables + tables > _MOST_TABLES:
-        _executables.clear()
-        _tables = 0
-    _executables[key] = found
-    _tables += tables
-    return found
+    return _prepare.without_kernels(problem)
 
 
 _warned = False
@@ -99,4 +94,6 @@ def _warn_once(reason: str) -> None:
     global _warned
     if not _warned:
         _warned = True
-        warn(f"convgrad: kernels cannot be compiled here, so the slow reference is used: {reason}")
+        _warnings.warn(
+            f"convgrad: kernels cannot be compiled here, so the slow reference is used: {reason}"
+        )

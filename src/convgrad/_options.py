@@ -7,8 +7,8 @@ from typing import Any
 from . import _config
 from ._errors import ArgumentError, shown
 
-_PUBLIC = {"winograd": _config.WINOGRAD}
-"""Switches that change what is computed how, and the values they take."""
+_PUBLIC = {"winograd": _config.WINOGRAD, "pool": _config.POOLS}
+"""Switches that change how things are computed, and the values they take."""
 
 
 def options(**values: Any) -> _config.Scope:
@@ -20,6 +20,10 @@ def options(**values: Any) -> _config.Scope:
         Whether 3x3 convolutions of stride 1 may use Winograd's algorithms, which multiply less and add before they
         multiply. "auto", the default, takes those whose errors stay within what is promised for all algorithms; "fast"
         also takes those with errors about ten times as large; "off" takes none.
+    pool : "own", "openmp" or "auto"
+        Whose threads share the work. "auto", the default, takes those of the OpenMP runtime in a process that has
+        imported PyTorch, which keeps them busy between calls, and our own elsewhere. "openmp" takes them wherever
+        such a runtime is loaded. Results are the same bits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From a problem to something that runs: choose the plan, load its kernels, pack its words.
+"""From a problem to something that runs: choose the plan, load its kernels, bind the program.
 
 This is the heavy half of the engine. It is imported by the first call that computes something, because the planner, the
 algorithms and the compiler take longer to import than all the rest of the package.
@@ -9,83 +9,94 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from . import _algorithms, _headroom, _jit, _planner
 from ._algorithms import reference
 from ._dtypes import AnyArray
-from ._kernel import Kernel, KernelSource
+from ._kernel import Kernel, KernelSource, spelled
 from ._plan import Plan
-from ._problem import Problem
-from ._runtime.launch import launch
+from ._problem import Kind, Problem, Shape
+from ._program import PLACES, Launch, Program
+from ._runtime import code
+from ._runtime.bound import Bound
 from ._runtime.parfor import ParforSource
-from ._runtime.pointers import data_pointer, pack_words
-from ._runtime.results import new_result
-from ._runtime.threads import set_loader
+from ._runtime.state import STATE_BLOCK, State
 from ._targets import Target
 
-Executable = Callable[[AnyArray, AnyArray, AnyArray], None]
-"""Fills the third array from the first two; all are C-contiguous, aligned, native and of the planned shapes."""
-
-_PLACES = ("first", "second", "result", "partial", "packed")
-_BYTE = np.dtype(np.uint8)
+Executable = Bound | Callable[[int, int, int], None]
+"""What fills the memory at the third address from that at the first two: a program, or a function of Python where there
+are no kernels. The memory is contiguous, aligned, native and of the planned shapes."""
 
 
-def executable(problem: Problem) -> tuple[Executable, int]:
-    """Return what computes a problem on this machine, and the bytes of tables it holds."""
+def executable(problem: Problem) -> Executable:
+    """Return what computes a problem on this machine."""
     _headroom.ask(8 * _headroom.FOR_LOOPS, "to plan")
     target = _jit.host_target()
     plan = _planner.choose(problem, target)
-    return prepare(plan, target), sum(len(step.table) for step in plan.steps)
-
-
-def prepare(plan: Plan, target: Target) -> Executable:
-    """Load a plan's kernels and pack its words."""
     if not plan.steps:
-        return without_kernels(plan.problem)
-    launches, tables, kernels = [], [], []
+        return without_kernels(problem)
+    return bind(plan, target)
+
+
+def bind(plan: Plan, target: Target, state: State = STATE_BLOCK) -> Bound:
+    """Load a plan's kernels and bind its program to them."""
+    made = program(plan)
+    kernels = [
+        _jit.load(identity, partial(_algorithms.emit, identity, target), target)
+        for identity in identities(plan)
+    ]
+    return bind_to(made, kernels, state)
+
+
+def bind_to(program: Program, kernels: list[Kernel], state: State = STATE_BLOCK) -> Bound:
+    """Bind a program to its kernels, in its order of them; the entry that runs it is there afterwards."""
+    code.ensure(load_runtime)
+    return Bound(program, [(each.address, each.scratch_bytes) for each in kernels], kernels, state)
+
+
+def program(plan: Plan) -> Program:
+    """Return a plan as plain numbers; its kernels are those of `identities`."""
+    names = {identity: number for number, identity in enumerate(identities(plan))}
+    launches = []
     for step in plan.steps:
-        kernel = _jit.load(step.kernel, partial(_algorithms.emit, step.kernel, target), target)
-        kernels.append(kernel)
-        words = pack_words(*step.words)
         operands = step.operands
         if step.table:
-            # The table is as constant as the words, so its address is one of them.
             assert operands[-1] == "table", operands
-            tables.append(np.frombuffer(step.table, np.int64).copy())
-            words = pack_words(data_pointer(tables[-1])) + words
             operands = operands[:-1]
-        scratch = step.scratch_bytes + kernel.scratch_bytes
-        places = tuple(_PLACES.index(operand) for operand in operands)
-        launches.append((kernel.address, places, words, step.items, step.grain, scratch))
-    partial_bytes, threads = plan.partial_bytes, 1 if plan.serial else None
-    packed_bytes = plan.packed_bytes
-
-    def execute(
-        first: AnyArray,
-        second: AnyArray,
-        result: AnyArray,
-        _: object = (tables, kernels),  # what the launches point into
-    ) -> None:
-        places = (data_pointer(first), data_pointer(second), data_pointer(result), 0, 0)
-        if partial_bytes or packed_bytes:
-            # Held until the last kernel is done: they own the memory.
-            sums, packed = (new_result((n,), _BYTE) for n in (partial_bytes, packed_bytes))
-            places = (*places[:3], data_pointer(sums), data_pointer(packed))
-        for address, operands, words, items, grain, scratch in launches:
-            pointers = pack_words(*[places[operand] for operand in operands])
-            launch(address, pointers + words, items, grain, scratch, threads)
-
-    return execute
+        launches.append(
+            Launch(
+                names[step.kernel],
+                tuple(PLACES.index(operand) for operand in operands),
+                step.words,
+                step.items,
+                step.grain,
+                step.scratch_bytes,
+                step.table,
+            )
+        )
+    return Program(
+        tuple(f"{type(identity).__module__}.{spelled(identity)}" for identity in names),
+        tuple(launches),
+        plan.partial_bytes,
+        plan.packed_bytes,
+        plan.serial,
+    )
 
 
-_loops: list[Kernel] = []
+def identities(plan: Plan) -> tuple[Any, ...]:
+    """Return the kernels of a plan, each once, in the order they are first used."""
+    return tuple(dict.fromkeys(step.kernel for step in plan.steps))
+
+
+_kept: list[Kernel] = []
 """Workers live in the loop until the process ends."""
 
 
-def _load_parfor(source: ParforSource) -> dict[str, int]:
-    """Compile the parallel loop like any kernel: one that writes the addresses of the loop's functions to its words.
+def runtime_source(source: ParforSource) -> KernelSource:
+    """Return the compiled half of the runtime as a kernel that writes the addresses of its functions to its words.
 
     They are local to the object (`dso_local`), so that it needs no table of imports to be loaded.
     """
@@ -95,22 +106,41 @@ def _load_parfor(source: ParforSource) -> dict[str, int]:
         for i, name in enumerate(source.symbols)
     )
     table = f"define void @{symbol}(ptr %args, i64 %begin, i64 %end, ptr %scratch) {{\n{stores}  ret void\n}}\n"
-    text = source.text.replace("define void @", "define dso_local void @") + table
-    kernel = _jit.load(source, lambda: KernelSource(symbol, text), _jit.host_target())
-    _loops.append(kernel)
+    text = source.text
+    for name in source.symbols:
+        for kind in ("void", "i64"):
+            text = text.replace(f"define {kind} @{name}(", f"define dso_local {kind} @{name}(")
+    return KernelSource(symbol, text + table)
+
+
+def load_runtime(source: ParforSource) -> dict[str, int]:
+    """Compile the entry and the parallel loop, or find them on disk; returns the addresses of their functions."""
+    kernel = _jit.load(source, lambda: runtime_source(source), _jit.host_target())
+    _kept.append(kernel)
     addresses = (ctypes.c_int64 * len(source.symbols))()
     write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
     write(kernel.address)(ctypes.addressof(addresses), 0, 1, None)
     return dict(zip(source.symbols, addresses, strict=True))
 
 
-set_loader(_load_parfor)
-
-
 def without_kernels(problem: Problem) -> Executable:
     """Return the reference for a problem: it needs no compiler."""
 
-    def execute(first: AnyArray, second: AnyArray, result: AnyArray) -> None:
-        reference.run(problem, first, second, result)
+    def execute(first: int, second: int, result: int) -> None:
+        shapes = {
+            Kind.FORWARD: (problem.input_shape, problem.filter_shape),
+            Kind.INPUT_GRADIENT: (problem.filter_shape, problem.output_shape),
+            Kind.FILTER_GRADIENT: (problem.input_shape, problem.output_shape),
+        }[problem.kind]
+        dtype = problem.dtype.numpy
+        places = zip((first, second, result), (*shapes, problem.result_shape), strict=True)
+        reference.run(problem, *(_array_at(place, shape, dtype) for place, shape in places))
 
     return execute
+
+
+def _array_at(address: int, shape: Shape, dtype: np.dtype[Any]) -> AnyArray:
+    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
+    memory: Any = (ctypes.c_char * size).from_address(address)
+    array: AnyArray = np.ndarray(shape, dtype, memory)
+    return array

@@ -7,15 +7,18 @@ would use, in about 30 ms, and only when somebody asks (`explain`).
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from . import _jit
+from . import _jit, _prepare
 from ._codegen import F32, KernelBuilder, symbol
-from ._kernel import KernelSource
-from ._runtime.launch import launch
-from ._runtime.pointers import data_pointer, pack_words
+from ._kernel import Kernel, KernelSource
+from ._program import Launch, Program
+from ._runtime.bound import Bound
+from ._runtime.pointers import data_pointer
+from ._runtime.run import run
 from ._runtime.threads import get_num_threads
 from ._targets import Target
 
@@ -64,8 +67,8 @@ def roof() -> Roof:
 def _peak(target: Target, threads: int) -> float:
     kernel = _jit.load(("probe_fma",), lambda: _emit_fma(target), target)
     sink = np.zeros(64 * 256, np.float32)
-    words = pack_words(data_pointer(sink), _ROUNDS)
-    best = _best(lambda: launch(kernel.address, words, threads, 1))
+    program = _bound(kernel, (0,), (_ROUNDS,), threads)
+    best = _best(lambda: run(program, data_pointer(sink), 0, 0))
     return 2.0 * _ROUNDS * _CHAINS * target.lanes(4) * threads / best / 1e9
 
 
@@ -73,17 +76,22 @@ def _copy(target: Target, nbytes: int) -> float:
     kernel = _jit.load(("probe_copy",), lambda: _emit_copy(target), target)
     blocks = max(2, nbytes // 2 // _BLOCK)
     first, second = (np.ones(blocks * _BLOCK, np.uint8) for _ in range(2))
-    words = pack_words(data_pointer(first), data_pointer(second))
-    best = _best(lambda: launch(kernel.address, words, blocks, 1))
+    program = _bound(kernel, (0, 1), (), blocks)
+    best = _best(lambda: run(program, data_pointer(first), data_pointer(second), 0))
     return 2.0 * blocks * _BLOCK / best
 
 
-def _best(run: object, rounds: int = 5) -> float:
-    assert callable(run)
+def _bound(kernel: Kernel, places: tuple[int, ...], words: tuple[int, ...], items: int) -> Bound:
+    """Return a program that is one kernel over its items, one at a time."""
+    program = Program((kernel.symbol,), (Launch(0, places, words, items, 1, 0),))
+    return _prepare.bind_to(program, [kernel])
+
+
+def _best(action: Callable[[], None], rounds: int = 5) -> float:
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
-        run()
+        action()
         best = min(best, time.perf_counter() - start)
     return best
 

@@ -16,9 +16,9 @@ integers, and all checks end before anything is allocated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import prod
 from typing import Literal
 
@@ -90,10 +90,6 @@ class Settings:
     padding: Literal["SAME", "VALID"] | tuple[Pads, Pads]
     """A word, or ((top, bottom), (left, right))."""
     data_format: str
-    problems: dict[tuple[object, ...], Problem] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    """Problems met with these settings, by call, shapes and dtypes: what a repeated call looks up."""
 
     def axis_padding(self, axis: int) -> AxisPadding:
         return self.padding if isinstance(self.padding, str) else self.padding[axis]
@@ -165,6 +161,10 @@ class Problem:
         return first, second
 
     @cached_property
+    def result_bytes(self) -> int:
+        return prod(self.result_shape) * self.dtype.itemsize
+
+    @cached_property
     def is_empty(self) -> bool:
         """Whether some operand or the result has no elements: the result is then all zeros."""
         return 0 in self.input_shape or 0 in self.output_shape or 0 in self.filter_shape
@@ -181,7 +181,6 @@ class Problem:
         return (self.batch, channels, height, width)
 
 
-@lru_cache(maxsize=4096)
 def build(
     call: Call,
     settings: Settings,

@@ -27,7 +27,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setattr(_jit, "_kernels", {})
-    monkeypatch.setattr(_engine, "_executables", {})
+    monkeypatch.setattr(_engine, "memory", {})
     monkeypatch.setattr(
         _config,
         "_process",

@@ -48,7 +48,7 @@ def work(calls: range = range(len(CALLS))) -> None:
 
 def forget() -> None:
     """Make the next call plan and load its kernels again, as in a new process."""
-    _engine._executables.clear()
+    _engine.memory.clear()
     _jit._kernels.clear()
 
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _arguments, reference
+from convgrad import _engine, reference
+from convgrad._api import calls
 from convgrad.errors import ArgumentError
 
 SHAPE, FILTER = (2, 32, 32, 16), np.ones((3, 3, 16, 1), np.float32)
@@ -48,7 +49,7 @@ def test_resizing_is_refused_during_a_call(monkeypatch):
     """NumPy moves the memory of an array under everybody's feet, unless somebody holds a weak reference to it."""
     x = np.ones(SHAPE, np.float32)
     seen = []
-    real = convgrad._engine._new_result
+    real = convgrad._arrays.numpy.new_result
 
     def resize(*arguments):
         for array in (x, FILTER):
@@ -57,10 +58,12 @@ def test_resizing_is_refused_during_a_call(monkeypatch):
             seen.append(array.shape)
         return real(*arguments)
 
-    monkeypatch.setattr(convgrad._engine, "_new_result", resize)
-    convgrad.depthwise_conv2d(x, FILTER, 1, "SAME")
-    convgrad.depthwise_conv2d(x[:, :16], FILTER, 1, "SAME")  # through a view: its owner is held
-    assert seen == [SHAPE, FILTER.shape] * 2
+    for module in (convgrad._arrays.numpy, convgrad._api.calls):
+        monkeypatch.setattr(module, "new_result", resize)
+    for _ in range(2):  # the second call is one that is remembered
+        convgrad.depthwise_conv2d(x, FILTER, 1, "SAME")
+        convgrad.depthwise_conv2d(x[:, :16], FILTER, 1, "SAME")  # a view: its owner is held
+    assert seen == [SHAPE, FILTER.shape] * 4
     monkeypatch.undo()
     x.resize((1,), refcheck=False)  # afterwards it is the caller's again
     assert x.shape == (1,)
@@ -107,7 +110,6 @@ def test_an_array_changed_by_another_thread(disturb, whose):
 
 def test_settings_changed_by_another_thread_are_not_remembered_under_another_name():
     """A list that changed between being a key and being read would answer for all later calls."""
-    _arguments._remembered.clear()
     strides = [1, 1, 1, 1]
     x = np.ones((1, 8, 8, 16), np.float32)
 
@@ -115,19 +117,24 @@ def test_settings_changed_by_another_thread_are_not_remembered_under_another_nam
         strides[1] = strides[2] = 3 - strides[1]
 
     def call() -> None:
-        _arguments._remembered.clear()
+        _engine.memory.clear()
         convgrad.depthwise_conv2d(x, FILTER, strides, "SAME")
-        for key, found in list(_arguments._remembered.items()):
-            assert tuple(key[2][1:3]) == found.strides
+        for key, found in list(_engine.memory.items()):
+            if type(found) is calls.Ready:
+                rows = -(-8 // key[0][3][1])
+                assert found.result_shape[1:3] == (rows, rows)
+                seen.add(rows)
 
+    seen = set()
     _while(toggle, call, 2000)
+    assert seen <= {8, 4} and seen
 
 
 def test_a_size_that_changed_is_named():
     x = np.ones((1, 8, 8, 16), np.float32)
     convgrad.depthwise_conv2d(x, FILTER, 1, "SAME")
     with pytest.raises(ArgumentError, match="changed its size during the call, from 4096 to 2048"):
-        convgrad._arrays.hold("f", x[:, :4], convgrad._dtypes.FLOAT, 4096)
+        convgrad._arrays.numpy.lend("f", x[:, :4], convgrad._dtypes.FLOAT, 4096)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a mapped file cannot be cut there")

@@ -22,6 +22,7 @@ from cases import DTYPES, KINDS, Case, Data, normal, run
 from convgrad import _engine, _jit, _planner, _prepare
 from convgrad._algorithms import ALGORITHMS
 from convgrad._plan import Plan
+from convgrad._runtime.run import run as run_program
 from kernels import problem_of
 
 HOST = _jit.host_target()
@@ -65,8 +66,9 @@ def test_any_number_of_threads_that_share_the_work(name: str, checked: Any) -> N
                 result = np.full(plan.problem.result_shape, 7, plan.problem.dtype.numpy)
                 with convgrad.threads(count):
                     assert _planner.choose_named(plan.problem, HOST, name) == plan
-                    execute = _prepare.prepare(plan, HOST)
-                    execute(*operands(kind, data), result)
+                    program = _prepare.bind(plan, HOST)
+                    arrays = (*operands(kind, data), result)
+                    run_program(program, *(each.ctypes.data for each in arrays))
                 results.append(result.tobytes())
             assert len(set(results)) == 1, (case, kind)
             checked["large problems with the same bits on 1, 2, 3, 5 and 8 threads"] += 1
@@ -107,7 +109,7 @@ def test_what_came_before_changes_no_bit() -> None:
     first = answers()
     for round_ in range(2):
         if round_:
-            _engine._executables.clear()
+            _engine.memory.clear()
             _jit._kernels.clear()
             _planner._choose.cache_clear()
         for case in LARGE[1:3]:

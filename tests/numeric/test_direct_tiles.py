@@ -14,6 +14,7 @@ from convgrad._algorithms.depthwise_direct import schedule as direct
 from convgrad._algorithms.depthwise_direct.tile import Tile
 from convgrad._algorithms.shared.gather import gather
 from convgrad._problem import Kind, Problem
+from convgrad._runtime.run import run as run_program
 from kernels import expected_exactly, placed, problem_of, random_case_for
 
 HOST = _jit.host_target()
@@ -55,7 +56,8 @@ def test_any_tile_is_exact(seed: int, checked: Any) -> None:
             plan = direct.plan_with(problem, HOST, tile, chunk, int(rng.integers(1, 9)))
             first, second = (placed(each, "end") for each in operands[kind])
             result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), "end")
-            _prepare.prepare(plan, HOST)(first, second, result)
+            program = _prepare.bind(plan, HOST)
+            run_program(program, *(each.ctypes.data for each in (first, second, result)))
             np.testing.assert_array_equal(
                 result.astype(np.float64),
                 expected_exactly(case, kind, data).astype(np.float64),

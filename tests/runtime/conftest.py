@@ -7,7 +7,9 @@ import gc
 import pytest
 
 from convgrad import _config
-from convgrad._runtime import threads as threads_module
+from convgrad._runtime import code, openmp
+from convgrad._runtime import pool as pool_module
+from convgrad._runtime.state import STATE_BLOCK
 from runtime.kernels import Counting, loader
 
 
@@ -32,8 +34,9 @@ def make_counting():
 
 @pytest.fixture(autouse=True)
 def loaded(monkeypatch):
-    """Every test starts with a loader and without a process-wide number of threads."""
-    threads_module.set_loader(loader)
+    """Every test starts with the entry and without a process-wide number of threads."""
+    code.ensure(loader)
+    openmp.look_again()
     monkeypatch.setattr(_config, "_process", {})
     yield
     gc.collect()
@@ -42,7 +45,10 @@ def loaded(monkeypatch):
 @pytest.fixture
 def fresh_pool(monkeypatch):
     """A pool of its own for the test, emptied afterwards."""
-    monkeypatch.setattr(threads_module, "_pool", None)
+    monkeypatch.setattr(pool_module, "_pool", None)
+    before = STATE_BLOCK["CONTROL"]
+    STATE_BLOCK["CONTROL"] = 0
     yield
-    if threads_module._pool is not None:
-        threads_module._pool.stop(5)
+    if pool_module._pool is not None:
+        pool_module._pool.stop(5)
+    STATE_BLOCK["CONTROL"] = before

@@ -7,8 +7,11 @@ import itertools
 import llvmlite.binding as llvm
 import numpy as np
 
-from convgrad._runtime.launch import launch
-from convgrad._runtime.pointers import pack_words
+from convgrad._program import Launch, Program
+from convgrad._runtime import code, threads
+from convgrad._runtime.bound import Bound
+from convgrad._runtime.run import refuse
+from convgrad._runtime.state import OWN, STATE_BLOCK, State
 
 _keep: list[object] = []
 _compiler = None
@@ -37,6 +40,18 @@ def compile_text(text: str, symbols: tuple[str, ...], name: str) -> dict[str, in
 
 def loader(source) -> dict[str, int]:
     return compile_text(source.text, source.symbols, source.name)
+
+
+def launch(program: Bound, first: int, count=None, pool=OWN) -> None:
+    """Run a program on `count` threads, or as many as the settings say."""
+    if count is None:
+        count, pool = threads.ready()
+    elif count > 1 and pool == OWN and not program.serial:
+        threads.pool.ensure(min(count, threads.MAX_THREADS))
+    words = code.pack_call(program.address, first, 0, 0, count, pool)
+    status = code.entry_call()(words)
+    if status:
+        refuse(status)
 
 
 def count_kernel() -> int:
@@ -110,12 +125,30 @@ class Counting:
         mark = self.marks.ctypes.data
         self.pointers = (mark, mark + 8, mark + 16)
 
-    def run(self, items, grain=1, scratch_bytes=64, threads=None, pauses=0) -> None:
+    def program(self, items, grain=1, scratch_bytes=64, pauses=0, state=STATE_BLOCK) -> Bound:
+        """Return a program that is one launch of the kernel."""
+        launch = Launch(0, (0,), (pauses, *self.pointers), items, grain, scratch_bytes)
+        return Bound(Program(("count",), (launch,)), [(self.address, 0)], self, state)
+
+    def run(
+        self,
+        items,
+        grain=1,
+        scratch_bytes=64,
+        threads=None,
+        pauses=0,
+        pool=OWN,
+        state: State = STATE_BLOCK,
+    ) -> None:
         assert items <= len(self.counters)
         self.counters[:] = 0
         self.marks[:] = 0
-        args = pack_words(self.counters.ctypes.data, pauses, *self.pointers)
-        launch(self.address, args, items, grain, scratch_bytes, threads)
+        launch(
+            self.program(items, grain, scratch_bytes, pauses, state),
+            self.counters.ctypes.data,
+            threads,
+            pool,
+        )
         assert (self.counters[:items] == 1).all(), self.counters[:items]
         assert not self.counters[items:].any()
         assert self.marks[0] == 0, "two threads shared a workspace"

@@ -10,12 +10,8 @@ import subprocess
 import sys
 import time
 
-import numpy as np
-
-from convgrad._runtime import threads
-from convgrad._runtime.launch import launch
-from convgrad._runtime.pointers import pack_words
-from runtime.kernels import count_kernel, loader
+from convgrad._runtime import code
+from runtime.kernels import Counting, launch, loader
 
 ROUNDS, CALLS = 40, 15
 
@@ -37,19 +33,15 @@ def measure(call, gap: float) -> str:
 
 
 def main() -> None:
-    threads.set_loader(loader)
-    kernel = count_kernel()
-    counters, marks = np.zeros(64, np.int64), np.zeros(3, np.int64)
-    address, mark = counters.ctypes.data, marks.ctypes.data
-
-    def block(pauses: int) -> bytes:
-        return pack_words(address, pauses, mark, mark + 8, mark + 16)
-
-    launch(kernel, block(10**6), 1, 1)
+    code.ensure(loader)
+    counting = Counting(64)
+    address = counting.counters.ctypes.data
+    long = counting.program(1, pauses=10**6)
+    launch(long, address)
     per_us = 0.0
     for _ in range(20):
         begin = time.perf_counter()
-        launch(kernel, block(10**6), 1, 1)
+        launch(long, address)
         per_us = max(per_us, 1.0 / (time.perf_counter() - begin))
 
     for busy in (False, True):
@@ -58,10 +50,10 @@ def main() -> None:
         print("another process holds a core" if busy else "as the machine is")
         print(f"  {'items':>8} {'gap ms':>7} {'one thread':>18} {'two threads':>18} {'four':>18}")
         for items, microseconds in ((2, 0), (2, 20), (2, 100), (8, 25), (8, 100)):
-            args = block(int(microseconds * per_us))
+            program = counting.program(items, pauses=int(microseconds * per_us))
             for gap in (0.0, 0.0005):
                 cells = [
-                    measure(lambda n=n: launch(kernel, args, items, 1, 64, n), gap)  # noqa: B023
+                    measure(lambda n=n: launch(program, address, n), gap)  # noqa: B023
                     for n in (1, 2, 4)
                 ]
                 print(

@@ -8,12 +8,14 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
-from convgrad._errors import AllocationError
-from convgrad._runtime import parfor, scratch, threads
+from convgrad._runtime import code, parfor, pool
 from convgrad._runtime import parking as parking_module
 from convgrad._runtime.parking import Parking
+from convgrad._runtime.state import State, address_of
+from runtime.kernels import loader
 
 
 def stress(counting, seed: int, jobs: int, most_threads: int = 8) -> None:
@@ -38,29 +40,46 @@ def test_sixty_four_threads_on_few_processors(make_counting, fresh_pool):
     counting = make_counting(most=256)
     for job in range(300):
         counting.run(items=200, grain=1 + job % 3, threads=64, pauses=job % 7 * 100)
-    assert threads._pool.workers == 63
+    assert pool._pool.workers == 63
 
 
 def test_work_is_shared(counting):
     """Of a long job, somebody else's workspace was used: more than one thread took part."""
-    workspace = scratch.workspace(4 * 128)
-    words = (ctypes.c_int64 * 64).from_address(workspace.address)
+    lent = np.zeros(64, np.int64)
+    state = lending(lent)
+    state["CONTROL"] = pool.ensure(2).control
     for _ in range(200):
-        words[0] = words[16] = -1
-        counting.run(items=64, grain=1, scratch_bytes=8, threads=2, pauses=50_000)
-        if words[0] >= 0 and words[16] >= 0:
+        lent[0] = lent[16] = -1
+        counting.run(items=64, grain=1, scratch_bytes=8, threads=2, pauses=50_000, state=state)
+        if lent[0] >= 0 and lent[16] >= 0:
             return
     raise AssertionError("200 jobs of several milliseconds, and the worker never helped")
 
 
+def lending(memory) -> State:
+    """Return a runtime block whose programs get this memory, whatever they ask for."""
+    take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)(lambda nbytes: memory.ctypes.data)
+    give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(lambda address, nbytes: None)
+    state = State()
+    state["TAKE"], state["GIVE"] = address_of(take), address_of(give)
+    state.kept = take, give, memory
+    return state
+
+
+def relink(monkeypatch) -> None:
+    """Compile the loop anew, as the patched modules say."""
+    monkeypatch.setattr(code, "_code", None)
+    code.ensure(loader)
+
+
 @pytest.mark.parametrize(("items", "grain"), [(1, 1), (5, 5), (3, 100)])
 def test_a_small_problem_is_one_call_and_touches_no_pool(counting, monkeypatch, items, grain):
-    monkeypatch.setattr(threads, "_pool", None)
+    monkeypatch.setattr(pool, "_pool", None)
     counting.run(items, grain, threads=8)
     assert (counting.calls, counting.longest) == (1, items)
     counting.run(64, 1, threads=1)
     assert (counting.calls, counting.longest) == (1, 64)
-    assert threads._pool is None
+    assert pool._pool is None
 
 
 def test_no_items_is_no_call(counting):
@@ -81,17 +100,15 @@ def test_more_items_than_the_word_can_count(make_counting):
 
 
 def test_more_threads_than_the_word_can_count(counting, fresh_pool, monkeypatch):
-    monkeypatch.setattr(threads.Pool, "grow", lambda self, workers: None)
+    monkeypatch.setattr(pool.Pool, "grow", lambda self, workers: None)
     counting.run(2000, 1, threads=1000)
-    word = threads._pool.words[parking_module.CONTROL["WORD"]]
+    word = pool._pool.words[parking_module.CONTROL["WORD"]]
     assert word >> parfor.GENERATION_SHIFT == 1  # seats did not spill into the generation
     assert word >> parfor.SEAT_SHIFT & parfor.MAX_SEATS == 255
 
 
-def test_without_a_loader_the_caller_does_it_all(counting, monkeypatch):
-    monkeypatch.setattr(threads, "_pool", None)
-    monkeypatch.setattr(threads, "_loader", None)
-    counting.run(100, 1, threads=8)
+def test_without_a_pool_the_caller_does_it_all(counting):
+    counting.run(100, 1, threads=8, state=State())
     assert counting.calls == 1
 
 
@@ -125,34 +142,18 @@ def test_a_second_caller_never_waits_for_the_first(make_counting):
     slow.join()
 
 
-def test_a_finalizer_may_launch_in_the_middle_of_a_launch(make_counting, monkeypatch):
-    outer, inner = make_counting(), make_counting()
-    from convgrad._runtime import launch as launch_module
-
-    real = launch_module.workspace
-
-    def interrupted(nbytes: int) -> scratch.Workspace:
-        found = real(nbytes)
-        monkeypatch.setattr(launch_module, "workspace", real)
-        inner.run(50, 1, scratch_bytes=nbytes * 10, threads=2)  # replaces the thread's workspace
-        return found
-
-    monkeypatch.setattr(launch_module, "workspace", interrupted)
-    outer.run(50, 1, scratch_bytes=1000, threads=2, pauses=100)
-
-
 @pytest.mark.parametrize("way", [Parking.FUTEX, Parking.PTHREAD])
 def test_both_ways_to_park(make_counting, fresh_pool, monkeypatch, way):
     if way is Parking.FUTEX and sys.platform != "linux":
         pytest.skip("Linux only")
     monkeypatch.setattr(parking_module, "choose", lambda: way)
-    monkeypatch.setattr(threads, "_code", None)
+    relink(monkeypatch)
     counting = make_counting(most=48)
     stress(counting, 3, 3_000, most_threads=5)
-    pool = threads._pool
-    assert_soon(lambda: pool.words[parking_module.CONTROL["PARKED"]] == pool.workers == 4)
-    pool.stop(5)
-    assert not any(member.is_alive() for member in pool._members)
+    own = pool._pool
+    assert_soon(lambda: own.words[parking_module.CONTROL["PARKED"]] == own.workers == 4)
+    own.stop(5)
+    assert not any(member.is_alive() for member in own._members)
     counting.run(48, 1, threads=4)  # nobody is left to help
 
 
@@ -161,7 +162,7 @@ def test_a_caller_that_waits_long_sleeps_and_is_woken(make_counting, fresh_pool,
     if way is Parking.FUTEX and sys.platform != "linux":
         pytest.skip("Linux only")
     monkeypatch.setattr(parking_module, "choose", lambda: way)
-    monkeypatch.setattr(threads, "_code", None)
+    relink(monkeypatch)
     for name in ("PATIENCE", "ROUND", "ROUNDS"):  # in the shipped loop it takes 0.1 ms of waiting
         monkeypatch.setattr(parfor, name, 0)
     counting = make_counting(most=48)
@@ -178,7 +179,7 @@ def test_a_caller_that_waits_long_sleeps_and_is_woken(make_counting, fresh_pool,
     caller.start()
     deadline = time.monotonic() + 10
     while not slept and time.monotonic() < deadline:
-        if threads._pool is not None and threads._pool.words[sleeps]:
+        if pool._pool is not None and pool._pool.words[sleeps]:
             slept.append(True)
         time.sleep(0.0001)
     assert slept
@@ -187,31 +188,11 @@ def test_a_caller_that_waits_long_sleeps_and_is_woken(make_counting, fresh_pool,
 
 def test_idle_workers_sleep(counting):
     counting.run(48, 1, threads=4, pauses=1000)
-    pool = threads._pool
-    assert_soon(lambda: pool.words[parking_module.CONTROL["PARKED"]] == pool.workers)
+    own = pool._pool
+    assert_soon(lambda: own.words[parking_module.CONTROL["PARKED"]] == own.workers)
     begin = time.process_time()
     time.sleep(0.2)
     assert time.process_time() - begin < 0.1
-
-
-def test_workspaces_are_aligned_reused_and_bounded(monkeypatch):
-    scratch.release()
-    first = scratch.workspace(100)
-    assert first.address % 64 == 0 and first.capacity >= 100
-    assert scratch.workspace(50) is first
-    larger = scratch.workspace(first.capacity + 1)
-    assert larger is not first and larger.address % 64 == 0
-    assert scratch.workspace(1) is larger
-    monkeypatch.setattr(scratch, "KEPT", 1 << 20)
-    above = scratch.workspace((1 << 20) + 1)
-    assert above is not larger and scratch.workspace(1) is larger
-    seen = []
-    other = threading.Thread(target=lambda: seen.append(scratch.workspace(1)))
-    other.start()
-    other.join()
-    assert seen[0] is not larger
-    with pytest.raises(AllocationError, match=f"workspace of {2**60:,} bytes"):
-        scratch.workspace(2**60)
 
 
 def assert_soon(condition, seconds: float = 5.0) -> None:

@@ -39,7 +39,7 @@ def test_the_direct_way_is_taken_on_plain_cpython():
 def test_a_wrong_offset_is_noticed(monkeypatch):
     wrong = pointers._direct_pointer.__defaults__
     monkeypatch.setattr(
-        pointers._direct_pointer, "__defaults__", (wrong[0], wrong[1] + 8, wrong[2])
+        pointers._direct_pointer, "__defaults__", (wrong[0], wrong[1] + 8, *wrong[2:])
     )
     assert not pointers._direct_pointer_works()
 

@@ -16,7 +16,7 @@ import pytest
 
 from convgrad import _config
 from convgrad._errors import ArgumentError, ArgumentTypeError
-from convgrad._runtime import cpus, threads
+from convgrad._runtime import cpus, pool, threads
 from convgrad._runtime.threads import get_num_threads, set_num_threads
 
 TESTS = Path(__file__).parents[1]
@@ -28,8 +28,8 @@ PREAMBLE = """
 import os, signal, sys, threading, time
 sys.path[:0] = [{tests!r}, {sources!r}]
 from runtime.kernels import Counting, loader
-from convgrad._runtime import threads
-threads.set_loader(loader)
+from convgrad._runtime import code, pool, threads
+code.ensure(loader)
 counting = Counting()
 """
 
@@ -108,9 +108,9 @@ def test_one_processor_means_one_thread():
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         print(threads.get_num_threads())
         counting.run(64)
-        print(threads._pool, counting.calls)
+        print(pool._pool, counting.calls)
         counting.run(64, threads=4, pauses=1000)
-        print(threads._pool.workers)
+        print(pool._pool.workers)
         """
     )
     assert out.split() == ["1", "None", "1", "3"]
@@ -171,9 +171,9 @@ def test_going_up_and_down_starts_no_more_than_the_most(counting, fresh_pool):
     for n in [2, 5, 1, 3, 5, 2] * 20:
         set_num_threads(n)
         counting.run(40)
-    assert threads._pool.workers == 4
+    assert pool._pool.workers == 4
     assert threading.active_count() == before + 4
-    threads._pool.stop(5)
+    pool._pool.stop(5)
     assert threading.active_count() == before
 
 
@@ -190,12 +190,12 @@ def test_refused_threads_are_done_without(counting, fresh_pool, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", start)
         counting.run(100, threads=8)
-        assert threads._pool.workers == 2
+        assert pool._pool.workers == 2
         counting.run(100, threads=8)
         assert len(attempts) == 3  # not asked again at every call
     set_num_threads(4)
     counting.run(100)
-    assert threads._pool.workers == 3
+    assert pool._pool.workers == 3
 
 
 @can_fork
@@ -206,10 +206,10 @@ def test_a_forked_child_works_and_starts_its_own_threads(counting):
     if child == 0:
         code = 1
         try:
-            assert threads._pool is None
+            assert pool._pool is None
             for _ in range(50):
                 counting.run(64, threads=3, pauses=100)
-            assert threads._pool.workers == 2
+            assert pool._pool.workers == 2
             code = 0
         finally:
             os._exit(code)
@@ -266,7 +266,7 @@ def test_spawned_processes_work(tmp_path):
 
         def work(n):
             counting.run(64, threads=3)
-            return n + threads._pool.workers
+            return n + pool._pool.workers
 
         if __name__ == "__main__":
             counting.run(64, threads=2)
@@ -288,7 +288,7 @@ def test_spawned_processes_work(tmp_path):
         "threading.Thread(target=many, args=(3000,)).start()",
         "threading.Thread(target=many, args=(10**9,), daemon=True).start()",
         "import atexit; atexit.register(lambda: counting.run(64, threads=3))",
-        "threads._close(); counting.run(64, threads=3); assert threads._pool is None",
+        "pool.close(); counting.run(64, threads=3); assert pool._pool is None",
     ],
     ids=["spinning", "parked", "thread", "daemon", "atexit", "closed"],
 )
@@ -330,7 +330,7 @@ def test_an_interrupt_leaves_everything_usable():
                     counting.run(64, threads=3, pauses=1000)
             except KeyboardInterrupt:
                 caught += 1
-        assert threads._pool.words[64] == 0, "the loop is still taken"
+        assert pool._pool.words[64] == 0, "the loop is still taken"
         counting.run(64, threads=3)
         print(caught > 0)
         """

@@ -40,7 +40,16 @@ ALLOWED = {
     "dispatch": {"_dispatch"},
     "errors": set(),
     "reference": {"_arguments", "_arrays", "_dtypes", "_oracle", "_problem"},
-    "_api": {"_arguments", "_arrays", "_dispatch", "_dtypes", "_engine", "_problem"},
+    "_api": {
+        "_arguments",
+        "_arrays",
+        "_config",
+        "_dispatch",
+        "_dtypes",
+        "_engine",
+        "_problem",
+        "_runtime",
+    },
     # Leaving the corridor by its side doors.
     "_explain": {
         "_algorithms",
@@ -57,7 +66,7 @@ ALLOWED = {
         "_runtime",
         "_targets",
     },
-    "_probe": {"_codegen", "_jit", "_kernel", "_runtime", "_targets"},
+    "_probe": {"_codegen", "_jit", "_kernel", "_prepare", "_program", "_runtime", "_targets"},
     "_cli": {
         "_arguments",
         "_dtypes",
@@ -79,7 +88,7 @@ ALLOWED = {
     "_check": {"_dtypes", "_geometry", "_messages", "_oracle", "_problem", "reference"},
     "testing": {"_check"},
     # The corridor.
-    "_engine": {"_arrays", "_config", "_dtypes", "_prepare", "_problem", "_runtime", "_warnings"},
+    "_engine": {"_config", "_prepare", "_problem", "_runtime", "_warnings"},
     "_prepare": {
         "_algorithms",
         "_dtypes",
@@ -89,6 +98,7 @@ ALLOWED = {
         "_plan",
         "_planner",
         "_problem",
+        "_program",
         "_runtime",
         "_targets",
     },
@@ -112,9 +122,10 @@ ALLOWED = {
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},
     "_jit": {"_config", "_headroom", "_kernel", "_targets", "_warnings"},
-    "_runtime": {"_config", "_kernel"},
+    "_runtime": {"_config", "_program"},
     "_targets": {"_dtypes"},
     "_kernel": set(),
+    "_program": set(),
     "_messages": {"_dtypes"},
     # Leaves.
     "_config": {"_warnings"},

@@ -14,6 +14,7 @@ import convgrad
 from convgrad import _engine, _jit
 from convgrad._api import calls
 from convgrad._jit import elf
+from convgrad._runtime.bound import Bound
 
 ROOT = Path(__file__).resolve().parents[2]
 if not (ROOT / "tools" / "soak").is_dir():
@@ -127,7 +128,7 @@ def test_kernels_are_forgotten_and_unmapped(monkeypatch: pytest.MonkeyPatch) -> 
     if not elf.supported():
         pytest.skip("kernels are loaded by LLVM here and stay")
     monkeypatch.setattr(_jit, "_kernels", {})
-    monkeypatch.setattr(_engine, "_executables", {})
+    monkeypatch.setattr(_engine, "memory", {})
     monkeypatch.setattr(_jit, "_MOST", 2)
     x = np.arange(200, dtype=np.float32).reshape(1, 10, 10, 2)
     first = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")
@@ -139,7 +140,7 @@ def test_kernels_are_forgotten_and_unmapped(monkeypatch: pytest.MonkeyPatch) -> 
     assert not gone, "what is prepared holds its kernels"
     again = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")
     np.testing.assert_array_equal(again, first)
-    _engine._executables.clear()
+    _engine.memory.clear()
     assert len(gone) >= 3
     again = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")
     np.testing.assert_array_equal(again, first)
@@ -147,7 +148,7 @@ def test_kernels_are_forgotten_and_unmapped(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_tables_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few large problems can hold as much as many small ones."""
-    monkeypatch.setattr(_engine, "_executables", {})
+    monkeypatch.setattr(_engine, "memory", {})
     monkeypatch.setattr(_engine, "_tables", 0)
     f = np.ones((3, 3, 4, 8), np.float32)
     counts = []
@@ -156,7 +157,7 @@ def test_tables_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> N
         if not counts:
             assert _engine._tables > 0
             monkeypatch.setattr(_engine, "_MOST_TABLES", 4 * _engine._tables)
-        counts.append(len(_engine._executables))
+        counts.append(sum(type(each) is Bound for each in _engine.memory.values()))
         assert _engine._tables <= _engine._MOST_TABLES or counts[-1] == 1
     assert 1 < max(counts) < len(counts), (
         "kept while there is room, and dropped where there is none"

@@ -113,7 +113,7 @@ def test_kernels_that_cannot_be_compiled(monkeypatch: pytest.MonkeyPatch, door: 
         raise CompileError("not today")
 
     monkeypatch.setattr(_prepare, "executable", refuse)
-    monkeypatch.setattr(_engine, "_executables", {})
+    monkeypatch.setattr(_engine, "memory", {})
     monkeypatch.setattr(_engine, "_warned", False)
     with pytest.warns(RuntimeWarning) as record:
         wanted = door()

@@ -1,22 +1,33 @@
 """From arguments to a result, for every door: borrow the arrays, build the problem, run it.
 
-The order of checks is TensorFlow's: call form, words and lists (done by the doors through `_arguments`), then dtypes,
-ranks, channels, window, `out_backprop`. Nothing is allocated before all of them have passed.
+The order of checks is TensorFlow's: call form, words and lists (`_arguments`), then dtypes, ranks, channels, window,
+`out_backprop`. Nothing is allocated before all of them have passed.
+
+A repeated call does none of this. All that the checks look at is in the key it is remembered by: whose call it is, the
+settings, shapes, dtypes and sizes, and the switches that decide what runs. What is remembered is the program.
 """
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import replace
 from math import prod
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
-from .. import _arguments, _arrays, _engine, _problem
+from .. import _arguments, _arrays, _config, _engine, _problem
+from .._arguments import NotPlain, plain
+from .._arrays import Adapter, Lent
+from .._arrays.numpy import C_ALIGNED, lend
 from .._dtypes import FLOATING, INT32, AnyArray, DType
-from .._errors import ArgumentError
+from .._errors import AllocationError, ArgumentError, ConvgradError
 from .._problem import Call, Kind, Problem, Settings, Shape
+from .._runtime import code, threads
+from .._runtime.bound import Bound
+from .._runtime.pointers import data_pointer
+from .._runtime.results import new_result
+from .._runtime.run import refuse
 
 CONV2D = _problem.CONV2D
 CONV2D_INPUT = _problem.CONV2D_INPUT
@@ -33,160 +44,260 @@ SEPARABLE_POINTWISE = replace(
 )
 
 
-def forward(call: Call, input: Any, filter: Any, settings: Settings) -> AnyArray:
+Given = tuple[Any, ...]
+"""The settings as the caller wrote them: forms, strides, padding, data_format, dilations[, explicit paddings]."""
+
+
+class Ready:
+    """A call whose every check has passed before, and the program it came to."""
+
+    __slots__ = (
+        *("address", "call", "first_bytes", "function", "program"),
+        *("result_dtype", "result_shape", "row", "second_bytes", "serial"),
+    )
+
+    def __init__(self, function: str, problem: Problem, program: Bound) -> None:
+        self.function, self.program = function, program
+        self.address, self.serial = program.address, program.serial
+        self.call = code.entry_call()
+        self.first_bytes, self.second_bytes = problem.operand_bytes
+        self.result_shape, self.row = problem.result_shape, problem.dtype
+        self.result_dtype = problem.dtype.numpy
+
+
+def forward(call: Call, input: Any, filter: Any, given: Given) -> AnyArray:
     """Run conv2d or depthwise_conv2d on a rank-4 input."""
-    known = _known(call, settings, input, filter, None)
-    if known is not None:
-        return _engine.run(call.function, known, input, filter)
-    x, dtype = _arrays.borrow(call.function, call.input, input, _allowed(call), None)
-    f, _ = _arrays.borrow(call.function, call.filter, filter, _allowed(call), dtype)
-    problem = _problem.build(call, settings, dtype, x.shape, f.shape, None)
-    _remember(call, settings, x, f, None, problem)
-    return _engine.run(call.function, problem, x, f)
+    key = _key(call, given, input, filter, None)
+    ready = _engine.memory.get(key)
+    if ready is not None:
+        return _again(ready, input, filter)
+    settings, _, key = _read(call, given, None, key)
+    adapter = _arrays.adapter_for(input, filter)
+    x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
+    f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
+    problem = _problem.build(call, settings, x.row, x.shape, f.shape, None)
+    return _compute(call.function, problem, adapter, x, f, key)
 
 
-def forward_batched(call: Call, input: Any, filter: Any, settings: Settings) -> AnyArray:
+def forward_batched(call: Call, input: Any, filter: Any, given: Given) -> AnyArray:
     """Run conv2d on an input of rank 4 or more: all but the last three dimensions are batch."""
     if type(input) is np.ndarray and input.ndim == 4:
-        return forward(call, input, filter, settings)
-    x, dtype = _arrays.borrow(call.function, call.input, input, _allowed(call), None)
-    if x.ndim <= 4:
-        return forward(call, x, filter, settings)
-    f, _ = _arrays.borrow(call.function, call.filter, filter, _allowed(call), dtype)
+        return forward(call, input, filter, given)
+    settings = _arguments.settings(call.function, *given)
+    adapter = _arrays.adapter_for(input, filter)
+    x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
+    f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
     leading = x.shape[:-3]
-    problem = _problem.build(call, settings, dtype, (prod(leading), *x.shape[-3:]), f.shape, None)
-    result = _engine.run(call.function, problem, x.reshape(problem.input_shape), f)
-    shaped: AnyArray = result.reshape(*leading, *result.shape[1:])
+    shape = x.shape if len(x.shape) <= 4 else (prod(leading), *x.shape[-3:])
+    problem = _problem.build(call, settings, x.row, shape, f.shape, None)
+    result = _compute(call.function, problem, adapter, x, f)
+    if len(x.shape) <= 4:
+        return result
+    shaped: AnyArray = adapter.reshape(result, (*leading, *problem.output_shape[1:]))
     return shaped
 
 
-def input_gradient(call: Call, sizes: Any, filter: Any, grad: Any, settings: Settings) -> AnyArray:
+def input_gradient(call: Call, sizes: Any, filter: Any, grad: Any, given: Given) -> AnyArray:
     """Run the gradient of the input from a size vector."""
-    known = _known(call, settings, filter, grad, sizes)
-    if known is not None:
-        return _engine.run(call.function, known, filter, grad)
+    key = _key(call, given, filter, grad, sizes)
+    ready = _engine.memory.get(key)
+    if ready is not None:
+        return _again(ready, filter, grad)
+    settings, sizes, key = _read(call, given, sizes, key)
     lengths = (4,) if call.depthwise else (4, 2)
     shape = _arguments.sizes(call.function, call.input, sizes, lengths)
-    return _input_gradient(call, shape, filter, grad, settings, None)
+    adapter = _arrays.adapter_for(filter, grad)
+    f = adapter.borrow(call.function, call.filter, filter, _allowed(call), None)
+    return _input_gradient(call, settings, adapter, shape, f, grad, key)
 
 
-def filter_gradient(call: Call, input: Any, sizes: Any, grad: Any, settings: Settings) -> AnyArray:
+def filter_gradient(call: Call, input: Any, sizes: Any, grad: Any, given: Given) -> AnyArray:
     """Run the gradient of the filter from a size vector."""
-    known = _known(call, settings, input, grad, sizes)
-    if known is not None:
-        return _engine.run(call.function, known, input, grad)
+    key = _key(call, given, input, grad, sizes)
+    ready = _engine.memory.get(key)
+    if ready is not None:
+        return _again(ready, input, grad)
+    settings, sizes, key = _read(call, given, sizes, key)
     shape = _arguments.sizes(call.function, call.filter, sizes, (4,))
-    x, dtype = _arrays.borrow(call.function, call.input, input, _allowed(call), None)
-    return _filter_gradient(call, x, shape, grad, settings, dtype)
+    adapter = _arrays.adapter_for(input, grad)
+    x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
+    return _filter_gradient(call, settings, adapter, x, shape, grad, key)
 
 
-def input_gradient_like(
-    call: Call, input: Any, filter: Any, grad: Any, settings: Settings
-) -> AnyArray:
+def input_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: Given) -> AnyArray:
     """Run the gradient of the input from an array of the input's shape, whose values are not read."""
-    x, dtype = _arrays.borrow(call.function, call.input, input, _allowed(call), None)
-    f, _ = _arrays.borrow(call.function, call.filter, filter, _allowed(call), dtype)
-    g, _ = _arrays.borrow(call.function, call.grad, grad, _allowed(call), dtype)
+    settings = _arguments.settings(call.function, *given)
+    adapter = _arrays.adapter_for(input, filter, grad)
+    x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
+    f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
+    g = adapter.borrow(call.function, call.grad, grad, _allowed(call), x.row)
     _problem.check_rank(call.function, call.input, x.shape)  # 2 sizes are legal, a matrix is not
-    return _input_gradient(call, x.shape, f, g, settings, dtype)
+    problem = _problem.build(call, settings, x.row, x.shape, f.shape, g.shape)
+    return _compute(call.function, problem, adapter, f, g)
 
 
-def filter_gradient_like(
-    call: Call, input: Any, filter: Any, grad: Any, settings: Settings
-) -> AnyArray:
+def filter_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: Given) -> AnyArray:
     """Run the gradient of the filter from an array of the filter's shape, whose values are not read."""
-    x, dtype = _arrays.borrow(call.function, call.input, input, _allowed(call), None)
-    f, _ = _arrays.borrow(call.function, call.filter, filter, _allowed(call), dtype)
-    return _filter_gradient(call, x, f.shape, grad, settings, dtype)
+    settings = _arguments.settings(call.function, *given)
+    adapter = _arrays.adapter_for(input, filter, grad)
+    x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
+    f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
+    return _filter_gradient(call, settings, adapter, x, f.shape, grad, None)
 
 
-def transpose(call: Call, input: Any, filter: Any, shape: Any, settings: Settings) -> AnyArray:
+def transpose(call: Call, input: Any, filter: Any, shape: Any, given: Given) -> AnyArray:
     """Run conv2d_transpose: the input gradient whose `out_backprop` is called input and comes first."""
+    settings = _arguments.settings(call.function, *given)
     sizes = _arguments.sizes(call.function, call.input, shape, (4, 2))
-    g, dtype = _arrays.borrow(call.function, call.grad, input, _allowed(call), None)
-    return _input_gradient(call, sizes, filter, g, settings, dtype)
+    adapter = _arrays.adapter_for(input, filter)
+    g = adapter.borrow(call.function, call.grad, input, _allowed(call), None)
+    f = adapter.borrow(call.function, call.filter, filter, _allowed(call), g.row)
+    problem = _problem.build(call, settings, g.row, sizes, f.shape, g.shape)
+    return _compute(call.function, problem, adapter, f, g)
 
 
-def separable(
-    input: Any, depthwise_filter: Any, pointwise_filter: Any, settings: Settings
-) -> AnyArray:
+def separable(input: Any, depthwise_filter: Any, pointwise_filter: Any, given: Given) -> AnyArray:
     """Run a depthwise convolution, then a 1x1 convolution of stride 1."""
     function = SEPARABLE_DEPTHWISE.function
-    x, dtype = _arrays.borrow(function, "input", input, FLOATING, None)
-    f, _ = _arrays.borrow(function, "depthwise_filter", depthwise_filter, FLOATING, dtype)
-    mixing, _ = _arrays.borrow(function, "pointwise_filter", pointwise_filter, FLOATING, dtype)
-    if mixing.ndim != 4 or mixing.shape[:2] != (1, 1):
+    settings = _arguments.settings(function, *given)
+    adapter = _arrays.adapter_for(input, depthwise_filter, pointwise_filter)
+    x = adapter.borrow(function, "input", input, FLOATING, None)
+    f = adapter.borrow(function, "depthwise_filter", depthwise_filter, FLOATING, x.row)
+    mixing = adapter.borrow(function, "pointwise_filter", pointwise_filter, FLOATING, x.row)
+    if len(mixing.shape) != 4 or mixing.shape[:2] != (1, 1):
         raise ArgumentError(
             f"{function}: `pointwise_filter` must have rank 4 and shape [1, 1, C*M, O], got {list(mixing.shape)}."
         )
-    first = _problem.build(SEPARABLE_DEPTHWISE, settings, dtype, x.shape, f.shape, None)
+    first = _problem.build(SEPARABLE_DEPTHWISE, settings, x.row, x.shape, f.shape, None)
     pointwise = replace(settings, strides=(1, 1), dilations=(1, 1), padding="VALID")
     second = _problem.build(
-        SEPARABLE_POINTWISE, pointwise, dtype, first.output_shape, mixing.shape, None
+        SEPARABLE_POINTWISE, pointwise, x.row, first.output_shape, mixing.shape, None
     )
-    return _engine.run(function, second, _engine.run(function, first, x, f), mixing)
+    between = _compute(function, first, adapter, x, f)
+    lent = adapter.borrow(function, "depthwise result", between, FLOATING, x.row)
+    return _compute(function, second, adapter, lent, mixing)
 
 
 def _input_gradient(
-    call: Call, shape: Shape, filter: Any, grad: Any, settings: Settings, like: DType | None
+    call: Call, settings: Settings, adapter: Adapter, shape: Shape, f: Lent, grad: Any, key: Any
 ) -> AnyArray:
-    f, dtype = _arrays.borrow(call.function, call.filter, filter, _allowed(call), like)
-    g, _ = _arrays.borrow(call.function, call.grad, grad, _allowed(call), dtype)
-    problem = _problem.build(call, settings, dtype, shape, f.shape, g.shape)
-    _remember(call, settings, f, g, shape, problem)
-    return _engine.run(call.function, problem, f, g)
+    g = adapter.borrow(call.function, call.grad, grad, _allowed(call), f.row)
+    problem = _problem.build(call, settings, f.row, shape, f.shape, g.shape)
+    return _compute(call.function, problem, adapter, f, g, key)
 
 
 def _filter_gradient(
-    call: Call, x: AnyArray, shape: Shape, grad: Any, settings: Settings, dtype: DType
+    call: Call, settings: Settings, adapter: Adapter, x: Lent, shape: Shape, grad: Any, key: Any
 ) -> AnyArray:
-    g, _ = _arrays.borrow(call.function, call.grad, grad, _allowed(call), dtype)
-    problem = _problem.build(call, settings, dtype, x.shape, shape, g.shape)
-    _remember(call, settings, x, g, shape, problem)
-    return _engine.run(call.function, problem, x, g)
+    g = adapter.borrow(call.function, call.grad, grad, _allowed(call), x.row)
+    problem = _problem.build(call, settings, x.row, x.shape, shape, g.shape)
+    return _compute(call.function, problem, adapter, x, g, key)
 
 
-_MOST_REMEMBERED = 4096
-"""Problems kept for all settings together; a program with more of them starts over."""
-_count = 0
-_filled: list[dict[tuple[object, ...], Problem]] = []
-"""The dictionaries of the settings that hold any."""
+def _compute(
+    function: str, problem: Problem, adapter: Adapter, first: Lent, second: Lent, key: Any = None
+) -> AnyArray:
+    """Hold the operands still, make the result, fill it; remember the program under `key`."""
+    sizes = problem.operand_bytes
+    at_first, held_first = first.lend(function, sizes[0])
+    at_second, held_second = second.lend(function, sizes[1])
+    result: AnyArray
+    try:
+        # Before the plan is made: planning for sizes that no memory can hold would take for ever.
+        result, at_result = adapter.allocate(problem.result_shape, problem.dtype)
+        program = _engine.run(problem, at_first, at_second, at_result)
+    except AllocationError as error:
+        raise AllocationError(f"{function}: {error}.") from None
+    del held_first, held_second  # kept until here
+    if key is not None and type(program) is Bound and key[1] == _signature(first, second):
+        _engine.remember(key, Ready(function, problem, program))
+    return result
 
 
-def _known(call: Call, settings: Settings, first: Any, second: Any, sizes: Any) -> Problem | None:
-    """Return the problem of a call whose every check has passed before.
+Key = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
+"""The call, its settings and sizes; shapes and dtypes; switches."""
 
-    All that the checks look at is in the key: whose call it is, the settings, exact arrays' shapes and dtypes, sizes.
-    """
+
+def _key(call: Call, given: Given, first: Any, second: Any, sizes: Any) -> Key | None:
+    """Return what a call of plain arrays with plain settings is remembered by, or None for another call."""
     if type(first) is not np.ndarray or type(second) is not np.ndarray:
         return None
-    if sizes is not None:
-        if (type(sizes) is not tuple and type(sizes) is not list) or set(map(type, sizes)) != {int}:
-            return None
-        sizes = tuple(sizes)
-    key = (call, first.shape, first.dtype, second.shape, second.dtype, sizes)
-    return settings.problems.get(key)
+    forms, strides, padding, layout, dilations = given if len(given) == 5 else given[:5]
+    try:
+        if type(strides) is not int:
+            strides = plain(strides)
+        if type(padding) is not str:
+            padding = plain(padding)
+        if type(layout) is not str:
+            layout = plain(layout)
+        if type(dilations) is not int:
+            dilations = plain(dilations)
+        explicit = () if len(given) == 5 else plain(given[5])
+        if sizes is not None:
+            if type(sizes) is not tuple and type(sizes) is not list:
+                return None
+            sizes = plain(sizes)
+    except NotPlain:
+        return None
+    settings = (call, sizes, forms, strides, padding, layout, dilations, explicit)
+    arrays = (first.shape, first.dtype, second.shape, second.dtype)
+    return settings, arrays, _config.deciding()
 
 
-def _remember(
-    call: Call,
-    settings: Settings,
+def _signature(first: Lent, second: Lent) -> tuple[Any, ...]:
+    """Return shapes and dtypes as a key has them, of what was really computed with: in native byte order."""
+    return first.shape, first.row.numpy, second.shape, second.row.numpy
+
+
+def _read(
+    call: Call, given: Given, sizes: Any, key: Key | None
+) -> tuple[Settings, Any, Key | None]:
+    """Return the settings in canonical form, and the sizes.
+
+    They are read from the key's copies, if there are any: another thread may be changing the caller's lists.
+    """
+    if key is not None:
+        try:
+            return _arguments.settings(call.function, *key[0][2:]), key[0][1], key
+        except ConvgradError:
+            pass  # the same again, in the caller's spelling
+    return _arguments.settings(call.function, *given), sizes, None
+
+
+def _again(
+    ready: Ready,
     first: AnyArray,
     second: AnyArray,
-    sizes: Shape | None,
-    problem: Problem,
-) -> None:
-    global _count
-    if _count >= _MOST_REMEMBERED:
-        _count = 0
-        with contextlib.suppress(IndexError):  # another thread may be at it too
-            while True:
-                _filled.pop().clear()
-    key = (call, first.shape, first.dtype, second.shape, second.dtype, sizes)
-    if not settings.problems:
-        _filled.append(settings.problems)
-    settings.problems[key] = problem
-    _count += 1
+    # Bound here: a global lookup costs 20 ns, and this is the path of every small call.
+    pointer: Any = data_pointer,
+    pack: Any = code.pack_call,
+) -> AnyArray:
+    """Run a remembered call: shapes and dtypes are those it was checked with, or memory is not what it was."""
+    row = ready.row
+    held_first: object = ref(first)
+    held_second: object = ref(second)
+    if (
+        first.base is None
+        and second.base is None
+        and first.flags.num & C_ALIGNED == C_ALIGNED
+        and second.flags.num & C_ALIGNED == C_ALIGNED
+        and first.nbytes == ready.first_bytes
+        and second.nbytes == ready.second_bytes
+    ):
+        at_first, at_second = pointer(first), pointer(second)
+    else:
+        at_first, held_first = lend(ready.function, first, row, ready.first_bytes)
+        at_second, held_second = lend(ready.function, second, row, ready.second_bytes)
+    try:
+        result = new_result(ready.result_shape, ready.result_dtype)
+        count, pool = (1, 0) if ready.serial else threads.ready()
+        status = ready.call(pack(ready.address, at_first, at_second, pointer(result), count, pool))
+        if status:
+            refuse(status)
+    except AllocationError as error:
+        raise AllocationError(f"{ready.function}: {error}.") from None
+    del held_first, held_second  # kept until here
+    return result
 
 
 def _allowed(call: Call) -> tuple[DType, ...]:

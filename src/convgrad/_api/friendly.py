@@ -8,7 +8,7 @@ any case, an int for all four sides, a (rows, columns) pair of ints, each for bo
 
 from __future__ import annotations
 
-from .._arguments import FRIENDLY, settings
+from .._arguments import FRIENDLY
 from .._dispatch import add_dispatch_list
 from . import calls
 from .types import Array, FlexibleInts, FlexiblePadding, Result, Sizes
@@ -55,7 +55,7 @@ def conv2d(
     array([[ 8., 12.],
            [20., 24.]], dtype=float32)
     """
-    how = settings("conv2d", FRIENDLY, strides, padding, data_format, dilations)
+    how = (FRIENDLY, strides, padding, data_format, dilations)
     return calls.forward_batched(calls.CONV2D, input, filters, how)
 
 
@@ -100,7 +100,7 @@ def conv2d_backprop_input(
            [ 4., 10.,  6.],
            [ 3.,  7.,  4.]], dtype=float32)
     """
-    how = settings("conv2d_backprop_input", FRIENDLY, strides, padding, data_format, dilations)
+    how = (FRIENDLY, strides, padding, data_format, dilations)
     return calls.input_gradient(calls.CONV2D_INPUT, input_sizes, filter, out_backprop, how)
 
 
@@ -143,7 +143,7 @@ def conv2d_backprop_filter(
     array([[ 8., 12.],
            [20., 24.]], dtype=float32)
     """
-    how = settings("conv2d_backprop_filter", FRIENDLY, strides, padding, data_format, dilations)
+    how = (FRIENDLY, strides, padding, data_format, dilations)
     return calls.filter_gradient(calls.CONV2D_FILTER, input, filter_sizes, out_backprop, how)
 
 
@@ -186,7 +186,7 @@ def conv2d_transpose(
            [3., 3., 4., 4.],
            [3., 3., 4., 4.]], dtype=float32)
     """
-    how = settings("conv2d_transpose", FRIENDLY, strides, padding, data_format, dilations)
+    how = (FRIENDLY, strides, padding, data_format, dilations)
     return calls.transpose(calls.CONV2D_TRANSPOSE, input, filters, output_shape, how)
 
 
@@ -232,7 +232,7 @@ def depthwise_conv2d(
     array([[  3.,  60.],
            [  5., 100.]], dtype=float32)
     """
-    how = settings("depthwise_conv2d", FRIENDLY, strides, padding, data_format, dilations)
+    how = (FRIENDLY, strides, padding, data_format, dilations)
     return calls.forward(calls.DEPTHWISE, input, filter, how)
 
 
@@ -274,8 +274,7 @@ def depthwise_conv2d_backprop_input(
     >>> convgrad.depthwise_conv2d_backprop_input([1, 5, 1, 1], f, g, 1, "SAME", dilations=2).ravel()
     array([3., 3., 6., 5., 5.], dtype=float32)
     """
-    function = "depthwise_conv2d_backprop_input"
-    how = settings(function, FRIENDLY, strides, padding, data_format, dilations)
+    how = (FRIENDLY, strides, padding, data_format, dilations)
     return calls.input_gradient(calls.DEPTHWISE_INPUT, input_sizes, filter, out_backprop, how)
 
 
@@ -317,8 +316,7 @@ def depthwise_conv2d_backprop_filter(
     >>> convgrad.depthwise_conv2d_backprop_filter(x, [3, 1, 1, 1], g, 1, "SAME", dilations=2).ravel()
     array([ 3., 10.,  9.], dtype=float32)
     """
-    function = "depthwise_conv2d_backprop_filter"
-    how = settings(function, FRIENDLY, strides, padding, data_format, dilations)
+    how = (FRIENDLY, strides, padding, data_format, dilations)
     return calls.filter_gradient(calls.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how)
 
 
@@ -361,5 +359,5 @@ def separable_conv2d(
     >>> convgrad.separable_conv2d(x, d, m, strides=1, padding="VALID").item()
     172.0
     """
-    how = settings("separable_conv2d", FRIENDLY, strides, padding, data_format, dilations)
+    how = (FRIENDLY, strides, padding, data_format, dilations)
     return calls.separable(input, depthwise_filter, pointwise_filter, how)

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
-from .._arguments import RAW, settings
+from .._arguments import RAW
 from .._errors import ArgumentTypeError
-from .._problem import Settings
 from . import calls
 from .types import Array, Result, Sizes, StrictInts
 
@@ -57,16 +56,11 @@ def keywords_only(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def _settings(
-    function: str,
-    strides: Any,
-    padding: Any,
-    explicit_paddings: Any,
-    data_format: Any,
-    dilations: Any,
-) -> Settings:
+def _given(
+    strides: Any, padding: Any, explicit_paddings: Any, data_format: Any, dilations: Any
+) -> calls.Given:
     explicit = [] if explicit_paddings is None else explicit_paddings
-    return settings(function, RAW, strides, padding, data_format, dilations, explicit)
+    return RAW, strides, padding, data_format, dilations, explicit
 
 
 @keywords_only
@@ -95,7 +89,7 @@ def Conv2D(
     ...                explicit_paddings=[0, 0, 1, 0, 0, 0, 0, 0]).ravel()
     array([2., 4.], dtype=float32)
     """
-    how = _settings("Conv2D", strides, padding, explicit_paddings, data_format, dilations)
+    how = _given(strides, padding, explicit_paddings, data_format, dilations)
     return calls.forward(_CONV2D, input, filter, how)
 
 
@@ -127,8 +121,7 @@ def Conv2DBackpropInput(
     ...                             padding="SAME").ravel()
     array([2., 3., 3., 2.], dtype=float32)
     """
-    function = "Conv2DBackpropInput"
-    how = _settings(function, strides, padding, explicit_paddings, data_format, dilations)
+    how = _given(strides, padding, explicit_paddings, data_format, dilations)
     return calls.input_gradient(_CONV2D_INPUT, input_sizes, filter, out_backprop, how)
 
 
@@ -159,8 +152,7 @@ def Conv2DBackpropFilter(
     ...                              strides=[1, 1, 1, 1], padding="SAME").ravel()
     array([3., 6., 6.], dtype=float32)
     """
-    function = "Conv2DBackpropFilter"
-    how = _settings(function, strides, padding, explicit_paddings, data_format, dilations)
+    how = _given(strides, padding, explicit_paddings, data_format, dilations)
     return calls.filter_gradient(_CONV2D_FILTER, input, filter_sizes, out_backprop, how)
 
 
@@ -192,8 +184,7 @@ def Conv2DBackpropInputV2(
     ...                               padding="SAME").ravel()
     array([2., 3., 3., 2.], dtype=float32)
     """
-    function = "Conv2DBackpropInputV2"
-    how = _settings(function, strides, padding, explicit_paddings, data_format, dilations)
+    how = _given(strides, padding, explicit_paddings, data_format, dilations)
     return calls.input_gradient_like(_CONV2D_INPUT_V2, input, filter, out_backprop, how)
 
 
@@ -224,8 +215,7 @@ def Conv2DBackpropFilterV2(
     ...                                padding="SAME").ravel()
     array([3., 4., 3.], dtype=float32)
     """
-    function = "Conv2DBackpropFilterV2"
-    how = _settings(function, strides, padding, explicit_paddings, data_format, dilations)
+    how = _given(strides, padding, explicit_paddings, data_format, dilations)
     return calls.filter_gradient_like(_CONV2D_FILTER_V2, input, filter, out_backprop, how)
 
 
@@ -253,8 +243,7 @@ def DepthwiseConv2dNative(
     >>> raw_ops.DepthwiseConv2dNative(input=x, filter=f, strides=[1, 2, 2, 1], padding="VALID").ravel()
     array([4., 4., 4., 4.], dtype=float32)
     """
-    function = "DepthwiseConv2dNative"
-    how = _settings(function, strides, padding, explicit_paddings, data_format, dilations)
+    how = _given(strides, padding, explicit_paddings, data_format, dilations)
     return calls.forward(_DEPTHWISE, input, filter, how)
 
 
@@ -285,8 +274,7 @@ def DepthwiseConv2dNativeBackpropInput(
     ...                                            strides=[1, 1, 1, 1], padding="SAME").ravel()
     array([2., 3., 3., 2.], dtype=float32)
     """
-    function = "DepthwiseConv2dNativeBackpropInput"
-    how = _settings(function, strides, padding, explicit_paddings, data_format, dilations)
+    how = _given(strides, padding, explicit_paddings, data_format, dilations)
     return calls.input_gradient(_DEPTHWISE_INPUT, input_sizes, filter, out_backprop, how)
 
 
@@ -316,6 +304,5 @@ def DepthwiseConv2dNativeBackpropFilter(
     ...                                             out_backprop=np.ones_like(x), padding="SAME").ravel()
     array([3., 6., 6.], dtype=float32)
     """
-    function = "DepthwiseConv2dNativeBackpropFilter"
-    how = _settings(function, strides, padding, explicit_paddings, data_format, dilations)
+    how = _given(strides, padding, explicit_paddings, data_format, dilations)
     return calls.filter_gradient(_DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .._arguments import DEPTHWISE, FLEXIBLE, STRICT, either, settings
+from .._arguments import DEPTHWISE, FLEXIBLE, STRICT, either
 from .._dispatch import add_dispatch_list
 from . import calls
 from .types import Array, FlexibleInts, Padding, Result, Sizes, StrictInts
@@ -54,7 +54,7 @@ def conv2d(
     4.0
     """
     filter = either("conv2d", "filter", filter, "filters", filters)
-    how = settings("conv2d", FLEXIBLE, strides, padding, data_format, dilations)
+    how = (FLEXIBLE, strides, padding, data_format, dilations)
     return calls.forward_batched(_CONV2D, input, filter, how)
 
 
@@ -96,7 +96,7 @@ def conv2d_backprop_input(
     array([2., 3., 3., 2.], dtype=float32)
     """
     filter = either("conv2d_backprop_input", "filter", filter, "filters", filters)
-    how = settings("conv2d_backprop_input", STRICT, strides, padding, data_format, dilations)
+    how = (STRICT, strides, padding, data_format, dilations)
     return calls.input_gradient(calls.CONV2D_INPUT, input_sizes, filter, out_backprop, how)
 
 
@@ -134,7 +134,7 @@ def conv2d_backprop_filter(
     >>> nn.conv2d_backprop_filter(x, [3, 1, 1, 1], np.ones_like(x), [1, 1, 1, 1], "SAME").ravel()
     array([3., 6., 6.], dtype=float32)
     """
-    how = settings("conv2d_backprop_filter", STRICT, strides, padding, data_format, dilations)
+    how = (STRICT, strides, padding, data_format, dilations)
     return calls.filter_gradient(calls.CONV2D_FILTER, input, filter_sizes, out_backprop, how)
 
 
@@ -178,7 +178,7 @@ def conv2d_transpose(
     """
     value = either("conv2d_transpose", "value", value, "input", input)
     filter = either("conv2d_transpose", "filter", filter, "filters", filters)
-    how = settings("conv2d_transpose", FLEXIBLE, strides, padding, data_format, dilations)
+    how = (FLEXIBLE, strides, padding, data_format, dilations)
     return calls.transpose(_TRANSPOSE, value, filter, output_shape, how)
 
 
@@ -217,7 +217,7 @@ def depthwise_conv2d(
     array([3., 5.], dtype=float32)
     """
     rate = either("depthwise_conv2d", "rate", rate, "dilations", dilations)
-    how = settings("depthwise_conv2d", DEPTHWISE, strides, padding, data_format, rate)
+    how = (DEPTHWISE, strides, padding, data_format, rate)
     return calls.forward(calls.DEPTHWISE, input, filter, how)
 
 
@@ -252,7 +252,7 @@ def depthwise_conv2d_native(
     >>> nn.depthwise_conv2d_native(x, np.ones((2, 2, 1, 1), np.float32), [1, 2, 2, 1], "VALID").ravel()
     array([4., 4., 4., 4.], dtype=float32)
     """
-    how = settings("depthwise_conv2d_native", STRICT, strides, padding, data_format, dilations)
+    how = (STRICT, strides, padding, data_format, dilations)
     return calls.forward(_NATIVE, input, filter, how)
 
 
@@ -293,7 +293,7 @@ def separable_conv2d(
     8.0
     """
     rate = either("separable_conv2d", "rate", rate, "dilations", dilations)
-    how = settings("separable_conv2d", DEPTHWISE, strides, padding, data_format, rate)
+    how = (DEPTHWISE, strides, padding, data_format, rate)
     return calls.separable(input, depthwise_filter, pointwise_filter, how)
 
 

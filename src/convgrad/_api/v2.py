@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._arguments import DEPTHWISE, FLEXIBLE, STRICT, settings
+from .._arguments import DEPTHWISE, FLEXIBLE, STRICT
 from .._dispatch import add_dispatch_list
 from . import calls
 from .types import Array, FlexibleInts, Padding, Result, Sizes, StrictInts
@@ -39,7 +39,7 @@ def conv2d(
     array([[4., 4.],
            [4., 4.]], dtype=float32)
     """
-    how = settings("conv2d", FLEXIBLE, strides, padding, data_format, dilations)
+    how = (FLEXIBLE, strides, padding, data_format, dilations)
     return calls.forward_batched(calls.CONV2D, input, filters, how)
 
 
@@ -80,7 +80,7 @@ def conv2d_transpose(
            [2., 2., 4., 2.],
            [1., 1., 2., 1.]], dtype=float32)
     """
-    how = settings("conv2d_transpose", FLEXIBLE, strides, padding, data_format, dilations)
+    how = (FLEXIBLE, strides, padding, data_format, dilations)
     return calls.transpose(calls.CONV2D_TRANSPOSE, input, filters, output_shape, how)
 
 
@@ -117,7 +117,7 @@ def depthwise_conv2d(
     array([[4., 4.],
            [4., 4.]], dtype=float32)
     """
-    how = settings("depthwise_conv2d", DEPTHWISE, strides, padding, data_format, dilations)
+    how = (DEPTHWISE, strides, padding, data_format, dilations)
     return calls.forward(calls.DEPTHWISE, input, filter, how)
 
 
@@ -155,8 +155,7 @@ def depthwise_conv2d_backprop_input(
     >>> nn.depthwise_conv2d_backprop_input([1, 4, 1, 1], f, g, [1, 1, 1, 1], "SAME").ravel()
     array([2., 3., 3., 2.], dtype=float32)
     """
-    function = "depthwise_conv2d_backprop_input"
-    how = settings(function, STRICT, strides, padding, data_format, dilations)
+    how = (STRICT, strides, padding, data_format, dilations)
     return calls.input_gradient(calls.DEPTHWISE_INPUT, input_sizes, filter, out_backprop, how)
 
 
@@ -194,8 +193,7 @@ def depthwise_conv2d_backprop_filter(
     >>> nn.depthwise_conv2d_backprop_filter(x, [3, 1, 1, 1], np.ones_like(x), [1, 1, 1, 1], "SAME").ravel()
     array([3., 6., 6.], dtype=float32)
     """
-    function = "depthwise_conv2d_backprop_filter"
-    how = settings(function, STRICT, strides, padding, data_format, dilations)
+    how = (STRICT, strides, padding, data_format, dilations)
     return calls.filter_gradient(calls.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how)
 
 
@@ -233,7 +231,7 @@ def separable_conv2d(
     >>> nn.separable_conv2d(x, d, np.ones((1, 1, 2, 1), np.float32), [1, 1, 1, 1], "VALID").item()
     8.0
     """
-    how = settings("separable_conv2d", DEPTHWISE, strides, padding, data_format, dilations)
+    how = (DEPTHWISE, strides, padding, data_format, dilations)
     return calls.separable(input, depthwise_filter, pointwise_filter, how)
 
 

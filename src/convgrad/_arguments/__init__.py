@@ -65,40 +65,24 @@ def settings(
     dilations: Any,
     explicit_paddings: Any = (),
 ) -> Settings:
-    """Return the settings of a call in canonical form, or raise what the first bad one deserves.
-
-    Settings written in plain ints, strings, lists and tuples are remembered: a repeated call finds them in 2 us.
-    """
+    """Return the settings of a call in canonical form, or raise an error for the first that is wrong."""
     given = (strides, padding, data_format, dilations, explicit_paddings)
     try:
-        frozen = tuple(map(_plain, given))
-    except _NotPlain:
-        return _settings(function, forms, *given)
-    key = (function, forms, *frozen)
-    found = _remembered.get(key)
-    if found is None:
-        try:
-            # Of the copies: another thread may be changing the caller's lists.
-            found = _settings(function, forms, *frozen)
-        except ConvgradError:
-            return _settings(function, forms, *given)  # the same again, in the caller's spelling
-        if len(_remembered) >= _MOST_REMEMBERED:
-            _remembered.clear()
-        _remembered[key] = found
-    return found
+        # Of copies: another thread may be changing the caller's lists.
+        return _settings(function, forms, *map(plain, given))
+    except (NotPlain, ConvgradError):
+        return _settings(function, forms, *given)  # the same again, in the caller's spelling
 
 
-class _NotPlain(Exception):
+class NotPlain(Exception):
     """Some argument is not made of exactly ints, strings, lists and tuples."""
 
 
 _INTS = {int}
 _SEQUENCES = ({list}, {tuple}, {list, tuple})
-_remembered: dict[tuple[Any, ...], Settings] = {}
-_MOST_REMEMBERED = 1024
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Return a key that equal arguments share and others do not; 1, 1.0 and True are equal to Python, not here."""
     kind = type(value)
     if value is None or kind is str or kind is int:
@@ -109,7 +93,7 @@ def _plain(value: Any) -> Any:
             return tuple(value)
         if kinds in _SEQUENCES and all(set(map(type, pair)) == _INTS for pair in value):
             return tuple(map(tuple, value))
-    raise _NotPlain
+    raise NotPlain
 
 
 def _settings(

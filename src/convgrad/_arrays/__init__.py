@@ -1,10 +1,77 @@
-"""Arrays in: what callers pass becomes a NumPy array.
+"""Arrays in and out: one module per kind of array, in an explicit table.
 
-`ndarray` is the one array type inside the house. A framework's adapter is a module beside `numpy.py` that borrows the
-framework's memory as an `ndarray` without a copy. Nothing here knows plans or kernels.
+An adapter lends the memory of its framework's arrays to kernels, and gives results in the framework's own type. It is
+found without importing the framework: an array of its type shows that it is loaded. Nothing here knows plans or
+kernels; what leaves this room is an address.
 """
 
-from .holding import hold, pin
-from .numpy import borrow, borrow_any, contiguous
+from __future__ import annotations
 
-__all__ = ["borrow", "borrow_any", "contiguous", "hold", "pin"]
+from typing import Any, Protocol
+
+from .._dtypes import DType
+from . import numpy
+from .holding import pin
+from .numpy import borrow_any
+
+__all__ = ["ADAPTERS", "Adapter", "Lent", "adapter_for", "borrow_any", "pin"]
+
+Shape = tuple[int, ...]
+
+
+class Lent(Protocol):
+    """A caller's array that has passed the checks of its kind and dtype."""
+
+    @property
+    def shape(self) -> Shape: ...
+
+    @property
+    def row(self) -> DType:
+        """Its dtype."""
+        ...
+
+    def lend(self, function: str, nbytes: int) -> tuple[int, object]:
+        """Return the address of the numbers, contiguous, aligned, native, and what keeps them there.
+
+        There are exactly `nbytes` bytes, or an error names `function`.
+        """
+        ...
+
+
+class Adapter(Protocol):
+    """What a module of this folder offers."""
+
+    def recognise(self, value: Any) -> bool:
+        """Tell whether a value is of this kind, without importing anything."""
+        ...
+
+    def borrow(
+        self,
+        function: str,
+        argument: str,
+        value: Any,
+        allowed: tuple[DType, ...],
+        like: DType | None,
+    ) -> Lent:
+        """Check kind and dtype of an argument; `like` is the dtype of the arrays before it."""
+        ...
+
+    def allocate(self, shape: Shape, row: DType) -> tuple[Any, int]:
+        """Return a new array, its numbers not set, and their address; raises AllocationError."""
+        ...
+
+    def reshape(self, result: Any, shape: Shape) -> Any:
+        """Return a result in another shape, without a copy."""
+        ...
+
+
+ADAPTERS: tuple[Adapter, ...] = (numpy,)
+"""Asked in order; the last one takes everything, or says what is wrong with it."""
+
+
+def adapter_for(*values: Any) -> Adapter:
+    """Return the adapter of a call: of the first kind in the table that any of its arrays is of."""
+    for adapter in ADAPTERS[:-1]:
+        if any(adapter.recognise(value) for value in values):
+            return adapter
+    return ADAPTERS[-1]

@@ -21,27 +21,19 @@ from weakref import ref
 
 import numpy as np
 
-from .._dtypes import AnyArray, DType
+from .._dtypes import AnyArray
 from .._errors import ArgumentError
-from .numpy import contiguous
 
 Pin = object
 """Keep it until the memory is no longer read."""
 
 
-def hold(function: str, array: AnyArray, row: DType, nbytes: int) -> tuple[AnyArray, Pin]:
-    """Return the array as kernels want it, of exactly `nbytes` bytes, and what keeps its memory in place."""
+def hold(function: str, array: AnyArray) -> tuple[AnyArray, Pin]:
+    """Return the array, or a view of our own on borrowed memory, and what keeps its memory in place."""
     if array.base is None:  # it owns its memory, or is private to us: 0.2 us
-        held: Pin = ref(array)
-    else:
-        array = array[...]
-        held = pin(function, array)
-    ready = contiguous(array, row)
-    if ready.nbytes != nbytes:
-        raise ArgumentError(
-            f"{function}: an array changed its size during the call, from {nbytes} to {ready.nbytes} bytes."
-        )
-    return ready, held
+        return array, ref(array)
+    array = array[...]
+    return array, pin(function, array)
 
 
 def pin(function: str, array: AnyArray) -> Pin:

@@ -1,4 +1,4 @@
-"""NumPy arrays, nested lists and whatever offers `__array__`, a buffer or DLPack, as plain arrays."""
+"""NumPy arrays, nested lists and whatever offers `__array__`, a buffer or DLPack: the adapter that takes the rest."""
 
 from __future__ import annotations
 
@@ -9,12 +9,60 @@ import numpy as np
 from .. import _dtypes
 from .._dtypes import AnyArray, DType
 from .._errors import ArgumentError, ArgumentTypeError, DTypeError, said
+from .._runtime.pointers import data_pointer
+from .._runtime.results import new_result
+from .holding import hold
+
+
+class Borrowed:
+    """An array that has passed the checks, and its dtype's row."""
+
+    __slots__ = ("array", "row")
+
+    def __init__(self, array: AnyArray, row: DType) -> None:
+        self.array, self.row = array, row
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self.array.shape
+        return shape
+
+    def lend(self, function: str, nbytes: int) -> tuple[int, object]:
+        """Return the address of the numbers, as kernels want them, and what keeps them there."""
+        return lend(function, self.array, self.row, nbytes)
+
+
+def lend(function: str, array: AnyArray, row: DType, nbytes: int) -> tuple[int, object]:
+    """Return the address of an array's numbers, of a copy where kernels cannot read it, and what keeps them there."""
+    array, held = hold(function, array)
+    ready = contiguous(array, row)
+    if ready.nbytes != nbytes:
+        raise ArgumentError(
+            f"{function}: an array changed its size during the call, from {nbytes} to {ready.nbytes} bytes."
+        )
+    return data_pointer(ready), (held, ready)
+
+
+def recognise(value: Any) -> bool:
+    """Take everything: what is no array is refused when it is borrowed."""
+    return True
+
+
+def allocate(shape: tuple[int, ...], row: DType) -> tuple[AnyArray, int]:
+    """Return a new array on a 64-byte boundary and its address."""
+    result = new_result(shape, row.numpy)
+    return result, data_pointer(result)
+
+
+def reshape(result: AnyArray, shape: tuple[int, ...]) -> AnyArray:
+    shaped: AnyArray = result.reshape(shape)
+    return shaped
 
 
 def borrow(
     function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
-) -> tuple[AnyArray, DType]:
-    """Return `value` as an array of an allowed dtype, and that dtype's row.
+) -> Borrowed:
+    """Return `value` as an array of an allowed dtype.
 
     A nested list or a Python number takes the dtype of the array before it (`like`), else float32, or int32 if all its
     numbers are ints. An array must already have the dtype `like`: mixing dtypes is refused, never converted.
@@ -42,7 +90,7 @@ def borrow(
             f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
             f"convert one of them with `.astype()`."
         )
-    return array[...], row
+    return Borrowed(array[...], row)
 
 
 def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
@@ -61,10 +109,13 @@ def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
     return array[...]
 
 
+C_ALIGNED = 0x101
+"""NumPy's flags of an array that is C-contiguous and aligned."""
+
+
 def contiguous(array: AnyArray, row: DType) -> AnyArray:
     """Return the array itself if it is C-contiguous, aligned and in native byte order, else a copy that is."""
-    flags = array.flags
-    if array.dtype is row.numpy and flags.c_contiguous and flags.aligned:
+    if array.dtype is row.numpy and array.flags.num & C_ALIGNED == C_ALIGNED:
         return array
     if _row(array.dtype) is not row:  # it had that dtype when it was checked
         raise DTypeError(f"an array became {array.dtype} while a call was using it as {row.name}.")

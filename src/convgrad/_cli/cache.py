@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
-from typing import Any
 
 from .. import _arguments, _dtypes, _jit, _problem
 from . import models, operation
@@ -121,7 +120,7 @@ def _problems(layers: list[models.Layer], dtype: str, layout: str) -> Iterator[_
         how = _arguments.settings(
             "cache warm", _arguments.FRIENDLY, layer.stride, layer.padding, layout, layer.dilation
         )
-        shapes: Any = (layer.input_shape(layout), layer.filter_shape)
+        shapes = (layer.input_shape(layout), layer.filter_shape)
         for call in _problem.OPS:
             if call.depthwise is not layer.is_dense:
                 wanted = None if call.kind is _problem.Kind.FORWARD else layer.output_shape(layout)

@@ -223,13 +223,13 @@ def _prepare(problem: Problem, at_once: int) -> float:
     if problem.is_empty or not _config.get("kernels"):
         return 0.0
     from .._prepare import executable
-    from .._runtime.threads import pool_for
+    from .._runtime import threads
 
     start = time.perf_counter()
     with suppress(CompileError):  # the engine will say so and use the reference
         for each in slicing.problems(problem, at_once):
             executable(each)
-        pool_for(convgrad.get_num_threads())
+        threads.ready()
     return time.perf_counter() - start
 
 

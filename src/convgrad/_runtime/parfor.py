@@ -28,13 +28,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from string import Template
 
+from . import entry
 from .parking import CONTROL, TEXTS, Parking
 
 RUN = "cg_parfor_run"
 WORKER = "cg_parfor_worker"
 STOP = "cg_parfor_stop"
 PAUSE = "cg_parfor_pause"
-SYMBOLS = (RUN, WORKER, STOP, PAUSE)
+SYMBOLS = (RUN, WORKER, STOP, PAUSE, *entry.SYMBOLS)
 
 CHUNK_BITS = 20
 MAX_CHUNKS = (1 << CHUNK_BITS) - 1
@@ -73,13 +74,14 @@ def source(machine: str, parking: Parking) -> ParforSource:
         "ONE_SEAT": 1 << SEAT_SHIFT,
         "GENERATION_SHIFT": GENERATION_SHIFT,
         "JOB_BYTES": 8 * len(JOB),
+        "JOB_SIZE": len(JOB),
         "PATIENCE": PATIENCE,
         "ROUND": ROUND,
         "ROUNDS": ROUNDS,
         **CONTROL,
         **{f"JOB_{name}": index for index, name in enumerate(JOB)},
     }
-    text = Template(_LOOP + TEXTS[parking]).substitute(fields)
+    text = Template(_LOOP + TEXTS[parking] + entry.text()).substitute(fields)
     return ParforSource(f"cg_parfor_{machine.lower()}_{parking.value}", text)
 
 
@@ -157,6 +159,16 @@ done:
   ret i64 %counted
 }
 
+; How many items a chunk has: no fewer than asked, and no more chunks than the word can count.
+define internal i64 @chunk_size(i64 %items, i64 %asked) nounwind {
+  %items_up = add i64 %items, $CHUNK_MASK
+  %items_less = sub i64 %items_up, 1
+  %least = udiv i64 %items_less, $CHUNK_MASK
+  %asked_more = icmp ugt i64 %asked, %least
+  %grain = select i1 %asked_more, i64 %asked, i64 %least
+  ret i64 %grain
+}
+
 ; Run all items of a job; returns when every one is done.
 define void @cg_parfor_run(ptr %job) nounwind {
 entry:
@@ -168,12 +180,7 @@ entry:
   %asked = load i64, ptr %grain_at, align 8
   %threads_at = getelementptr i64, ptr %job, i64 $JOB_THREADS
   %threads = load i64, ptr %threads_at, align 8
-  ; Chunks no smaller than asked, and no more of them than the word can count.
-  %items_up = add i64 %items, $CHUNK_MASK
-  %items_less = sub i64 %items_up, 1
-  %least = udiv i64 %items_less, $CHUNK_MASK
-  %asked_more = icmp ugt i64 %asked, %least
-  %grain = select i1 %asked_more, i64 %asked, i64 %least
+  %grain = call i64 @chunk_size(i64 %items, i64 %asked)
   %sum = add i64 %items, %grain
   %sum_less = sub i64 %sum, 1
   %chunks = udiv i64 %sum_less, %grain

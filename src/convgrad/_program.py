@@ -1,0 +1,126 @@
+"""`Program`: a plan as plain numbers, ready to run wherever its kernels are: no address, no object of Python.
+
+A program is what leaves the house. `_prepare` makes it from a plan and binds it to kernels in this process
+(`_runtime.bound`); an exporter writes it down and binds it elsewhere. Nothing here knows convolution, arrays or
+threads.
+
+As bytes a program is `MAGIC`, the length of a JSON text in 8 little-endian bytes, that text, and the tables one behind
+the other. Equal programs have equal bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+PLACES = ("first", "second", "result", "partial", "packed")
+"""What a launch's pointers can point to: the operands, the result, partial sums, and an operand in another order."""
+MAGIC = b"convgrad program 1\n"
+_LENGTH = 8
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel over its items."""
+
+    kernel: int
+    """Which of the program's kernels."""
+    places: tuple[int, ...]
+    """The kernel's first words, as numbers of `PLACES`; the address of the table follows if there is one."""
+    words: tuple[int, ...]
+    """The words behind those."""
+    items: int
+    """Independent pieces of work, in any order, on any number of threads."""
+    grain: int
+    """How many items a thread takes at a time."""
+    scratch_bytes: int
+    """Workspace of one thread, besides what the kernel asks for itself."""
+    table: bytes = field(default=b"", repr=False)
+    """Constant 64-bit numbers the kernel looks up."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Launches in order; each sees all that the one before wrote."""
+
+    kernels: tuple[str, ...]
+    """Names of the kernels, each once; whoever binds the program knows them by these."""
+    launches: tuple[Launch, ...]
+    partial_bytes: int = 0
+    packed_bytes: int = 0
+    serial: bool = False
+    """Whether the work is too little to share with other threads."""
+
+    @property
+    def table_bytes(self) -> int:
+        return sum(len(launch.table) for launch in self.launches)
+
+    def to_bytes(self) -> bytes:
+        """Write the program down.
+
+        >>> program = Program(("k",), (Launch(0, (0, 1, 2), (3, 4), 5, 1, 64, bytes(16)),))
+        >>> Program.from_bytes(program.to_bytes()) == program
+        True
+        """
+        launches = [
+            [each.kernel, each.places, each.words, each.items, each.grain, each.scratch_bytes]
+            for each in self.launches
+        ]
+        sizes = [len(launch.table) for launch in self.launches]
+        memory = [self.partial_bytes, self.packed_bytes]
+        value = [self.kernels, launches, sizes, memory, self.serial]
+        text = json.dumps(value, separators=(",", ":")).encode()
+        tables = b"".join(launch.table for launch in self.launches)
+        return MAGIC + len(text).to_bytes(_LENGTH, "little") + text + tables
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Program:
+        """Read what `to_bytes` wrote; ValueError says what is wrong with anything else."""
+        start = len(MAGIC) + _LENGTH
+        if data[: len(MAGIC)] != MAGIC:
+            raise ValueError("no program: it does not begin with its magic line")
+        end = start + int.from_bytes(data[len(MAGIC) : start], "little")
+        if len(data) < max(start, end):
+            raise ValueError(
+                f"a program of at least {max(start, end)} bytes was cut to {len(data)}"
+            )
+        try:
+            kernels, launches, sizes, memory, serial = json.loads(data[start:end])
+            partial, packed = memory
+            found = cls(
+                tuple(kernels), _launches(launches, sizes, data[end:]), partial, packed, serial
+            )
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"no program: its text cannot be read ({error})") from None
+        _check(found)
+        return found
+
+
+def _launches(rows: list[list[Any]], sizes: list[int], tables: bytes) -> tuple[Launch, ...]:
+    if any(type(size) is not int or size < 0 for size in sizes) or sum(sizes) != len(tables):
+        raise ValueError(f"tables of {sizes} bytes, and {len(tables)} bytes of them")
+    found, at = [], 0
+    for (kernel, places, words, items, grain, scratch), size in zip(rows, sizes, strict=True):
+        table = tables[at : at + size]
+        found.append(Launch(kernel, tuple(places), tuple(words), items, grain, scratch, table))
+        at += size
+    return tuple(found)
+
+
+def _check(program: Program) -> None:
+    """Raise ValueError where a program that was read would make its runner read or write where it must not."""
+    if not all(isinstance(name, str) for name in program.kernels):
+        raise ValueError("no program: a kernel's name is no text")
+    if type(program.serial) is not bool:
+        raise ValueError("no program: `serial` is no truth value")
+    memory = (program.partial_bytes, program.packed_bytes)
+    for number, each in enumerate(program.launches):
+        sizes = (each.items, each.grain - 1, each.scratch_bytes, each.kernel)
+        numbers = (*memory, *sizes, *each.places, *each.words)
+        if not all(type(value) is int and -(2**63) <= value < 2**63 for value in numbers):
+            raise ValueError(f"no program: launch {number} has numbers that fit no word")
+        if min(*memory, *sizes) < 0 or each.kernel >= len(program.kernels) or len(each.table) % 8:
+            raise ValueError(f"no program: launch {number} has impossible sizes")
+        if not all(0 <= place < len(PLACES) for place in each.places):
+            raise ValueError(f"no program: launch {number} has pointers to nowhere")

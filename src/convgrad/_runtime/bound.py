@@ -1,0 +1,102 @@
+"""A program bound to kernels of this process: one block of 64-bit words that the entry runs.
+
+The layout is what bridges rely on (docs/how-it-works.md, "The entry"): `PROGRAM` words of header, then for each launch
+`LAUNCH` words, the numbers of its places and its words, then all tables, each on a cache line. A block is never written
+to after it was made, so any number of threads may run it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._errors import AllocationError
+from .._program import Program
+from .pointers import data_pointer
+from .state import STATE_BLOCK, State
+
+MAGIC = 0x31_4D_52_47_4F_52_50_43
+"""`CPROGRM1` in memory."""
+
+PROGRAM = ("MAGIC", "STATE", "LAUNCHES", "PARTIAL", "PACKED", "THREADS", "BYTES", "RESERVED")
+"""The header: address of the runtime block; number of launches; bytes of partial sums and packed operand; 1 if the
+program is to run on the calling thread, else 256; bytes of the whole block."""
+LAUNCH = ("KERNEL", "ITEMS", "GRAIN", "SCRATCH", "PLACES", "WORDS", "NEXT", "RESERVED")
+"""Address of the kernel; items and how many are claimed at a time; bytes of one thread's workspace; number of places
+and of words, which follow in this order; words from this launch to the next."""
+
+_LINE = 64
+_MOST_THREADS = 256
+MOST_ARGUMENTS = 256
+"""Words a kernel may have: the entry copies them to the stack, where they take 2 KB."""
+_MOST_BYTES = 1 << 60
+"""Of any memory a program asks for: sums and products of such numbers fit a word."""
+
+
+class Bound:
+    """A program and where it lies; valid as long as this object lives."""
+
+    __slots__ = ("_kept", "address", "memory", "serial")
+
+    def __init__(
+        self,
+        program: Program,
+        kernels: Sequence[tuple[int, int]],
+        kept: object = None,
+        state: State = STATE_BLOCK,
+    ) -> None:
+        """Bind to `kernels`, pairs of an address and the scratch bytes of the kernel's own; `kept` holds them."""
+        self._kept = kept, state
+        self.serial = program.serial or all(each.items <= each.grain for each in program.launches)
+        body: list[int] = []
+        tables: list[tuple[int, bytes]] = []
+        """Where in the body a table's address belongs, and the table."""
+        longest = 0
+        for launch in program.launches:
+            address, own_scratch = kernels[launch.kernel]
+            scratch = launch.scratch_bytes + own_scratch
+            constants = [0] * bool(launch.table) + list(launch.words)
+            count = len(launch.places) + len(constants)
+            _check(scratch, program.partial_bytes, program.packed_bytes)
+            longest = max(longest, count)
+            body += [address, launch.items, launch.grain, scratch]
+            body += [len(launch.places), len(constants), len(LAUNCH) + count, 0, *launch.places]
+            if launch.table:
+                tables.append((len(PROGRAM) + len(body), launch.table))
+            body += constants
+        assert longest <= MOST_ARGUMENTS, longest
+        size = 8 * (len(PROGRAM) + len(body))
+        places = []
+        for _, table in tables:
+            size = -(-size // _LINE) * _LINE
+            places.append(size)
+            size += len(table)
+        try:
+            memory = np.zeros(size + _LINE, np.uint8)
+        except (MemoryError, ValueError):
+            raise AllocationError(f"no memory for a program of {size:,} bytes") from None
+        start = data_pointer(memory)
+        shift = -start % _LINE
+        self.memory, self.address = memory, start + shift
+        threads = 1 if self.serial else _MOST_THREADS
+        header = (
+            *(MAGIC, state.address, len(program.launches), program.partial_bytes),
+            *(program.packed_bytes, threads, size, 0),
+        )
+        words = memory[shift : shift + 8 * (len(PROGRAM) + len(body))].view(np.int64)
+        words[:] = (*header, *body)
+        for (at, table), place in zip(tables, places, strict=True):
+            words[at] = self.address + place
+            memory[shift + place : shift + place + len(table)] = np.frombuffer(table, np.uint8)
+        memory.flags.writeable = False
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.memory.nbytes)
+
+
+def _check(*sizes: int) -> None:
+    largest = max(sizes)
+    if largest >= _MOST_BYTES:
+        raise AllocationError(f"no memory for a workspace of {largest:,} bytes")
