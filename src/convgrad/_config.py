@@ -3,7 +3,7 @@
 A switch is a row of `SWITCHES`. Its value is, in this order: what an enclosing `scope()` set,
 what `set_default()` set for the process, what the environment said when first asked, the row's
 default. A value in the environment that cannot be read is reported once as a warning and
-otherwise ignored: a typo must not stop a program.
+otherwise ignored: a typo must not stop a program. So is a variable that looks like ours and is none.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ._errors import shown
 from ._warnings import warn
 
 
@@ -188,6 +189,8 @@ DECIDING = ("kernels", "target", "vector_bits", "winograd")
 """The switches that decide what computes a problem."""
 _decided: tuple[Any, ...] | None = None
 """Their values outside of all blocks, once they were asked for."""
+_strangers_named = False
+"""Whether the environment was searched for names that look like ours and are none."""
 
 
 def get(name: str) -> Any:
@@ -258,6 +261,7 @@ def scope(**values: Any) -> Scope:
 
 
 def _read(row: Switch) -> Any:
+    _name_strangers()
     text = os.environ.get(row.variable)
     if text is None or not text.strip():
         return row.default
@@ -266,3 +270,32 @@ def _read(row: Switch) -> Any:
     except ValueError as error:
         warn(f"convgrad: {row.variable}={text!r} is ignored: {error}")
         return row.default
+
+
+_PREFIX = "CONVGRAD_"
+_MOST_NAMED = 8
+"""Unknown variables told by name; the others are counted."""
+
+
+def _name_strangers() -> None:
+    """Warn once of variables that nothing reads: a misspelt name would silently have no effect."""
+    global _strangers_named
+    if _strangers_named:
+        return
+    _strangers_named = True  # first, for whoever shows the warning may call us
+    known = [row.variable for row in SWITCHES.values()]
+    # In any case: on some systems it does not matter, and users come from there.
+    ours = [name for name in os.environ if name.upper().startswith(_PREFIX)]
+    strangers = sorted(set(ours).difference(known))
+    if not strangers:
+        return
+    from difflib import get_close_matches  # few programs need it
+
+    for name in strangers[:_MOST_NAMED]:
+        (nearest,) = get_close_matches(name.upper()[:100], known, n=1, cutoff=0)
+        warn(
+            f"convgrad: the environment variable {shown(name)} is unknown and ignored; "
+            f"the nearest known one is {nearest}"
+        )
+    if more := strangers[_MOST_NAMED:]:
+        warn(f"convgrad: {len(more)} more variables named {_PREFIX}... are unknown and ignored")

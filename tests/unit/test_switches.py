@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
 import pytest
 
+import convgrad
 from convgrad import _config
 
 
 @pytest.fixture
 def environment(monkeypatch):
     monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setattr(_config, "_strangers_named", False)
     return monkeypatch.setenv
 
 
@@ -45,3 +53,90 @@ def test_unreadable(environment, name, text, rule):
     environment(_config.SWITCHES[name].variable, text)
     with pytest.warns(RuntimeWarning, match=rule):
         assert _config.get(name) == _config.SWITCHES[name].default
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("CONVGRAD_THREADS", "CONVGRAD_NUM_THREADS"),
+        ("CONVGRAD_WINOGRAD_", "CONVGRAD_WINOGRAD"),
+        ("CONVGRAD_CACHE", "CONVGRAD_CACHE_DIR"),
+        ("convgrad_num_threads", "CONVGRAD_NUM_THREADS"),
+        ("CONVGRAD_", "CONVGRAD_"),
+        ("CONVGRAD_\x1b[31m\n" + "A" * 9999, "CONVGRAD_"),
+    ],
+    ids=["part", "typo", "short", "case", "nothing", "hostile"],
+)
+@pytest.mark.skipif(os.name == "nt", reason="names of variables have no case there")
+def test_unknown_names(environment, name, nearest):
+    environment(name, "1")
+    with pytest.warns(
+        RuntimeWarning, match=f"is unknown and ignored; the nearest .* {nearest}"
+    ) as all:
+        _config.get("winograd")
+    (message,) = (str(each.message) for each in all)
+    assert repr(name)[:90] in message and message.isprintable() and len(message) < 400
+
+
+def test_unknown_names_are_told_once_and_point_at_the_caller(environment):
+    environment("CONVGRAD_THREADS", "1")
+    with pytest.warns(RuntimeWarning) as record:
+        _config.get("winograd")
+    assert [each.filename for each in record] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _config.get("kernels")
+        _config.get("winograd")
+
+
+def test_very_many_unknown_names_are_counted(environment):
+    for number in range(100):
+        environment(f"CONVGRAD_{number}", "1")
+    with pytest.warns(RuntimeWarning) as record:
+        _config.get("winograd")
+    assert len(record) == 9 and "92 more" in str(record[-1].message)
+
+
+def test_whoever_shows_the_warning_may_ask_again(environment, monkeypatch):
+    environment("CONVGRAD_THREADS", "1")
+    seen = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(
+            warnings, "showwarning", lambda *_, **__: seen.append(_config.get("winograd"))
+        )
+        _config.get("kernels")
+    assert seen == ["auto"]
+
+
+def test_known_names_and_those_of_others_are_not_told(environment):
+    for row in _config.SWITCHES.values():
+        environment(row.variable, "")
+    environment("CONVGRAD", "1")
+    environment("MY_CONVGRAD_THREADS", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _config.get("winograd")
+
+
+def test_an_import_looks_at_no_variable():
+    """It costs nothing, and a program may still change its environment."""
+    program = """
+import os, sys
+before = set(sys.modules)
+import convgrad
+assert not convgrad._config._strangers_named and "difflib" not in set(sys.modules) - before
+del os.environ["CONVGRAD_THREADS"]
+convgrad.get_num_threads()
+"""
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={
+            **os.environ,
+            "CONVGRAD_THREADS": "1",
+            "PYTHONPATH": str(Path(convgrad.__file__).parent.parent),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
