@@ -11,6 +11,7 @@ from .._dtypes import AnyArray, DType
 from .._errors import ArgumentError, ArgumentTypeError, DTypeError, said
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
+from . import torch
 from .holding import hold
 
 
@@ -174,6 +175,8 @@ def _from_object(function: str, argument: str, value: Any) -> AnyArray:
             f"use `.filled(value)` or `.data`."
         )
     try:
+        if torch.recognise(value):
+            return torch.as_ndarray(value)
         lends = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
         array: AnyArray = np.from_dlpack(value) if lends else np.asarray(value)
     except MemoryError:
