@@ -5,7 +5,7 @@ problem. Its gradient is A^T (A x - y), and A^T is what a convolution's input gr
 <A x, y> = <x, A^T y>, then goes downhill with Nesterov's acceleration, keeps brightness between 0 and 1, and stops
 when the rest is as small as the noise: going on would sharpen the noise.
 
-    pip install "convgrad[examples,plot]"
+    pip install '.[examples,plot]'
     python examples/deconvolution.py
 
 It writes deconvolution.png and exits with 1 if the adjoint is wrong or the image gained less than 5 dB.
@@ -31,9 +31,7 @@ REQUIRED = 5.0  # dB
 def photograph() -> Array:
     """Return a part of a photograph as [colours, rows, columns, 1], brightness from 0 to 1: a colour is a batch row."""
     if find_spec("sklearn") is None or find_spec("PIL") is None:
-        sys.exit(
-            'deconvolution.py: the photograph is missing: pip install "convgrad[examples,plot]"'
-        )
+        sys.exit("deconvolution.py: the photograph is missing: pip install scikit-learn pillow")
     from sklearn.datasets import load_sample_image
 
     part = load_sample_image("china.jpg")[80:336, 150:470]
@@ -147,7 +145,7 @@ def main() -> int:
         draw(dict(zip(titles, (truth, blurred, found), strict=True)), kernel, given.plot)
         print(f"picture        {given.plot}")
     else:
-        print('picture        none: pip install "convgrad[plot]"')
+        print("picture        none: pip install matplotlib")
     right = error < 1e-12 and after - before >= REQUIRED
     print(
         f"verdict        {'ok' if right else 'NOT GOOD ENOUGH'}, {REQUIRED:g} dB and an adjoint to 1e-12 are required"

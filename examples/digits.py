@@ -3,7 +3,7 @@
 What you learn: a convolutional network is a list of layers (layers.py has them, with their gradients), a loss, and a
 rule that moves the parameters. Each of convgrad's six functions, two convolutions and their gradients, has its place.
 
-    pip install "convgrad[cli,examples,plot]"
+    pip install '.[cli,examples,plot]'
     python examples/digits.py
 
 It takes seconds, writes the learning curve to digits.png, and exits with 1 if fewer than 97% of the test images are
@@ -89,7 +89,7 @@ def shifted(images: Array, random: np.random.Generator) -> Array:
 def data(random: np.random.Generator) -> tuple[Array, Labels, Array, Labels]:
     """Return training images and labels, then those that are only tested on."""
     if find_spec("sklearn") is None:
-        sys.exit('digits.py: scikit-learn has the images: pip install "convgrad[examples]"')
+        sys.exit("digits.py: scikit-learn has the images: pip install scikit-learn")
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -206,7 +206,7 @@ def main() -> int:
         draw(curve, given.plot)
         print(f"\nlearning curve: {given.plot}")
     else:
-        print('\nno picture of the learning curve: pip install "convgrad[plot]"')
+        print("\nno picture of the learning curve: pip install matplotlib")
     learnt = curve[-1][2] >= REQUIRED
     print(f"verdict: {'ok' if learnt else 'NOT LEARNT'}, {curve[-1][2]:.2%} of the test images are "
           f"recognised, {REQUIRED:.0%} are required")  # fmt: skip

@@ -39,7 +39,7 @@ class AllocationError(ConvgradError, MemoryError):
 
 
 class BackendMissingError(ConvgradError, ImportError):
-    """An optional part is not installed; the message holds the ``pip install`` line."""
+    """An optional part is not installed; the message names it."""
 
 
 class CompileError(ConvgradError, RuntimeError):

@@ -190,6 +190,16 @@ def test_powers_are_quoted(page: str) -> None:
     assert not (found := re.search(r"\w\*\*-?\w+", prose)), f"{page}: {found and found.group()}"
 
 
+def test_nobody_is_sent_to_an_index_we_are_not_on() -> None:
+    """Somebody else may own the name there. What is installed is a clone, or a library by its own name."""
+    files = [ROOT / page for page in PAGES]
+    for folder in ("src", "examples", "tools", "docs"):
+        files += (ROOT / folder).rglob("*.py")
+    for file in files:
+        found = re.search(r"pip install [^\n`&;]*\bconvgrad\b", file.read_text(encoding="utf-8"))
+        assert not found, f"{file}: {found and found.group()}"
+
+
 def test_the_table_of_switches_is_current() -> None:
     """`python tools/switches.py` rewrites it."""
     page = (ROOT / "docs" / "switches.md").read_text(encoding="utf-8")

@@ -146,7 +146,7 @@ def check(given: Namespace) -> None:
         if path.suffix not in PICTURES:
             raise Refusal(f"--plot writes {', '.join(PICTURES)}, got {path.name!r}")
     if given.plot and find_spec("matplotlib") is None:
-        raise Refusal('--plot needs matplotlib: pip install "convgrad[plot]"')
+        raise Refusal("--plot needs matplotlib: pip install matplotlib")
 
 
 def words(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(given: Namespace, screen: Screen) -> int:
     """Print the script shtab makes of our parser."""
     if find_spec("shtab") is None:
-        raise Refusal('shtab is not installed: pip install "convgrad[cli]"')
+        raise Refusal("shtab is not installed: pip install shtab")
     import shtab
 
     from .main import parser

@@ -1,7 +1,7 @@
 """What a person or a machine sees: tables, progress, errors, JSON.
 
-On a terminal, and where rich is installed (`pip install "convgrad[cli]"`), tables and progress are drawn by it; a pipe
-and a file get plain text, and ``--json`` gets one document on standard output and nothing else there.
+On a terminal, and where rich is installed, tables and progress are drawn by it; a pipe and a file get plain text, and
+``--json`` gets one document on standard output and nothing else there.
 """
 
 from __future__ import annotations
