@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import _algorithms, _arguments, _dtypes, _jit, _planner, _probe, _problem
+from ._api import calls
 from ._api.types import FlexibleInts, FlexiblePadding
 from ._dtypes import DType
 from ._errors import ArgumentError, DTypeError, shown
@@ -18,7 +19,7 @@ from ._jit import llvm
 from ._kernel import KernelSource
 from ._plan import Plan
 from ._probe import Roof
-from ._problem import Kind, Problem
+from ._problem import Call, Kind, Problem
 from ._runtime.threads import get_num_threads
 from ._targets import Target
 
@@ -209,7 +210,7 @@ def explain(
         _arguments.sizes("explain", "input_shape", input_shape, (4,)),
         _arguments.sizes("explain", "filter_shape", filter_shape, (4,)),
     )
-    row = _row(dtype)
+    row = _row(call, dtype)
     forward = _problem.DEPTHWISE if call.depthwise else _problem.CONV2D
     problem = _problem.build(forward, how, row, *shapes, None)
     if call.kind is not Kind.FORWARD:
@@ -276,17 +277,17 @@ def _times(factor: int, letter: str) -> str:
     return letter if factor == 1 else f"{factor}{letter}"
 
 
-def _row(dtype: Any) -> DType:
-    by_name = {row.name: row for row in _dtypes.DTYPES}
+def _row(call: Call, dtype: Any) -> DType:
+    by_name = {row.name: row for row in calls._allowed(call)}
     if isinstance(dtype, str) and dtype in by_name:
         return by_name[dtype]
     try:
         found = _dtypes.find(np.dtype(dtype))
     except Exception:  # NumPy raises five kinds of errors for what is no dtype
         found = None
-    if found is None:
+    if found is None or found.name not in by_name:
         raise DTypeError(
-            f"explain: `dtype` must be one of {', '.join(by_name)}, got {shown(dtype)}."
+            f"explain: `dtype` must be one of {', '.join(by_name)} for {call.function}, got {shown(dtype)}."
         )
     return found
 

@@ -1244,3 +1244,18 @@ def test_reference_messages(door, changes, error, pattern):
         error, match=f"^{re.escape(door.shown)}: {pattern.replace('{array}', array)}"
     ):
         door.call(**changed)
+
+
+# ---- explain
+
+
+@pytest.mark.parametrize("door", DOORS[:6], ids=lambda door: door.id)
+@pytest.mark.parametrize("dtype", ["int32", np.int32])
+def test_explain_refuses_the_dtypes_its_operation_refuses(door, dtype):
+    shapes = [4, 5, 5, 2], [3, 3, 2, 2]
+    if door.takes_int32:
+        assert convgrad.explain(door.op, *shapes, dtype=dtype).problem.dtype.name == "int32"
+    else:
+        pattern = f"explain: `dtype` must be one of .*float64 for {door.op}, got .*int32"
+        with pytest.raises(DTypeError, match=pattern):
+            convgrad.explain(door.op, *shapes, dtype=dtype)
