@@ -19,7 +19,7 @@ def options(**values: Any) -> _config.Scope:
     winograd : "off", "auto" or "fast"
         Whether 3x3 convolutions of stride 1 may use Winograd's algorithms, which multiply less and add before they
         multiply. "auto", the default, takes those whose errors stay within what is promised for all algorithms; "fast"
-        also takes those with errors about ten times as large; "off" takes none.
+        also takes those with errors about seven times as large; "off" takes none.
     pool : "own", "openmp" or "auto"
         Whose threads share the work. "auto", the default, takes those of the OpenMP runtime in a process that has
         imported PyTorch, which keeps them busy between calls, and our own elsewhere. "openmp" takes them wherever

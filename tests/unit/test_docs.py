@@ -14,6 +14,8 @@ import pytest
 
 import convgrad
 from convgrad import _config
+from convgrad._algorithms import ALGORITHMS
+from errors.doors import FRIENDLY
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -198,6 +200,27 @@ def test_nobody_is_sent_to_an_index_we_are_not_on() -> None:
     for file in files:
         found = re.search(r"pip install [^\n`&;]*\bconvgrad\b", file.read_text(encoding="utf-8"))
         assert not found, f"{file}: {found and found.group()}"
+
+
+@pytest.mark.parametrize("family", ["depthwise", "dense"])
+def test_pages_list_the_algorithms_in_the_order_they_are_asked(family: str) -> None:
+    table = re.findall(r"^\| `(\w+)` \|", read(f"docs/{family}-kernels.md"), re.MULTILINE)
+    depthwise = [name for name in ALGORITHMS if name.startswith("depthwise")]
+    others = [name for name in ALGORITHMS if name not in depthwise and name != "reference"]
+    assert table == (depthwise if family == "depthwise" else others)
+
+
+def test_int32_is_named_where_it_is_taken() -> None:
+    """The README lists the operations with int32; their pages and the code must agree."""
+    (listed,) = re.findall(r"in int32 where TensorFlow documents it \(([^)]*)\)", read("README.md"))
+    assert " ".join(listed.split()) == "`conv2d`, its input gradient, `conv2d_transpose`"
+    taken = {"conv2d", "conv2d_backprop_input", "conv2d_transpose"}
+    for door in FRIENDLY:
+        assert door.takes_int32 == (door.op in taken)
+        row = re.search(
+            r"^\| `\w+` \| half, .*$", read(f"docs/operations/{door.op}.md"), re.MULTILINE
+        )
+        assert row and ("int32" in row.group()) == door.takes_int32, door.op
 
 
 def test_the_table_of_switches_is_current() -> None:
