@@ -23,9 +23,11 @@ from ..._codegen import Int, Pointer
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.stage import copy, transposed_copy
+from .frame import Block, Frame
 from .pack import Packer
-from .weave import Weaver
-from .words import Block, DirectDenseKernel
+from .tile import Tiles
+from .weave import weave
+from .words import DirectDenseKernel
 
 _PIXELS = 4
 """Pixels copied at once."""
@@ -36,26 +38,32 @@ def emit(kernel: DirectDenseKernel, target: Target) -> KernelSource:
     return _Writer(kernel, target).write()
 
 
-class _Writer(Weaver):
-    """Writes one kernel; methods go from the outermost loop in, its bases write the rest."""
+class _Writer:
+    """Writes one kernel; methods go from the outermost loop to the tiles."""
+
+    def __init__(self, kernel: DirectDenseKernel, target: Target) -> None:
+        self.kernel = kernel
+        self.frame = frame = Frame(kernel, target)
+        self.k, self.word, self.lanes = frame.k, frame.word, frame.lanes
+        self.tiles = Tiles(frame)
 
     def write(self) -> KernelSource:
-        k, word, kernel = self.k, self.word, self.kernel
+        k, word, kernel, frame = self.k, self.word, self.kernel, self.frame
         packer = None
-        filter_ = k.arg_pointer(1, self.number)
+        filter_ = k.arg_pointer(1, frame.number)
         if kernel.pack:
-            packer = Packer(k, kernel.pack, k.arg_pointer(1, self.storage), word)
-            filter_ = self.staged.offset(word["panel_at"])
+            packer = Packer(k, kernel.pack, k.arg_pointer(1, frame.storage), word)
+            filter_ = frame.staged.offset(word["panel_at"])
         with k.loop(k.begin, k.end) as item:
-            block = self.block(item // word["panel_ranges"])
+            block = frame.block(item // word["panel_ranges"])
             first = item % word["panel_ranges"] * word["panel_range"]
-            last = k.min(first + word["panel_range"], word["panels"] * self.groups)
+            last = k.min(first + word["panel_range"], word["panels"] * frame.groups)
             if kernel.staged:
                 self._stage(block)
             with k.loop(first, last, nonempty=True) as panel:
                 group, place = panel // word["panels"], panel % word["panels"]
-                start = k.max(k.min(place * self.panel, self.width - self.panel), 0)
-                channel = group * self.width + start
+                start = k.max(k.min(place * frame.panel, frame.width - frame.panel), 0)
+                channel = group * frame.width + start
                 mine = filter_
                 if kernel.in_place:
                     mine = filter_.offset(channel)
@@ -63,22 +71,22 @@ class _Writer(Weaver):
                     with k.loop(0, word["taps"]) as tap:
                         packer.tap(panel, tap, filter_.offset(tap * packer.tap_pitch))
                 else:
-                    mine = filter_.offset(panel * (self.depth * self.panel * word["taps"]))
+                    mine = filter_.offset(panel * (frame.depth * frame.panel * word["taps"]))
                 self._panel(block, panel - first, group, channel, mine)
         return k.finish()
 
     def _stage(self, block: Block) -> None:
         """Copy what a block reads: ``staged[group][image][row][column][channel]``."""
-        k, word, depth = self.k, self.word, self.pixel
+        k, word, depth = self.k, self.word, self.frame.pixel
         pixels = block.source_rows * block.source_cols
         with (
-            k.loop(0, self.groups, nonempty=True) as group,
+            k.loop(0, self.frame.groups, nonempty=True) as group,
             k.loop(0, block.images, nonempty=True) as n,
         ):
             at = block.source_row * word["source_row"] + block.source_col * word["source_col"]
-            image = self.source.offset((block.image + n) * word["source_image"] + at)
+            image = self.frame.source.offset((block.image + n) * word["source_image"] + at)
             image = image.offset(group * depth * word["source_plane"])
-            target = self.staged.offset(group * word["group_size"] + n * pixels * depth)
+            target = self.frame.staged.offset(group * word["group_size"] + n * pixels * depth)
             # Whole rows follow each other: one long run of pixels.
             joined = block.source_cols.equals(word["source_cols"]) & block.row_list.equals(0)
             rows = k.select(joined, k.i64(1), block.source_rows)
@@ -86,11 +94,11 @@ class _Writer(Weaver):
             with k.loop(0, rows) as row:
                 from_row = k.variable(row)
                 with k.when(block.row_list.differs(0)):
-                    from_row.value = self.table.offset(block.row_list + row).load_int()
+                    from_row.value = self.frame.table.offset(block.row_list + row).load_int()
                 here = image.offset(from_row.value * word["source_row"])
                 there = target.offset(row * count * depth)
                 if self.kernel.woven > 1:
-                    self.weave(here, there, count)
+                    weave(self.frame, here, there, count)
                 elif self.kernel.planes:
                     transposed_copy(k, here, there, depth, count, word["source_plane"], depth)
                 else:
@@ -99,15 +107,15 @@ class _Writer(Weaver):
     def _gather(self, source: Pointer, target: Pointer, count: Int) -> None:
         """Copy one group's channels of neighbouring pixels."""
         k = self.k
-        with k.branch(self.depth.equals(self.word["source_col"])) as ways:
+        with k.branch(self.frame.depth.equals(self.word["source_col"])) as ways:
             with ways.then():
-                copy(k, source, target, count * self.depth)
+                copy(k, source, target, count * self.frame.depth)
             with ways.otherwise():
                 self._pieces(source, target, count, [self.lanes, self.lanes // 2])
 
     def _pieces(self, source: Pointer, target: Pointer, count: Int, sizes: list[int]) -> None:
         """Copy pixels piece by piece: the first of the sizes that divides a group's channels."""
-        k, pitch, depth = self.k, self.word["source_col"], self.depth
+        k, pitch, depth = self.k, self.word["source_col"], self.frame.depth
         if not sizes:
             with k.loop(0, count) as pixel:
                 copy(k, source.offset(pixel * pitch), target.offset(pixel * depth), depth)
@@ -128,27 +136,27 @@ class _Writer(Weaver):
                 self._pieces(source, target, count, sizes[1:])
 
     def _panel(self, block: Block, turn: Int, group: Int, channel: Int, filter_: Pointer) -> None:
-        word = self.word
+        word, frame = self.word, self.frame
         if self.kernel.staged:
-            source = self.staged.offset(group * word["group_size"])
+            source = frame.staged.offset(group * word["group_size"])
         else:
             at = block.source_row * word["source_row"] + block.source_col * word["source_col"]
             at = block.image * word["source_image"] + at
-            source = self.source.offset(at + group * self.pixel)
+            source = frame.source.offset(at + group * frame.pixel)
         at = block.target_row * word["target_row"] + block.target_col * word["target_col"]
-        target = self.result.offset(block.image * word["target_image"] + at)
+        target = frame.result.offset(block.image * word["target_image"] + at)
         target = target.offset(channel * word["target_plane"])
         if self.kernel.planes:
-            pixels = self.staged.offset(word["pixels_at"])
-            self.tiles(block, source, pixels, filter_, turn)
+            pixels = frame.staged.offset(word["pixels_at"])
+            self.tiles.write(block, source, pixels, filter_, turn)
             self._to_planes(block, pixels, target)
         else:
-            self.tiles(block, source, target, filter_, turn)
+            self.tiles.write(block, source, target, filter_, turn)
 
     def _to_planes(self, block: Block, pixels: Pointer, target: Pointer) -> None:
         """Turn the pixels of a panel into rows of its channels' planes."""
-        k, word, pitch = self.k, self.word, self.panel
-        channels = self.kernel.narrow or self.panel
+        k, word, pitch = self.k, self.word, self.frame.panel
+        channels = self.kernel.narrow or self.frame.panel
         size = block.target_rows * block.target_cols
         with k.loop(0, block.images, nonempty=True) as n:
             source = pixels.offset(n * size * pitch)

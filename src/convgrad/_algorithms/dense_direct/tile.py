@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..._codegen import Int, Pointer, Variable, Vector
+from .frame import Block, Frame
 from .tables import ENTRY
-from .words import Block, Frame
 
 RUN = 48
 """Most products added up in registers before they go to the totals.
@@ -29,15 +29,19 @@ class _Entry(NamedTuple):
     pixels: list[Pointer]
     moved: Int
     weights: Pointer
+    ahead: Pointer | None
+    """What to ask for meanwhile."""
 
 
-class Tiles(Frame):
+class Tiles:
     """Writes tiles; methods go from the outside in."""
 
-    ahead: Pointer | None = None
-    """What a tile asks for while it computes."""
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.k, self.kernel, self.word = frame.k, frame.kernel, frame.word
+        self.number, self.lanes = frame.number, frame.lanes
 
-    def tiles(
+    def write(
         self,
         block: Block,
         source: Pointer,
@@ -48,12 +52,20 @@ class Tiles(Frame):
         """Compute all tiles of a block for one panel, the item's `turn`th; `target` is where its first pixel goes."""
         with self.k.loop(0, block.count) as number:
             tile = block.tiles.offset(number * (4 + 2 * self.kernel.height))
+            ahead = None
             if self.kernel.prefetch:
                 place = (turn * block.count + number) * self.word["ahead"]
-                self.ahead = source.offset(self.word["block_size"] + place)
-            self._tile(tile, source, target, filter_)
+                ahead = source.offset(self.word["block_size"] + place)
+            self._tile(tile, source, target, filter_, ahead)
 
-    def _tile(self, tile: Pointer, source: Pointer, target: Pointer, filter_: Pointer) -> None:
+    def _tile(
+        self,
+        tile: Pointer,
+        source: Pointer,
+        target: Pointer,
+        filter_: Pointer,
+        ahead: Pointer | None,
+    ) -> None:
         k, kernel, height = self.k, self.kernel, self.kernel.height
         first_row, last_row, first_col, last_col = (tile.offset(i).load_int() for i in range(4))
         pixels = [source.offset(tile.offset(4 + i).load_int()) for i in range(height)]
@@ -61,19 +73,19 @@ class Tiles(Frame):
         acc = [k.variable(zero) for _ in range(height * kernel.vectors)]
         done = k.variable(k.i64(0))
         carry: list[Variable[Any]] = [*acc, done] if kernel.levels else [*acc]
-        totals = [self.totals.offset(i * self.lanes) for i in range(len(acc))]
+        totals = [self.frame.totals.offset(i * self.lanes) for i in range(len(acc))]
         if kernel.levels:
             for total in totals:
                 total.store(zero, aligned=True)
         with k.loop(first_row, last_row, carry=carry) as row:
-            down = self.table.offset(row * ENTRY)
+            down = self.frame.table.offset(row * ENTRY)
             down_filter, down_source = down.load_int(), down.offset(1).load_int()
             with k.loop(first_col, last_col, carry=carry) as col:
-                right = self.table.offset(col * ENTRY)
+                right = self.frame.table.offset(col * ENTRY)
                 weights = filter_.offset(down_filter + right.load_int())
                 moved = down_source + right.offset(1).load_int()
                 length = right.offset(2).load_int()
-                entry = _Entry(pixels, moved, weights)
+                entry = _Entry(pixels, moved, weights, ahead)
                 if kernel.levels:
                     self._runs(acc, done, totals, entry, length)
                 else:
@@ -116,14 +128,15 @@ class Tiles(Frame):
         if self.kernel.dot:
             self._dots(acc, entry, start, stop)
             return
-        pitch = self.word["filter_row"] if self.kernel.in_place else k.i64(self.panel)
+        pitch = self.word["filter_row"] if self.kernel.in_place else k.i64(self.frame.panel)
         whole = start + ((stop - start) & -_UNROLL)
         for first, last, step in ((start, whole, _UNROLL), (whole, stop, 1)):
             with k.loop(first, last, step, carry=acc) as depth:
                 row = entry.weights.offset(depth * pitch)
                 at = entry.moved + depth * self.kernel.woven
-                if self.ahead is not None and step > 1:
-                    self.ahead.offset(depth * (64 // step // self.number.size)).prefetch(locality=2)
+                if entry.ahead is not None and step > 1:
+                    line = depth * (64 // step // self.number.size)
+                    entry.ahead.offset(line).prefetch(locality=2)
                 for u in range(step):
                     if self.kernel.in_place:
                         row.offset(pitch * (_AHEAD + u)).prefetch()
@@ -152,7 +165,7 @@ class Tiles(Frame):
     def _dots(self, acc: list[Variable[Vector]], entry: _Entry, start: Int, stop: Int) -> None:
         """Multiply vectors of each pixel with vectors of each channel's own row of the filter."""
         k, lanes = self.k, self.lanes
-        pitch = self.depth * self.word["taps"]
+        pitch = self.frame.depth * self.word["taps"]
         rows = [entry.weights.offset(pitch * n) for n in range(self.kernel.vectors)]
         whole = stop - (stop - start) % lanes
 

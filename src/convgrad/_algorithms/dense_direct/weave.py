@@ -9,49 +9,48 @@ from __future__ import annotations
 
 from ..._codegen import Int, Pointer, Vector, transpose
 from ..._codegen.vectors import shuffle
-from .tile import Tiles
+from .frame import Frame
 
 
-class Weaver(Tiles):
-    """Writes the copy of neighbouring pixels of some woven groups."""
-
-    def weave(self, source: Pointer, target: Pointer, count: Int) -> None:
-        k, word, depth, lanes, woven = self.k, self.word, self.depth, self.lanes, self.kernel.woven
-        plane, pitch = word["source_plane"], word["source_col"]
-        usual = lanes // woven
-        """Channels of each group in one vector of them all."""
-        fast = (depth % usual).equals(0)
-        if self.kernel.planes:
-            fast = fast & (count >= lanes)
-        with k.branch(fast) as ways:
-            with ways.then(), k.loop(0, depth, usual, nonempty=True) as first:
-                there = target.offset(first * woven)
-                if self.kernel.planes:
-                    places = [(q, i) for i in range(usual) for q in range(woven)]
-                    with k.loop(0, count, lanes, nonempty=True) as block:
-                        pixel = k.min(block, count - lanes)
-                        rows = [
-                            source.offset((depth * q + first + i) * plane + pixel).load(lanes)
-                            for q, i in places
-                        ]
-                        for i, values in enumerate(transpose(rows)):
-                            there.offset((pixel + i) * (depth * woven)).store(values)
-                else:
-                    turned = [i + q * usual for i in range(usual) for q in range(woven)]
-                    with k.loop(0, count) as pixel:
-                        here = source.offset(pixel * pitch + first)
-                        parts = [here.offset(depth * q).load(usual) for q in range(woven)]
-                        values = k.shuffle(_joined(parts), None, turned)
-                        there.offset(pixel * (depth * woven)).store(values)
-            with (
-                ways.otherwise(),
-                k.loop(0, count) as pixel,
-                k.loop(0, woven) as member,
-                k.loop(0, depth) as channel,
-            ):
-                at = pixel * pitch + (member * depth + channel) * plane
-                there = target.offset((pixel * depth + channel) * woven + member)
-                there.store(source.offset(at).load())
+def weave(frame: Frame, source: Pointer, target: Pointer, count: Int) -> None:
+    """Copy neighbouring pixels of some woven groups."""
+    k, word, depth, lanes = frame.k, frame.word, frame.depth, frame.lanes
+    woven, planes = frame.kernel.woven, frame.kernel.planes
+    plane, pitch = word["source_plane"], word["source_col"]
+    usual = lanes // woven
+    """Channels of each group in one vector of them all."""
+    fast = (depth % usual).equals(0)
+    if planes:
+        fast = fast & (count >= lanes)
+    with k.branch(fast) as ways:
+        with ways.then(), k.loop(0, depth, usual, nonempty=True) as first:
+            there = target.offset(first * woven)
+            if planes:
+                places = [(q, i) for i in range(usual) for q in range(woven)]
+                with k.loop(0, count, lanes, nonempty=True) as block:
+                    pixel = k.min(block, count - lanes)
+                    rows = [
+                        source.offset((depth * q + first + i) * plane + pixel).load(lanes)
+                        for q, i in places
+                    ]
+                    for i, values in enumerate(transpose(rows)):
+                        there.offset((pixel + i) * (depth * woven)).store(values)
+            else:
+                turned = [i + q * usual for i in range(usual) for q in range(woven)]
+                with k.loop(0, count) as pixel:
+                    here = source.offset(pixel * pitch + first)
+                    parts = [here.offset(depth * q).load(usual) for q in range(woven)]
+                    values = k.shuffle(_joined(parts), None, turned)
+                    there.offset(pixel * (depth * woven)).store(values)
+        with (
+            ways.otherwise(),
+            k.loop(0, count) as pixel,
+            k.loop(0, woven) as member,
+            k.loop(0, depth) as channel,
+        ):
+            at = pixel * pitch + (member * depth + channel) * plane
+            there = target.offset((pixel * depth + channel) * woven + member)
+            there.store(source.offset(at).load())
 
 
 def _joined(parts: list[Vector]) -> Vector:

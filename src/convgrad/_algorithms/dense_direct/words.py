@@ -1,15 +1,11 @@
-"""Identity and words of the kernel of `dense_direct`, and the block an item works on."""
+"""What the kernel of `dense_direct` is told: its identity when it is written, its words when it runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._codegen import I64, Int, KernelBuilder, Pointer, compute, element, symbol
-from ..._targets import Target
-from ..shared.words import arguments
 from . import pack
 from .pack import PackKernel
-from .tables import SPAN
 
 WORDS = (
     *pack.WORDS,
@@ -72,69 +68,3 @@ class DirectDenseKernel:
     """Channels where they are fewer than lanes, else 0."""
     prefetch: bool = False
     """Whether to ask for the next block of the source while one is in use (one tap, blocks that follow each other)."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Where a block lies and what it reads."""
-
-    image: Int
-    images: Int
-    source_row: Int
-    source_rows: Int
-    source_col: Int
-    source_cols: Int
-    target_row: Int
-    target_rows: Int
-    target_col: Int
-    target_cols: Int
-    row_list: Int
-    """Where in the table the source rows are listed; 0 if they follow each other."""
-    tiles: Pointer
-    count: Int
-
-
-class Frame:
-    """What all parts of the kernel share: arguments, workspace, and how an item finds its block."""
-
-    def __init__(self, kernel: DirectDenseKernel, target: Target) -> None:
-        self.kernel = kernel
-        size = f"{kernel.height}x{kernel.vectors}"
-        name = "dense_dot" if kernel.dot else "dense"
-        self.k = k = KernelBuilder(symbol(name, kernel.dtype, size, target, kernel), target)
-        self.storage = element(kernel.dtype)
-        self.number = compute(self.storage)
-        self.lanes = k.lanes(self.number)
-        self.panel = kernel.vectors if kernel.dot else kernel.vectors * self.lanes
-        """Channels of a panel."""
-        self.source = k.arg_pointer(0, self.storage)
-        self.result = k.arg_pointer(2, self.storage)
-        self.table = k.arg_pointer(3, I64)
-        self.word = arguments(k, 4, WORDS)
-        self.totals = k.scratch(self.number, kernel.height * kernel.vectors * self.lanes)
-        self.staged = k.scratch(self.number, 0)
-        self.depth = self.word["depth"]
-        self.pixel = self.depth * kernel.woven
-        """Channels of a source pixel that one panel reads."""
-        self.width = self.word["width"] * kernel.woven
-        self.groups = self.word["groups"] // kernel.woven
-
-    def block(self, number: Int) -> Block:
-        """Look a block up."""
-        k, word = self.k, self.word
-        col, rest = number % word["col_blocks"], number // word["col_blocks"]
-        row, group = rest % word["row_blocks"], rest // word["row_blocks"]
-        image = group * word["images"]
-        images = k.min(word["images"], word["batch"] - image)
-        rows = self.table.offset(word["rows_at"] + row * SPAN)
-        cols = self.table.offset(word["cols_at"] + col * SPAN)
-        r, c = ([axis.offset(i).load_int() for i in range(SPAN)] for axis in (rows, cols))
-        usual = k.select(images.equals(word["images"]), k.i64(0), k.i64(1))
-        structure = (usual * word["row_structures"] + r[4]) * word["col_structures"] + c[4]
-        found = self.table.offset(word["structures_at"] + structure * 2)
-        tiles = self.table.offset(
-            word["tiles_at"] + found.load_int() * (4 + 2 * self.kernel.height)
-        )
-        count = found.offset(1).load_int()
-        sizes = (r[0], r[1], c[0], c[1], r[2], r[3], c[2], c[3])
-        return Block(image, images, *sizes, row_list=r[5], tiles=tiles, count=count)
