@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..shared.table import Algorithms, Emitters
-from . import flat, frame, kernel, schedule
+from . import flat, kernel, schedule, words
 
 ALGORITHMS: Algorithms = {schedule.NAME: schedule, flat.NAME: flat}
 EMITTERS: Emitters = {
-    frame.PlaneKernel: kernel.emit,
+    words.PlaneKernel: kernel.emit,
 }

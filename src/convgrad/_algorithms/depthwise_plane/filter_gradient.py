@@ -5,10 +5,18 @@ from __future__ import annotations
 from ..._codegen import Bool, Int, Pointer, Variable, Vector
 from ..._kernel import KernelSource
 from .frame import Frame, Rows
+from .in_place import InPlace
+from .padded import Padded
 
 
-class FilterWriter(Frame):
+class FilterWriter:
     """Writes a filter gradient; methods go from the outermost loop to the innermost body."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.k, self.kernel, self.word = frame.k, frame.kernel, frame.word
+        self.number, self.lanes, self.taps = frame.number, frame.lanes, frame.taps
+        self.in_place, self.padded = InPlace(frame), Padded(frame)
 
     @property
     def turns(self) -> int:
@@ -27,10 +35,12 @@ class FilterWriter(Frame):
             share = item // word["chunks"]
             if self.kernel.direct:
                 longest = k.max(word["source_cols"], word["target_cols"])
-                self.clear(self.block, longest + 3 * self.lanes)
+                self.frame.clear(self.frame.block, longest + 3 * self.lanes)
             else:
                 # Columns around the image stay zero from here on; rows come and go with the block.
-                self.clear(self.block, self.block_size + word["grad_rows"] * self.kernel.pitch)
+                self.frame.clear(
+                    self.frame.block, self.frame.block_size + word["grad_rows"] * self.kernel.pitch
+                )
             with k.loop(first, last, nonempty=True) as c:
                 self._channel(share, c)
         return k.finish()
@@ -40,43 +50,45 @@ class FilterWriter(Frame):
         k, word = self.k, self.word
         multiplier, blocks = word["multiplier"], word["row_blocks"]
         size = self.taps * self.turns * self.lanes
-        self.clear(self.bank, multiplier * size)
+        self.frame.clear(self.frame.bank, multiplier * size)
         begin = share * word["units"] // word["shares"]
         end = (share + 1) * word["units"] // word["shares"]
         if self.kernel.direct:
             together = self.kernel.together
             with (
                 k.loop(begin, end, together, nonempty=True) as unit,
-                self.each_multiple() as m,
+                self.frame.each_multiple() as m,
             ):
                 stop = k.min(unit + together, end)
-                self._add_in_place(unit, stop, c, m, self.bank.offset(m * size))
+                self._add_in_place(unit, stop, c, m, self.frame.bank.offset(m * size))
         else:
             with k.loop(begin, end, nonempty=True) as unit:
-                rows = self.rows(unit % blocks)
+                rows = self.frame.rows(unit % blocks)
                 plane = unit // blocks * word["channels"] + c
-                self._clear_rows(self.block, self.row_pitch, k.i64(0), rows.low)
-                self.copy_source(plane, rows, self.block)
-                self._clear_rows(self.block, self.row_pitch, rows.high, word["block_rows"])
-                with self.each_multiple() as m:
+                self._clear_rows(self.frame.block, self.frame.row_pitch, k.i64(0), rows.low)
+                self.padded.copy_source(plane, rows, self.frame.block)
+                self._clear_rows(
+                    self.frame.block, self.frame.row_pitch, rows.high, word["block_rows"]
+                )
+                with self.frame.each_multiple() as m:
                     self._copy_grads(plane * multiplier + m, rows)
-                    self._add_products(rows, self.bank.offset(m * size))
-        with self.each_multiple() as m:
-            self._leave(share, c, m, self.bank.offset(m * size))
+                    self._add_products(rows, self.frame.bank.offset(m * size))
+        with self.frame.each_multiple() as m:
+            self._leave(share, c, m, self.frame.bank.offset(m * size))
 
     def _clear_rows(self, block: Pointer, pitch: int, start: Int, stop: Int) -> None:
         with self.k.loop(start, stop) as row:
-            self.clear(block.offset(row * pitch), self.k.i64(pitch))
+            self.frame.clear(block.offset(row * pitch), self.k.i64(pitch))
 
     def _copy_grads(self, plane: Int, rows: Rows) -> None:
         """Copy rows of out_backprop; zeros fill the last tile."""
         k, word, pitch = self.k, self.word, self.kernel.pitch
         cols = word["target_cols"]
-        source = self.second.offset(plane * self.target_plane + rows.start * cols)
+        source = self.frame.second.offset(plane * self.frame.target_plane + rows.start * cols)
         with k.loop(0, rows.count, nonempty=True) as row:
-            there = self.grads.offset(row * pitch)
-            self.copy_row(source.offset(row * cols), there, cols, self.kernel.target_width)
-        self._clear_rows(self.grads, pitch, rows.count, word["grad_rows"])
+            there = self.frame.grads.offset(row * pitch)
+            self.padded.copy_row(source.offset(row * cols), there, cols, self.kernel.target_width)
+        self._clear_rows(self.frame.grads, pitch, rows.count, word["grad_rows"])
 
     def _add_products(self, rows: Rows, sums: Pointer) -> None:
         """Add the products of one block to the sums, a few tap columns at a time."""
@@ -114,8 +126,8 @@ class FilterWriter(Frame):
         }
         carry = list(sums.values())
         with k.loop(0, rows.count, kernel.height, carry=carry, nonempty=True) as row:
-            x = self.block.offset(row * (kernel.rows.step * self.row_pitch) + shift)
-            y = self.grads.offset(row * kernel.pitch)
+            x = self.frame.block.offset(row * (kernel.rows.step * self.frame.row_pitch) + shift)
+            y = self.frame.grads.offset(row * kernel.pitch)
             step = self.turns * self.lanes
             with k.loop(turn * self.lanes, self.word["groups_w"], step, carry=carry) as q:
                 here, there = x.offset(q), y.offset(q)
@@ -124,9 +136,9 @@ class FilterWriter(Frame):
                     for i in range(kernel.height)
                 ]
                 for place, offset in enumerate(offsets):
-                    column = here.offset(self.column(offset))
-                    for source_row, readers in sorted(self.row_reads.items()):
-                        distance = (source_row - kernel.rows.lowest) * self.row_pitch
+                    column = here.offset(self.padded.column(offset))
+                    for source_row, readers in sorted(self.frame.row_reads.items()):
+                        distance = (source_row - kernel.rows.lowest) * self.frame.row_pitch
                         value = column.offset(distance).load(self.lanes)
                         for cell, tap_h in readers:
                             total = sums[tap_h, place]
@@ -135,22 +147,24 @@ class FilterWriter(Frame):
 
     def _add_in_place(self, begin: Int, end: Int, c: Int, m: Int, bank: Pointer) -> None:
         """Add the products of some units, read in place, to the sums; all of them in registers."""
-        k, kernel, word, cols = self.k, self.kernel, self.word, self.target_cols
+        k, kernel, word, cols = self.k, self.kernel, self.word, self.frame.target_cols
         sums = [k.variable(k.zeros(self.number, self.lanes)) for _ in range(self.taps)]
         with k.loop(begin, end, carry=sums, nonempty=True) as unit:
             image = unit if kernel.single else unit // word["row_blocks"]
-            rows = self.rows(unit if kernel.single else unit % word["row_blocks"])
+            rows = self.frame.rows(unit if kernel.single else unit % word["row_blocks"])
             plane = image * word["channels"] + c
-            source = self.source.offset(plane * self.source_plane)
-            target = self.second.offset((plane * word["multiplier"] + m) * self.target_plane)
+            source = self.frame.source.offset(plane * self.frame.source_plane)
+            target = self.frame.second.offset(
+                (plane * word["multiplier"] + m) * self.frame.target_plane
+            )
             with k.loop(0, rows.count, kernel.height, carry=sums, nonempty=True) as row:
-                sources = self.row_pointers(source, rows.start + row)
+                sources = self.in_place.row_pointers(source, rows.start + row)
                 first = target.offset((rows.start + row) * cols)
                 grads = [first]
                 for i in range(1, kernel.height):
                     here = first.offset(cols * i)
                     if not kernel.single:
-                        here = k.select(row + i < rows.count, here, self.zero_row)
+                        here = k.select(row + i < rows.count, here, self.in_place.zero_row)
                     grads.append(here)
                 self._walk_in_place(sources, grads, sums)
         for tap, total in enumerate(sums):
@@ -188,16 +202,16 @@ class FilterWriter(Frame):
             mask = [lane >= self.lanes - kernel.tail for lane in range(self.lanes)]
         values = [row.offset(q).load(self.lanes, mask=mask) for row in grads]
         if kernel.cols.step == 2:
-            values = [k.shuffle(value, None, self.parted) for value in values]
+            values = [k.shuffle(value, None, self.in_place.parted) for value in values]
         (taps,) = kernel.cols.phases
         for source_row, row in sorted(sources.items()):
             here = row.offset(q * kernel.cols.step)
             seen: dict[int, Vector] = {}
             for tap in taps:
-                x = self.load_tap(here, tap.offset, at_start, at_end, seen)
+                x = self.in_place.load_tap(here, tap.offset, at_start, at_end, seen)
                 if x is None:
                     continue
-                for cell, tap_h in self.row_reads[source_row]:
+                for cell, tap_h in self.frame.row_reads[source_row]:
                     total = sums[tap_h * kernel.window[1] + tap.number]
                     total.value = k.fma(x, values[cell], total.value)
 
@@ -205,8 +219,8 @@ class FilterWriter(Frame):
         """Add the lanes and store the sums, in the result or in the share's row of partial sums."""
         k, kernel, period = self.k, self.kernel, self.kernel.period
         width = self.turns * self.lanes
-        element = self.storage if kernel.whole else self.number
-        outputs = self.outputs * period if period else self.outputs
+        element = self.frame.storage if kernel.whole else self.number
+        outputs = self.frame.outputs * period if period else self.frame.outputs
         result = k.arg_pointer(2, element).offset(share * (outputs * self.taps))
         with k.loop(0, self.taps, nonempty=True) as tap:
             here, there = sums.offset(tap * width), result.offset(tap * outputs)
@@ -238,9 +252,11 @@ class FilterWriter(Frame):
             end = (share + 1) * word["units"] // word["shares"]
             with k.loop(begin, end, carry=carry, nonempty=True) as unit:
                 plane = unit // word["row_blocks"] * word["channels"] + c
-                rows = self.rows(unit % word["row_blocks"])
-                source = self.source.offset(plane * self.source_plane)
-                target = self.second.offset((plane * word["multiplier"] + m) * self.target_plane)
+                rows = self.frame.rows(unit % word["row_blocks"])
+                source = self.frame.source.offset(plane * self.frame.source_plane)
+                target = self.frame.second.offset(
+                    (plane * word["multiplier"] + m) * self.frame.target_plane
+                )
                 with k.loop(rows.start, rows.start + rows.count, carry=carry, nonempty=True) as p:
                     h = p * kernel.rows.step + down
                     with k.when(h.inside(word["source_rows"])):

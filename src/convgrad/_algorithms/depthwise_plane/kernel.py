@@ -43,18 +43,28 @@ from ..._problem import Kind
 from ..._targets import Target
 from ..shared.edges import store_first
 from .filter_gradient import FilterWriter
-from .frame import Frame, PlaneKernel, Rows, reads
+from .frame import Frame, Rows, reads
+from .in_place import InPlace
+from .padded import Padded
+from .words import PlaneKernel
 
 
 def emit(kernel: PlaneKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
-    if kernel.kind is Kind.FILTER_GRADIENT:
-        return FilterWriter(kernel, target).write()
-    return _Writer(kernel, target).write()
+    frame = Frame(kernel, target)
+    if frame.to_filter:
+        return FilterWriter(frame).write()
+    return _Writer(frame).write()
 
 
-class _Writer(Frame):
+class _Writer:
     """Writes a forward or input gradient; methods go from the outermost loop to the innermost body."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.k, self.kernel, self.word = frame.k, frame.kernel, frame.word
+        self.number, self.lanes, self.taps = frame.number, frame.lanes, frame.taps
+        self.in_place, self.padded = InPlace(frame), Padded(frame)
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word
@@ -64,12 +74,15 @@ class _Writer(Frame):
             last = k.min(first + word["chunk"], word["channels"])
             image = rest // word["chunks"] * word["images"]
             end = k.min(image + word["images"], word["batch"])
-            rows = self.rows(block)
+            rows = self.frame.rows(block)
             self._pack_weights(first, last)
             if self.kernel.direct:
-                self.clear(self.block, word["source_cols"] + 3 * self.lanes)
+                self.frame.clear(self.frame.block, word["source_cols"] + 3 * self.lanes)
             else:
-                self.clear(self.block, self.block_size * (word["multiplier"] if self.adds else 1))
+                self.frame.clear(
+                    self.frame.block,
+                    self.frame.block_size * (word["multiplier"] if self.adds else 1),
+                )
             with (
                 k.loop(image, end, nonempty=True) as n,
                 k.loop(first, last, nonempty=True) as c,
@@ -88,14 +101,16 @@ class _Writer(Frame):
         if period:
             with k.loop(0, self.taps, nonempty=True) as tap:
                 for i in range(self.lanes + period - 1):
-                    value = self.second.offset(tap * period + i % period).load()
-                    self.bank.offset(tap * self.weight_pitch + i).store(value)
+                    value = self.frame.second.offset(tap * period + i % period).load()
+                    self.frame.bank.offset(tap * self.weight_pitch + i).store(value)
             return
         start = first * self.word["multiplier"]
         with k.loop(start, last * self.word["multiplier"], nonempty=True) as output:
-            there = self.bank.offset((output - start) * self.taps)
+            there = self.frame.bank.offset((output - start) * self.taps)
             with k.loop(0, self.taps, nonempty=True) as tap:
-                there.offset(tap).store(self.second.offset(tap * self.outputs + output).load())
+                there.offset(tap).store(
+                    self.frame.second.offset(tap * self.frame.outputs + output).load()
+                )
 
     @property
     def weight_pitch(self) -> int:
@@ -107,24 +122,26 @@ class _Writer(Frame):
         """Compute a block of rows of the planes of one input channel."""
         k, word, kernel = self.k, self.word, self.kernel
         multiplier = word["multiplier"]
-        target = k.arg_pointer(2, self.storage).offset(
-            rows.start * (len(kernel.rows.phases) * self.target_cols)
+        target = k.arg_pointer(2, self.frame.storage).offset(
+            rows.start * (len(kernel.rows.phases) * self.frame.target_cols)
         )
         plane = image * word["channels"] + c
-        bank = self.bank.offset((c - first) * (multiplier * self.taps))
+        bank = self.frame.bank.offset((c - first) * (multiplier * self.taps))
         if self.adds:
             with k.loop(0, multiplier, nonempty=True) as m:
-                block = self.block.offset(m * self.block_size)
-                self.copy_source(plane * multiplier + m, rows, block)
-            self._cover(target.offset(plane * self.target_plane), rows, self.block, bank)
+                block = self.frame.block.offset(m * self.frame.block_size)
+                self.padded.copy_source(plane * multiplier + m, rows, block)
+            self._cover(
+                target.offset(plane * self.frame.target_plane), rows, self.frame.block, bank
+            )
             return
-        source = self.source.offset(plane * self.source_plane)
+        source = self.frame.source.offset(plane * self.frame.source_plane)
         if not kernel.direct:
-            self.copy_source(plane, rows, self.block)
-            source = self.block
-        with self.each_multiple() as m:
+            self.padded.copy_source(plane, rows, self.frame.block)
+            source = self.frame.block
+        with self.frame.each_multiple() as m:
             output = plane * multiplier + m if kernel.several else plane
-            there = target.offset(output * self.target_plane)
+            there = target.offset(output * self.frame.target_plane)
             self._cover(there, rows, source, bank.offset(m * self.taps))
 
     def _cover(self, target: Pointer, rows: Rows, source: Pointer, bank: Pointer) -> None:
@@ -136,14 +153,16 @@ class _Writer(Frame):
             weights = {tap: bank.offset(tap).broadcast(self.lanes) for tap in range(self.taps)}
         with k.loop(0, rows.count, kernel.height, nonempty=True) as row:
             row = k.min(row, rows.count - kernel.height)
-            out = target.offset(row * (phases * self.target_cols))
+            out = target.offset(row * (phases * self.frame.target_cols))
             group = rows.start + row
             if kernel.direct:
-                sources = self.row_pointers(source, group)
+                sources = self.in_place.row_pointers(source, group)
             else:
-                base = source.offset(row * (kernel.rows.step * self.row_pitch))
+                base = source.offset(row * (kernel.rows.step * self.frame.row_pitch))
                 low = kernel.rows.lowest
-                sources = {r: base.offset((r - low) * self.row_pitch) for r in self.row_reads}
+                sources = {
+                    r: base.offset((r - low) * self.frame.row_pitch) for r in self.frame.row_reads
+                }
             self._columns(_Strip(sources, out, group, bank, weights))
 
     def _columns(self, strip: _Strip) -> None:
@@ -176,14 +195,16 @@ class _Writer(Frame):
         }
         if self.adds:
             with k.loop(0, self.word["multiplier"], carry=list(sums.values()), nonempty=True) as m:
-                rows = {r: row.offset(m * self.block_size) for r, row in strip.sources.items()}
+                rows = {
+                    r: row.offset(m * self.frame.block_size) for r, row in strip.sources.items()
+                }
                 part = replace(strip, sources=rows, bank=strip.bank.offset(m * self.taps))
                 self._add_products(sums, part, at, at_start, at_end)
         else:
             self._add_products(sums, strip, at, at_start, at_end)
         for row in range(height):
             with self._row_exists(strip.group, row):
-                there = strip.out.offset(self.target_cols * row)
+                there = strip.out.offset(self.frame.target_cols * row)
                 for i, q in enumerate(at):
                     self._store(there, q, [sums[row, phase, i].value for phase in range(width)])
 
@@ -214,12 +235,18 @@ class _Writer(Frame):
             live = {(tap, 0): weight for tap, weight in (strip.weights or {}).items()}
             for r, i in itertools.product(rows, range(len(at))):
                 if kernel.direct:
-                    value = self.load_tap(sources[r, i], offset, at_start, at_end, seen[r, i])
+                    value = self.in_place.load_tap(
+                        sources[r, i], offset, at_start, at_end, seen[r, i]
+                    )
                 else:
-                    value = sources[r, i].offset(shift + self.column(offset)).load(self.lanes)
+                    value = (
+                        sources[r, i].offset(shift + self.padded.column(offset)).load(self.lanes)
+                    )
                 if value is None:
                     continue
-                for (row, tap_h), (phase, tap_w) in itertools.product(self.row_reads[r], uses):
+                for (row, tap_h), (phase, tap_w) in itertools.product(
+                    self.frame.row_reads[r], uses
+                ):
                     tap = tap_h * kernel.window[1] + tap_w
                     key = (tap, i if period else 0)
                     if key not in live:
@@ -262,7 +289,11 @@ class _Writer(Frame):
         k, lanes, width = self.k, self.lanes, self.kernel.target_width
         if len(phases) == 1:
             if self.kernel.direct and self.kernel.cols.step == 2:
-                phases = [k.shuffle(phases[0], None, [self.parted.index(i) for i in range(lanes)])]
+                phases = [
+                    k.shuffle(
+                        phases[0], None, [self.in_place.parted.index(i) for i in range(lanes)]
+                    )
+                ]
             if width:
                 store_first(row, phases[0], width)
             else:

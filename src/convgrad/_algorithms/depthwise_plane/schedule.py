@@ -13,7 +13,7 @@ from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import Gather, Tap, gather
 from ..shared.words import in_order
-from .frame import WORDS, PlaneKernel, Windows
+from .words import WORDS, PlaneKernel, Windows
 
 NAME = "depthwise_plane"
 
