@@ -11,7 +11,7 @@ import pytest
 from cases import whole_numbers
 from convgrad import _jit, _prepare
 from convgrad._algorithms.depthwise_direct import schedule as direct
-from convgrad._algorithms.depthwise_direct.tile import Tile
+from convgrad._algorithms.depthwise_direct.words import Tile
 from convgrad._algorithms.shared.gather import gather
 from convgrad._problem import Kind, Problem
 from convgrad._runtime.run import run as run_program

@@ -34,57 +34,10 @@ from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.words import arguments
 from .pack import Pack, Packer
-
-UNROLL = 4
-"""Pixels per turn of the innermost loop; lists of pixels are padded to a multiple of it."""
-ITEM = 10
-"""Words of an item in the table."""
-BLOCK = 3
-"""Words of a block of rows or columns in the table."""
-SHAPE = 8
-"""Words of a shape of chunks in the table."""
-
-WORDS = (
-    *("items_at", "row_blocks_at", "col_blocks_at", "shapes_at", "taps_at", "lists_at", "runs_at"),
-    *("row_blocks", "col_blocks", "image_blocks", "images"),
-    *("col_classes", "ragged_images", "taps", "run"),
-    *("x_cols", "x_pixel", "x_channel", "x_image", "x_channels", "x_fold"),
-    *("y_cols", "y_pixel", "y_channel", "y_image", "y_channels"),
-    *("group_in", "group_out", "big_tiles", "tiles", "whole_tiles", "whole_panels"),
-    *("x_tile", "y_tile", "x_zero", "y_zero", "y_at"),
-    *("out_slice", "out_group", "out_tap", "out_row", "out_rows", "out_cols"),
-)
-"""Run-time words behind the pointers (x, dy, out, table). Places in the table count 8 bytes, all others elements."""
+from .words import BLOCK, ITEM, SHAPE, UNROLL, WORDS, DenseFilterKernel
 
 
-@dataclass(frozen=True)
-class FilterKernel:
-    """Everything that shapes the code besides the target."""
-
-    dtype: str
-    data_format: str
-    out: str
-    """Type of the output: the result's, or the compute type for partial sums."""
-    rows: int
-    """Input channels of a tile."""
-    few: int
-    """Input channels of the small tiles that end a row of tiles."""
-    vectors: int
-    """Vectors of output channels of a tile."""
-    diagonal: int = 1
-    """Narrow groups side by side in one vector: the tile is then the input channels of one group by all of them."""
-    folded: bool = False
-    """Whether x may have windows' columns for channels; shapes the code of NCHW only."""
-    prefetch: bool = False
-    """Whether the products of a chunk ask for the pixels of the next one: NHWC, windows of one tap, no holes."""
-
-    @property
-    def x_width(self) -> int:
-        """Channels of a tile of x."""
-        return self.rows * self.diagonal
-
-
-def emit(kernel: FilterKernel, target: Target) -> KernelSource:
+def emit(kernel: DenseFilterKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
     return _Writer(kernel, target).write()
 
@@ -109,7 +62,7 @@ class _Item:
 class _Writer:
     """Writes one kernel; methods go from the outermost loop to the innermost body."""
 
-    def __init__(self, kernel: FilterKernel, target: Target) -> None:
+    def __init__(self, kernel: DenseFilterKernel, target: Target) -> None:
         self.kernel = kernel
         size = f"{kernel.rows}x{kernel.vectors}"
         self.k = k = KernelBuilder(

@@ -18,9 +18,9 @@ from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.words import in_order
 from . import merge
 from .choice import schedule
-from .kernel import ITEM, UNROLL, WORDS, FilterKernel
 from .sizes import Schedule
 from .tables import Image, Tables
+from .words import ITEM, UNROLL, WORDS, DenseFilterKernel
 
 NAME = "dense_filter"
 
@@ -54,7 +54,7 @@ def plan(problem: Problem, target: Target) -> Plan:
     out: Operand = "result" if it.direct else "partial"
     steps, slices = [], 0
     for each in passes:
-        kernel = FilterKernel(
+        kernel = DenseFilterKernel(
             dtype=problem.dtype.short,
             data_format=problem.data_format,
             out=problem.dtype.short if it.direct else compute(element(problem.dtype.short)).short,

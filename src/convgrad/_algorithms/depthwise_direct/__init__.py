@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..shared.table import Algorithms, Emitters
-from . import kernel, schedule, tile
+from . import kernel, schedule, words
 
 ALGORITHMS: Algorithms = {schedule.NAME: schedule}
 EMITTERS: Emitters = {
-    tile.DirectKernel: kernel.emit,
+    words.DirectKernel: kernel.emit,
 }

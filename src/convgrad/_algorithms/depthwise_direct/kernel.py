@@ -46,24 +46,8 @@ from ..._problem import Kind
 from ..._targets import Target
 from ..shared.reduce import partial_type
 from ..shared.words import arguments
-from .tile import Columns, DirectKernel, Strip, TileWriter
-
-WORDS = (
-    "source_rows",
-    "source_cols",
-    "target_rows",
-    "target_cols",
-    "groups_h",
-    "groups_w",
-    "channels",
-    "chunk",
-    "chunks",
-    "row_block",
-    "row_blocks",
-    "units",
-    "shares",
-)
-"""The run-time words behind the three pointers; units and shares are those of the filter gradient."""
+from .tile import Columns, Strip, TileWriter
+from .words import WORDS, DirectKernel
 
 
 def emit(kernel: DirectKernel, target: Target) -> KernelSource:

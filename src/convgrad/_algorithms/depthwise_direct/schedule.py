@@ -17,8 +17,7 @@ from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import Footprint, Gather, gather
 from ..shared.words import in_order
-from .kernel import WORDS
-from .tile import DirectKernel, Tile
+from .words import WORDS, DirectKernel, Tile
 
 NAME = "depthwise_direct"
 

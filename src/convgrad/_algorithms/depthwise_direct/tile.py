@@ -9,47 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Literal
 
 from ..._codegen import Bool, Int, KernelBuilder, Pointer, Vector, compute, element
 from ..._problem import Kind
 from ..shared.gather import Footprint
+from .words import DirectKernel
 
 _INDEXED = 4
 """Columns of a row reached by index; see `_along`."""
-
-
-@dataclass(frozen=True)
-class Tile:
-    """How much of the target is held in registers, and in which order its window is walked."""
-
-    rows: int
-    """Groups of rows."""
-    cols: int
-    """Groups of columns."""
-    vectors: int = 1
-    """Vectors of channels."""
-    prefetch: int = 0
-    """Elements ahead in the same row to ask for, only in rows new to the window; 0 for none."""
-    order: Literal["rows", "columns", "resident"] = "rows"
-    """Filter gradient: which sums are in registers: those of one source row, those of one source column, or all."""
-
-
-@dataclass(frozen=True)
-class DirectKernel:
-    """Identity of a kernel: all that shapes its code besides the target."""
-
-    kind: Kind
-    dtype: str
-    rows: Footprint
-    cols: Footprint
-    window: tuple[int, int]
-    tile: Tile
-    single: bool
-    """Whether one tile spans all columns, so that both borders lie in it."""
-    channels: int = 0
-    """The number of channels if it is part of the code, else 0. Addresses that are known make filter gradients, which
-    have the most of them, 2 to 17% faster; forward passes and input gradients gain 5% and are compiled less often."""
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..shared.table import Algorithms, Emitters
-from . import kernel, schedule
+from . import kernel, schedule, words
 
 ALGORITHMS: Algorithms = {schedule.NAME: schedule}
 EMITTERS: Emitters = {
-    kernel.PackedKernel: kernel.emit,
+    words.PackedKernel: kernel.emit,
 }

@@ -18,8 +18,8 @@ from ..shared import reduce
 from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.words import in_order
 from .columns import Columns, columns
-from .kernel import WORDS, PackedKernel
 from .rows import overrun
+from .words import WORDS, PackedKernel
 
 NAME = "depthwise_packed"
 
