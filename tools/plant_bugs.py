@@ -197,13 +197,13 @@ BUGS = (
     ),
     Bug(
         "Winograd's tile reads a row beyond the image",
-        "_algorithms/winograd/input.py",
+        "_algorithms/winograd/input_transform.py",
         'there = row.inside(word["source_rows"])',
         'there = (row - 1).inside(word["source_rows"])',
     ),
     Bug(
         "Winograd's output matrix has a wrong sign",
-        "_algorithms/winograd/scheme.py",
+        "_algorithms/shared/winograd_scheme.py",
         "output_matrix=((1, 1, 1, 0), (0, 1, -1, -1)),",
         "output_matrix=((1, 1, 1, 0), (0, 1, -1, 1)),",
     ),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 from convgrad import _algorithms
 from convgrad._algorithms import reference
@@ -44,7 +47,41 @@ def test_the_order_is_the_preference():
         assert name == algorithm.NAME
 
 
-def test_packages_follow_one_template():
-    for package in PACKAGES:
-        folder = Path(package.__file__).parent
-        assert {"__init__.py", "schedule.py", "kernel.py"} <= {f.name for f in folder.iterdir()}
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_packages_follow_one_template(package):
+    """Where to look is the same everywhere: who plans, who writes, and what the two agree on."""
+    here = package.__name__
+    for algorithm in package.ALGORITHMS.values():
+        assert algorithm.__name__.rpartition(".")[0] == here
+    assert f"{here}.schedule" in {each.__name__ for each in package.ALGORITHMS.values()}
+    homes = {
+        kernel: (kernel.__module__, emit.__module__) for kernel, emit in package.EMITTERS.items()
+    }
+    assert (f"{here}.words", f"{here}.kernel") in homes.values()
+    # A further kernel that needs one file has all of itself there.
+    assert all(
+        home == (f"{here}.words", f"{here}.kernel") or home[0] == home[1] for home in homes.values()
+    )
+
+
+def test_identities_have_names_of_their_own():
+    """`explain` names kernels by them, and people search by them."""
+    names = Counter(kernel.__name__ for kernel in _algorithms._EMITTERS)
+    assert set(names.values()) == {1}, names
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_packages_use_themselves_and_what_is_shared(package):
+    """A family that reaches into another one's files is broken by a change nobody expects to concern it."""
+    for path in sorted(Path(package.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.level == 2:
+                assert (node.module or "").split(".")[0] == "shared", (path, node.lineno)
+            if isinstance(node, ast.ImportFrom) and path.name == "schedule.py":
+                assert (node.level, node.module) != (1, "kernel"), "a plan needs no mechanism"
+
+
+def test_what_is_shared_uses_no_package():
+    for path in sorted((FOLDER / "shared").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not (isinstance(node, ast.ImportFrom) and node.level == 2), (path, node.lineno)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..shared.table import Algorithms, Emitters
-from . import fast, filter_transform, kernel, schedule
+from . import fast, filter_transform, kernel, schedule, words
 
 ALGORITHMS: Algorithms = {fast.NAME: fast, schedule.NAME: schedule}
 EMITTERS: Emitters = {
-    filter_transform.FilterKernel: filter_transform.emit,
-    kernel.WinogradKernel: kernel.emit,
+    filter_transform.FilterTransformKernel: filter_transform.emit,
+    words.WinogradKernel: kernel.emit,
 }

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from ..._codegen import F32, F64, Int, KernelBuilder, Pointer, compute, element, symbol, transpose
 from ..._kernel import KernelSource
 from ..._targets import Target
+from ..shared.winograd_scheme import SCHEMES, both_ways
 from ..shared.words import arguments
-from .scheme import SCHEMES, both_ways
 
 BLOCK = 32
 """k of one item, at most; a whole number of vectors on all targets."""
@@ -37,7 +37,7 @@ WORDS = (
 
 
 @dataclass(frozen=True)
-class FilterKernel:
+class FilterTransformKernel:
     """Identity of a kernel."""
 
     outputs: int
@@ -49,10 +49,12 @@ class FilterKernel:
     """Whether k is the last axis of the filter, and the taps are flipped: the input gradient."""
 
 
-def emit(kernel: FilterKernel, target: Target) -> KernelSource:
+def emit(kernel: FilterTransformKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
     tile = f"{kernel.outputs}x3"
-    k = KernelBuilder(symbol("winograd_filter", kernel.dtype, tile, target, kernel), target)
+    k = KernelBuilder(
+        symbol("winograd_filter_transform", kernel.dtype, tile, target, kernel), target
+    )
     storage = element(kernel.dtype)
     number = compute(storage)
     word = arguments(k, 2, WORDS)

@@ -18,36 +18,15 @@ their own. Results of 16 bits do not show the difference and take 6 x 2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..._codegen import F32, Bool, Int, KernelBuilder, Pointer, Vector, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
+from ..shared.winograd_scheme import SCHEMES
 from .filter_transform import UNROLL
-from .input import Input
-from .output import Output, Panel
-from .scheme import SCHEMES
-from .words import Geometry
-
-
-@dataclass(frozen=True)
-class WinogradKernel:
-    """Identity of a kernel: all that shapes its code besides the target."""
-
-    outputs: int
-    """Of a tile along an axis: which scheme."""
-    dtype: str
-    data_format: str
-    rows: int
-    """Tiles held in registers."""
-    vectors: int
-    """Vectors of channels held in registers: a panel."""
-    most_tiles: int
-    """Tiles of a block, at most; a multiple of `rows`."""
-    by_fours: bool
-    """Whether products are added up by fours in registers of their own."""
-    run: int
-    """k of a run; a multiple of `UNROLL`."""
+from .frame import Frame
+from .input_transform import Input
+from .output_transform import Output, Panel
+from .words import WinogradKernel
 
 
 def emit(kernel: WinogradKernel, target: Target) -> KernelSource:
@@ -66,13 +45,13 @@ class _Writer:
         self.lanes = k.lanes(F32)
         self.width = kernel.vectors * self.lanes
         self.scheme = SCHEMES[kernel.outputs]
-        self.geometry = Geometry(k, element(kernel.dtype))
-        self.word = self.geometry.word
+        self.frame = Frame(k, element(kernel.dtype))
+        self.word = self.frame.word
         nchw = kernel.data_format == "NCHW"
         # Blocks of constant size come first in scratch.
-        self.output = Output(k, self.geometry, self.scheme, nchw, kernel.vectors, kernel.most_tiles)
-        self.input = Input(k, self.geometry, self.scheme, nchw, kernel.run)
-        self.transformed = self.geometry.scratch("input_at")
+        self.output = Output(k, self.frame, self.scheme, nchw, kernel.vectors, kernel.most_tiles)
+        self.input = Input(k, self.frame, self.scheme, nchw, kernel.run)
+        self.transformed = self.frame.scratch("input_at")
         """V."""
 
     def write(self) -> KernelSource:
@@ -90,7 +69,7 @@ class _Writer:
             with k.loop(first, last, nonempty=True) as panel:
                 index = group * panels + panel
                 size = word["filter_pitch"] * self.scheme.frequencies
-                self._products(self.geometry.packed.offset(index * size), end - begin)
+                self._products(self.frame.packed.offset(index * size), end - begin)
                 column = k.min(panel * self.width, word["columns"] - self.width)
                 self.output.write(Panel(begin, end, group, column))
         return k.finish()

@@ -1,7 +1,7 @@
 """Dense 3x3 convolution of stride 1 by Winograd's F(2,3): forward and input gradient.
 
 ``y[p, q, k] = sum over r, s, c of x[p + r, q + s, c] * w[r, s, c, k]`` is computed for tiles of 2x2 outputs with 16
-multiplications per channel pair instead of 36 (`scheme`). Two launches: the filter is transformed
+multiplications per channel pair instead of 36 (`winograd_scheme`). Two launches: the filter is transformed
 (`filter_transform`), then everything else is one fused pass over blocks of tiles (`kernel`). This module holds
 the schedule.
 """
@@ -14,12 +14,11 @@ from ..._geometry import Axis, tap_span
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared.winograd_scheme import SCHEMES, Scheme
 from ..shared.words import in_order
 from . import filter_transform
-from .filter_transform import BLOCK, UNROLL, FilterKernel
-from .kernel import WinogradKernel
-from .scheme import SCHEMES, Scheme
-from .words import WORDS
+from .filter_transform import BLOCK, UNROLL, FilterTransformKernel
+from .words import WORDS, WinogradKernel
 
 NAME = "winograd"
 WINOGRAD = "auto"
@@ -86,7 +85,7 @@ def schedule(problem: Problem, target: Target, outputs: int, name: str) -> Plan:
         operands, first = ("second", "first", "packed", "result"), ("first", "packed")
     dtype = problem.dtype.short
     transform = Step(
-        FilterKernel(outputs, dtype, _VECTORS, it.to_input),
+        FilterTransformKernel(outputs, dtype, _VECTORS, it.to_input),
         first,
         it.filter_words,
         problem.groups * it.panels * it.filter_blocks,

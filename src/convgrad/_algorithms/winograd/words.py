@@ -1,18 +1,8 @@
-"""What the second kernel of `winograd` is told at run time, and the pieces of its work.
-
-Tiles are numbered row by row through all images; a block is some of them in a row, so it covers whole and parts of
-rows of tiles. Positions are worked out row by row from the numbers, so there is no table that could grow.
-"""
+"""What the second kernel of `winograd` is told: its identity when it is written, its words when it runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-from ..._codegen import F32, Element, Int, KernelBuilder, Pointer, Variable
-from ..shared.words import arguments
 
 WORDS = (
     "sums",  # channels summed over in a group: the range of k
@@ -55,85 +45,22 @@ WORDS = (
 )
 """The run-time words behind the pointers: source, filter, packed, result."""
 
-POINTERS = 4
-
 
 @dataclass(frozen=True)
-class TileRow:
-    """The tiles of a block that lie in one row of tiles."""
+class WinogradKernel:
+    """Identity of a kernel: all that shapes its code besides the target."""
 
-    image: Int
-    row: Int
-    """Of tiles, in its image."""
-    first: Int
-    """The first tile's number in the block."""
-    col: Int
-    """The first tile's column in the row of tiles."""
-    count: Int
-
-
-class Tiles:
-    """Reads a kernel's words by name and walks through the tiles."""
-
-    def __init__(
-        self, k: KernelBuilder, storage: Element, pointers: int, words: Sequence[str]
-    ) -> None:
-        self.k = k
-        self.storage = storage
-        self.word = arguments(k, pointers, words)
-
-    def address(self, base: Pointer, what: str, image: Int, row: Int, col: Int) -> Pointer:
-        """Return where a pixel of the source or the target starts; it need not exist."""
-        word = self.word
-        return base.offset(
-            image * word[f"{what}_image"] + row * word[f"{what}_row"] + col * word[f"{what}_col"]
-        )
-
-    def patch(
-        self, base: Pointer, what: str, corner: tuple[Int, Int, Int], size: int, zeros: Pointer
-    ) -> list[list[Pointer]]:
-        """Return where the pixels of a square lie that starts at (image, row, column); outside the image, `zeros`."""
-        k, word = self.k, self.word
-        image, top, left = corner
-        exists = [(left + j).inside(word[f"{what}_cols"]) for j in range(size)]
-        pixels = []
-        for i in range(size):
-            row = top + i
-            line = self.address(base, what, image, row, left)
-            there = row.inside(word[f"{what}_rows"])
-            pixels.append(
-                [
-                    k.select(there & exists[j], line.offset(word[f"{what}_col"] * j), zeros)
-                    for j in range(size)
-                ]
-            )
-        return pixels
-
-    @contextmanager
-    def tile_rows(
-        self, begin: Int, end: Int, carry: Iterable[Variable[Any]] = ()
-    ) -> Iterator[TileRow]:
-        """Walk through the tiles from `begin` to below `end`, a row of tiles at a time."""
-        k, cols = self.k, self.word["tile_cols"]
-        with k.loop(begin // cols, (end - 1) // cols + 1, carry=carry, nonempty=True) as line:
-            start = line * cols
-            first = k.max(start, begin)
-            count = k.min(start + cols, end) - first
-            image, row = line // self.word["tile_rows"], line % self.word["tile_rows"]
-            yield TileRow(image, row, first - begin, first - start, count)
-
-
-class Geometry(Tiles):
-    """What the second kernel of `winograd` works on."""
-
-    def __init__(self, k: KernelBuilder, storage: Element) -> None:
-        super().__init__(k, storage, POINTERS, WORDS)
-        self.source = k.arg_pointer(0, storage)
-        self.filter = k.arg_pointer(1, storage)
-        self.packed = k.arg_pointer(2, F32)
-        self.target = k.arg_pointer(3, storage)
-
-    def scratch(self, word: str, element: Element = F32) -> Pointer:
-        """Return a block of the workspace whose size only the plan knows."""
-        k = self.k
-        return k.scratch(F32, 0).offset(self.word[word] // 4).as_element(element)
+    outputs: int
+    """Of a tile along an axis: which scheme."""
+    dtype: str
+    data_format: str
+    rows: int
+    """Tiles held in registers."""
+    vectors: int
+    """Vectors of channels held in registers: a panel."""
+    most_tiles: int
+    """Tiles of a block, at most; a multiple of `rows`."""
+    by_fours: bool
+    """Whether products are added up by fours in registers of their own."""
+    run: int
+    """k of a run; a multiple of `UNROLL`."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..shared.table import Algorithms, Emitters
-from . import kernel, merge, schedule
+from . import kernel, merge, schedule, words
 
 ALGORITHMS: Algorithms = {schedule.NAME: schedule}
 EMITTERS: Emitters = {
-    kernel.GradientKernel: kernel.emit,
+    words.GradientKernel: kernel.emit,
     merge.TapsKernel: merge.emit,
 }

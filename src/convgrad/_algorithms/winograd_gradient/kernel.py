@@ -18,54 +18,14 @@ tile are whatever was in scratch; nobody reads what becomes of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..._codegen import F32, Int, KernelBuilder, Pointer, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
-from ..winograd.scheme import F2, Matrix, both_ways
-from .words import Frame
+from ..shared.winograd_scheme import F2, Matrix, both_ways, turned
+from .frame import Frame
+from .words import LINE, GradientKernel
 
 UNROLL = 4
-_LINE = 16
-"""Numbers of a cache line: between rows and frequencies it keeps them out of each other's sets."""
-
-
-def turned(matrix: Matrix) -> Matrix:
-    """Return the transpose."""
-    return tuple(zip(*matrix, strict=True))
-
-
-def _pitch(channels: int) -> int:
-    return (-(-channels // _LINE) + 1) * _LINE
-
-
-@dataclass(frozen=True)
-class GradientKernel:
-    """Identity of a kernel: all that shapes its code besides the target."""
-
-    dtype: str
-    rows: int
-    """Input channels held in registers."""
-    vectors: int
-    """Vectors of output channels held in registers."""
-    most_in: int
-    """Input channels of a block, at most; a multiple of `rows`."""
-    most_out: int
-    chunk: int
-    """Tiles of a chunk."""
-
-    @property
-    def pitches(self) -> tuple[int, int]:
-        """Elements from tile to tile, in V and in D."""
-        return _pitch(self.most_in), _pitch(self.most_out)
-
-    @property
-    def scratch_bytes(self) -> int:
-        """Workspace of one thread: V, D and the line of zeros."""
-        pitches = self.pitches
-        sides = (F2.frequencies * (self.chunk * pitch + _LINE) for pitch in pitches)
-        return 4 * (sum(sides) + max(pitches))
 
 
 def emit(kernel: GradientKernel, target: Target) -> KernelSource:
@@ -86,7 +46,7 @@ class _Writer:
         self.frame = Frame(k, element(kernel.dtype))
         self.word = self.frame.word
         self.in_pitch, self.out_pitch = kernel.pitches
-        self.in_size, self.out_size = (kernel.chunk * pitch + _LINE for pitch in kernel.pitches)
+        self.in_size, self.out_size = (kernel.chunk * pitch + LINE for pitch in kernel.pitches)
         """Elements of one frequency."""
         self.images = k.scratch(F32, F2.frequencies * self.in_size)
         """V."""
@@ -121,16 +81,16 @@ class _Writer:
     def _transform(self, source: Pointer, target: Pointer, start: Int, stop: Int) -> None:
         """Fill V and D for a chunk."""
         k, word, frame = self.k, self.word, self.frame
-        with frame.tile_rows(start, stop) as tiles:
+        with frame.tiles.tile_rows(start, stop) as tiles:
             row = tiles.row * F2.outputs
             with k.loop(0, tiles.count, nonempty=True) as index:
                 col = (tiles.col + index) * F2.outputs
                 tile = tiles.first + index
                 corner = (tiles.image, row - word["before_rows"], col - word["before_cols"])
-                pixels = frame.patch(source, "source", corner, F2.points, self.zeros)
+                pixels = frame.tiles.patch(source, "source", corner, F2.points, self.zeros)
                 place = self.images.offset(tile * self.in_pitch)
                 self._tile(pixels, F2.input_matrix, frame.count("in"), place, self.in_size)
-                pixels = frame.patch(
+                pixels = frame.tiles.patch(
                     target, "target", (tiles.image, row, col), F2.outputs, self.zeros
                 )
                 place = self.grads.offset(tile * self.out_pitch)

@@ -1,9 +1,10 @@
 """The second kernel of `winograd_gradient`: adds the slices in order, dW = G^T dU G, rounded once.
 
 An item is an input channel: a row of all nine taps. What comes out not finite is computed again as the plain sum in
-float64, as in `winograd.output` and for its reasons: dU is a sum of products, so whatever is not finite on the way, be
-it an infinity of the operands or an overflow of the transforms, shows in the taps it belongs to and in others, where
-the plain sum has a number. It is slow (all pixels for each vector of taps, unless it is NaN soon) and rare.
+float64, as in `winograd.output_transform` and for its reasons: dU is a sum of products, so whatever is not finite on
+the way, be it an infinity of the operands or an overflow of the transforms, shows in the taps it belongs to and in
+others, where the plain sum has a number. It is slow (all pixels for each vector of taps, unless it is NaN soon) and
+rare.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from dataclasses import dataclass
 from ..._codegen import F32, F64, Bool, Int, KernelBuilder, Vector, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
-from ..winograd.scheme import F2, both_ways
-from .kernel import turned
-from .words import Frame
+from ..shared.winograd_scheme import F2, both_ways, turned
+from .frame import Frame
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class _Writer:
             sound = k.select(total.value.compare("uno", "", 0.0), none, one).sum()
             lost = Bool(k.emitter, sound.compare("oeq", "", 0.0).text)
             with k.loop(cols[0], k.select(lost, cols[0], cols[1]), carry=[total]) as q:
-                x = frame.address(source, "source", image, p + up, q + left).load()
-                y = frame.address(target, "target", image, p, q).load(self.lanes)
+                x = frame.tiles.address(source, "source", image, p + up, q + left).load()
+                y = frame.tiles.address(target, "target", image, p, q).load(self.lanes)
                 wide = x.cast("fpext", F64).broadcast(self.lanes)
                 total.value = k.fma(wide, y.cast("fpext", F64), total.value)
         result: Vector = total.value

@@ -21,11 +21,10 @@ from ..._geometry import Axis, tap_span
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared.winograd_scheme import F2
 from ..shared.words import in_order
-from ..winograd.scheme import F2
-from .kernel import GradientKernel
 from .merge import TapsKernel
-from .words import WORDS
+from .words import WORDS, GradientKernel
 
 NAME = "winograd_filter_gradient"
 WINOGRAD = "fast"

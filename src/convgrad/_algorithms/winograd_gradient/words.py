@@ -1,4 +1,4 @@
-"""What the two kernels of `winograd_gradient` are told at run time: the same pointers and words for both.
+"""What the kernels of `winograd_gradient` are told: the first one's identity, and the words of both when they run.
 
 All blocks of channels have one size. Where the channels are no multiple of it, the last block is moved back to end with
 the last channel; a single block may be larger than all channels, by less than a register tile.
@@ -6,10 +6,12 @@ the last channel; a single block may be larger than all channels, by less than a
 
 from __future__ import annotations
 
-from ..._codegen import F32, Element, Int, KernelBuilder
-from ..winograd.words import Tiles
+from dataclasses import dataclass
 
-POINTERS = 4
+from ..shared.winograd_scheme import F2
+
+LINE = 16
+"""Numbers of a cache line: between rows and frequencies it keeps them out of each other's sets."""
 
 WORDS = (
     "in_c",  # channels of x
@@ -39,22 +41,33 @@ WORDS = (
 """The run-time words behind the pointers: x, dy, partial sums, result."""
 
 
-class Frame(Tiles):
-    """Names the arguments."""
+@dataclass(frozen=True)
+class GradientKernel:
+    """Identity of a kernel: all that shapes its code besides the target."""
 
-    def __init__(self, k: KernelBuilder, storage: Element) -> None:
-        super().__init__(k, storage, POINTERS, WORDS)
-        self.source = k.arg_pointer(0, storage)
-        self.target = k.arg_pointer(1, storage)
-        self.partial = k.arg_pointer(2, F32)
-        """dU[slice][block of input channels][block of output channels][frequency][input channel][output channel]."""
-        self.result = k.arg_pointer(3, storage)
+    dtype: str
+    rows: int
+    """Input channels held in registers."""
+    vectors: int
+    """Vectors of output channels held in registers."""
+    most_in: int
+    """Input channels of a block, at most; a multiple of `rows`."""
+    most_out: int
+    chunk: int
+    """Tiles of a chunk."""
 
-    def first(self, block: Int, side: str) -> Int:
-        """Return the first channel of a block."""
-        size = self.word[f"block_{side}"]
-        return self.k.max(self.k.min(block * size, self.word[f"{side}_c"] - size), 0)
+    @property
+    def pitches(self) -> tuple[int, int]:
+        """Elements from tile to tile, in V and in D."""
+        return _pitch(self.most_in), _pitch(self.most_out)
 
-    def count(self, side: str) -> Int:
-        """Return the channels of a block, without those that fill up its last register tile."""
-        return self.k.min(self.word[f"block_{side}"], self.word[f"{side}_c"])
+    @property
+    def scratch_bytes(self) -> int:
+        """Workspace of one thread: V, D and the line of zeros."""
+        pitches = self.pitches
+        sides = (F2.frequencies * (self.chunk * pitch + LINE) for pitch in pitches)
+        return 4 * (sum(sides) + max(pitches))
+
+
+def _pitch(channels: int) -> int:
+    return (-(-channels // LINE) + 1) * LINE

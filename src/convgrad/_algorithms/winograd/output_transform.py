@@ -23,8 +23,9 @@ from ..._codegen import (
     Vector,
 )
 from ..shared.stage import transposed_copy
-from .scheme import Scheme, both_ways
-from .words import Geometry, TileRow
+from ..shared.winograd_scheme import Scheme, both_ways
+from ..shared.winograd_tiles import TileRow
+from .frame import Frame
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,15 @@ class Output:
     def __init__(
         self,
         k: KernelBuilder,
-        geometry: Geometry,
+        frame: Frame,
         scheme: Scheme,
         nchw: bool,
         vectors: int,
         most_tiles: int,
     ) -> None:
         self.k = k
-        self.geometry = geometry
-        self.word = geometry.word
+        self.frame = frame
+        self.word = frame.word
         self.scheme = scheme
         self.nchw = nchw
         self.vectors = vectors
@@ -70,12 +71,12 @@ class Output:
     def write(self, panel: Panel) -> None:
         """Transform a panel's products and store its results."""
         k, word, size = self.k, self.word, self.scheme.outputs
-        target = self.geometry.target.offset(
+        target = self.frame.target.offset(
             (panel.group * word["columns"] + panel.first) * word["target_channel"]
         )
         checks = [k.variable(k.zeros(F32, self.lanes)) for _ in range(self.vectors)]
         with (
-            self.geometry.tile_rows(panel.begin, panel.end, checks) as tiles,
+            self.frame.tiles.tile_rows(panel.begin, panel.end, checks) as tiles,
             k.loop(0, tiles.count, carry=checks, nonempty=True) as index,
         ):
             tile = tiles.first + index
@@ -90,7 +91,7 @@ class Output:
                 places = self._places(target, tiles.image, tiles.row * size, col)
             self._tile(self.products.offset(tile * self.width), places, checks)
         if self.nchw:
-            with self.geometry.tile_rows(panel.begin, panel.end) as tiles:
+            with self.frame.tiles.tile_rows(panel.begin, panel.end) as tiles:
                 self._turn(target, tiles)
         total = checks[0].value
         for check in checks[1:]:
@@ -101,8 +102,8 @@ class Output:
     def _places(self, target: Pointer, image: Int, row: Int, col: Int) -> list[list[Pointer]]:
         """Return where the pixels of a tile go; those behind the image go to scratch."""
         k, word, size = self.k, self.word, self.scheme.outputs
-        corner = self.geometry.address(target, "target", image, row, col)
-        spare = self.pixels.as_element(self.geometry.storage)
+        corner = self.frame.tiles.address(target, "target", image, row, col)
+        spare = self.pixels.as_element(self.frame.storage)
         places = []
         for a in range(size):
             start = corner.offset(word["target_row"] * a)
@@ -156,7 +157,7 @@ class Output:
             source = self.pixels.offset(
                 (line - row) * self.line + tiles.first * (size * self.width)
             )
-            place = self.geometry.address(target, "target", tiles.image, line, col)
+            place = self.frame.tiles.address(target, "target", tiles.image, line, col)
             plane = word["target_channel"]
             transposed_copy(k, source, place, width, self.width, self.width, plane)
 
@@ -170,7 +171,7 @@ class Output:
         """Compute every number of the panel again that is not finite."""
         k, word, size = self.k, self.word, self.scheme.outputs
         with (
-            self.geometry.tile_rows(panel.begin, panel.end) as tiles,
+            self.frame.tiles.tile_rows(panel.begin, panel.end) as tiles,
             k.loop(tiles.row * size, k.min(tiles.row * size + size, word["target_rows"])) as row,
             k.loop(
                 tiles.col * size,
@@ -178,7 +179,7 @@ class Output:
             ) as col,
             k.loop(0, self.width) as channel,
         ):
-            place = self.geometry.address(target, "target", tiles.image, row, col)
+            place = self.frame.tiles.address(target, "target", tiles.image, row, col)
             place = place.offset(channel * word["target_channel"])
             with k.when(~self._is_finite(place.load())):
                 total = self._plain_sum(panel, tiles.image, row, col, panel.first + channel)
@@ -187,8 +188,8 @@ class Output:
     def _plain_sum(self, panel: Panel, image: Int, row: Int, col: Int, channel: Int) -> Vector:
         k, word = self.k, self.word
         total: Variable[Any] = k.variable(k.zeros(F64, 1))
-        source = self.geometry.source.offset(panel.group * word["sums"] * word["source_channel"])
-        weights = self.geometry.filter.offset(
+        source = self.frame.source.offset(panel.group * word["sums"] * word["source_channel"])
+        weights = self.frame.filter.offset(
             word["filter_start"]
             + panel.group * word["filter_group"]
             + channel * word["filter_column"]
@@ -197,7 +198,7 @@ class Output:
             h = row + tap // 3 - word["before_rows"]
             w = col + tap % 3 - word["before_cols"]
             there = h.inside(word["source_rows"]) & w.inside(word["source_cols"])
-            pixel = self.geometry.address(source, "source", image, h, w)
+            pixel = self.frame.tiles.address(source, "source", image, h, w)
             plane = weights.offset(tap * word["filter_tap"])
             # A loop that does not run where the pixel does not exist, or for a sum that stays NaN whatever follows.
             lost = Bool(k.emitter, total.value.compare("uno", "", 0.0).text)

@@ -114,3 +114,8 @@ def _combine(k: KernelBuilder, weights: Sequence[float], values: Sequence[Vector
         else:
             total = k.fma(value, k.constant(value.element, value.lanes, weight), total)
     return total
+
+
+def turned(matrix: Matrix) -> Matrix:
+    """Return the transpose."""
+    return tuple(zip(*matrix, strict=True))

@@ -9,25 +9,26 @@ from __future__ import annotations
 
 from ..._codegen import F32, Int, KernelBuilder, Pointer
 from ..shared.stage import transposed_copy
-from .scheme import Scheme, both_ways
-from .words import Geometry, TileRow
+from ..shared.winograd_scheme import Scheme, both_ways
+from ..shared.winograd_tiles import TileRow
+from .frame import Frame
 
 
 class Input:
     """Writes the first part of an item."""
 
     def __init__(
-        self, k: KernelBuilder, geometry: Geometry, scheme: Scheme, nchw: bool, run: int
+        self, k: KernelBuilder, frame: Frame, scheme: Scheme, nchw: bool, run: int
     ) -> None:
         self.k = k
-        self.geometry = geometry
-        self.word = geometry.word
+        self.frame = frame
+        self.word = frame.word
         self.scheme = scheme
         self.nchw = nchw
         self.run = run
         self.lanes = k.lanes(F32)
-        self.zeros = geometry.scratch("zeros_at", geometry.storage)
-        self.stage = geometry.scratch("stage_at")
+        self.zeros = frame.scratch("zeros_at", frame.storage)
+        self.stage = frame.scratch("stage_at")
         """NCHW: the source rows of a row of tiles as [row][column][channel], `row_pitch` elements a pixel."""
 
     def clear(self) -> None:
@@ -41,8 +42,8 @@ class Input:
         """Fill V[frequency][run][tile][k of the run] for the tiles from `begin` to below `end`."""
         k, word = self.k, self.word
         channels = group * word["sums"] * word["source_channel"]
-        source = self.geometry.source.offset(channels)
-        with self.geometry.tile_rows(begin, end) as tiles:
+        source = self.frame.source.offset(channels)
+        with self.frame.tiles.tile_rows(begin, end) as tiles:
             top = tiles.row * self.scheme.outputs - word["before_rows"]
             left = tiles.col * self.scheme.outputs - word["before_cols"]
             if self.nchw:
@@ -53,7 +54,7 @@ class Input:
                 else:
                     at = left + index * self.scheme.outputs
                     corner, size = (tiles.image, top, at), self.scheme.points
-                    pixels = self.geometry.patch(source, "source", corner, size, self.zeros)
+                    pixels = self.frame.tiles.patch(source, "source", corner, size, self.zeros)
                 self._tile(pixels, tiles.first + index, place)
 
     def _tile(self, pixels: list[list[Pointer]], tile: Int, place: Pointer) -> None:
@@ -102,7 +103,7 @@ class Input:
             stop = k.select(there & (begin < end), end, left)
             self._clear(line, k.i64(0), start - left)
             self._clear(line, stop - left, width)
-            pixel = self.geometry.address(source, "source", tiles.image, row, start)
+            pixel = self.frame.tiles.address(source, "source", tiles.image, row, start)
             line = line.offset((start - left) * pitch)
             plane = word["source_channel"]
             transposed_copy(k, pixel, line, word["sums"], stop - start, plane, pitch)

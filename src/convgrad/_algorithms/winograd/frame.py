@@ -1,0 +1,26 @@
+"""What all parts of the second kernel of `winograd` share: arguments, workspace, and the walk through the tiles."""
+
+from __future__ import annotations
+
+from ..._codegen import F32, Element, KernelBuilder, Pointer
+from ..shared.winograd_tiles import Tiles
+from ..shared.words import arguments
+from .words import WORDS
+
+
+class Frame:
+    """The kernel being written and its arguments."""
+
+    def __init__(self, k: KernelBuilder, storage: Element) -> None:
+        self.k = k
+        self.storage = storage
+        self.word = arguments(k, 4, WORDS)
+        self.tiles = Tiles(k, self.word)
+        self.source = k.arg_pointer(0, storage)
+        self.filter = k.arg_pointer(1, storage)
+        self.packed = k.arg_pointer(2, F32)
+        self.target = k.arg_pointer(3, storage)
+
+    def scratch(self, word: str, element: Element = F32) -> Pointer:
+        """Return a block of the workspace whose size only the plan knows."""
+        return self.k.scratch(F32, 0).offset(self.word[word] // 4).as_element(element)
