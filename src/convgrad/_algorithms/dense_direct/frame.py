@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ..._codegen import I64, Int, KernelBuilder, Pointer, compute, element, symbol
 from ..._targets import Target
-from ..shared.words import arguments
+from ..shared.words import arguments, load_row
 from .tables import SPAN
 from .words import WORDS, DirectDenseKernel
 
@@ -63,15 +63,30 @@ class Frame:
         row, group = rest % word["row_blocks"], rest // word["row_blocks"]
         image = group * word["images"]
         images = k.min(word["images"], word["batch"] - image)
-        rows = self.table.offset(word["rows_at"] + row * SPAN)
-        cols = self.table.offset(word["cols_at"] + col * SPAN)
-        r, c = ([axis.offset(i).load_int() for i in range(SPAN)] for axis in (rows, cols))
+        rows = self.table.offset(word["rows_at"] + row * len(SPAN))
+        cols = self.table.offset(word["cols_at"] + col * len(SPAN))
+        r, c = load_row(rows, SPAN), load_row(cols, SPAN)
         usual = k.select(images.equals(word["images"]), k.i64(0), k.i64(1))
-        structure = (usual * word["row_structures"] + r[4]) * word["col_structures"] + c[4]
+        structure = (usual * word["row_structures"] + r["structure"]) * word["col_structures"] + c[
+            "structure"
+        ]
         found = self.table.offset(word["structures_at"] + structure * 2)
         tiles = self.table.offset(
             word["tiles_at"] + found.load_int() * (4 + 2 * self.kernel.height)
         )
         count = found.offset(1).load_int()
-        sizes = (r[0], r[1], c[0], c[1], r[2], r[3], c[2], c[3])
-        return Block(image, images, *sizes, row_list=r[5], tiles=tiles, count=count)
+        return Block(
+            image=image,
+            images=images,
+            source_row=r["source"],
+            source_rows=r["source_count"],
+            source_col=c["source"],
+            source_cols=c["source_count"],
+            target_row=r["start"],
+            target_rows=r["count"],
+            target_col=c["start"],
+            target_cols=c["count"],
+            row_list=r["list_at"],
+            tiles=tiles,
+            count=count,
+        )

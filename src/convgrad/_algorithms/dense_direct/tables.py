@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..shared.gather import Gather
+from ..shared.words import in_order
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -150,19 +151,16 @@ class AxisTable:
         return [(tap, int(rank - ranks[0])) for tap, rank in zip(taps, ranks, strict=True)]
 
     def words(self, lists: list[int]) -> list[int]:
-        """Return the numbers of each block; `lists` says where the cells each structure reads are listed, or 0."""
+        """Return the words of each block; `lists` says where the cells each structure reads are listed, or 0."""
         return [
             number
             for span in self.spans
-            for number in (
-                *(span.source, span.source_count, span.start, span.count),
-                *(span.structure, lists[span.structure]),
-            )
+            for number in in_order(SPAN, **vars(span), list_at=lists[span.structure])
         ]
 
 
-SPAN = 6
-"""Numbers of a block along one axis: source start and count, target start and count, structure, list of cells."""
+SPAN = ("source", "source_count", "start", "count", "structure", "list_at")
+"""What the table says of a block along one axis: a `Span`, and where its source cells are listed, or 0."""
 
 
 def _classes(valid: np.ndarray[Any, np.dtype[np.bool_]]) -> tuple[Numbers, Numbers]:

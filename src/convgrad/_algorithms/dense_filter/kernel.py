@@ -32,7 +32,7 @@ from ..._codegen import (
 )
 from ..._kernel import KernelSource
 from ..._targets import Target
-from ..shared.words import arguments
+from ..shared.words import arguments, load_row, load_word
 from .pack import Pack, Packer
 from .words import BLOCK, ITEM, SHAPE, UNROLL, WORDS, DenseFilterKernel
 
@@ -85,8 +85,8 @@ class _Writer:
         k, word = self.k, self.word
         held = k.variable(k.i64(0))
         with k.loop(k.begin, k.end, carry=[held]) as number:
-            row = self.table.offset(word["items_at"] + number * ITEM)
-            item = _Item(*(row.offset(i).load_int() for i in range(ITEM)))
+            row = self.table.offset(word["items_at"] + number * len(ITEM))
+            item = _Item(**load_row(row, ITEM))
             fresh = item.key.equals(0) | item.key.differs(held.value)
             held.value = item.key
             with k.loop(item.chunk, item.chunk_end, nonempty=True) as chunk:
@@ -98,13 +98,15 @@ class _Writer:
         k, word, table = self.k, self.word, self.table
         cols, rest = chunk % word["col_blocks"], chunk // word["col_blocks"]
         rows, images = rest % word["row_blocks"], rest // word["row_blocks"]
-        row_block = table.offset(word["row_blocks_at"] + rows * BLOCK)
-        col_block = table.offset(word["col_blocks_at"] + cols * BLOCK)
+        row_block = table.offset(word["row_blocks_at"] + rows * len(BLOCK))
+        col_block = table.offset(word["col_blocks_at"] + cols * len(BLOCK))
         image = images * word["images"]
-        corner = row_block.offset(1).load_int() * word["x_cols"] + col_block.offset(1).load_int()
+        corner = load_word(row_block, BLOCK, "x_first") * word["x_cols"]
+        corner = corner + load_word(col_block, BLOCK, "x_first")
         x = k.arg_pointer(0, self.storage)
         x = x.offset(image * word["x_image"] + corner * word["x_pixel"])
-        corner = row_block.offset(2).load_int() * word["y_cols"] + col_block.offset(2).load_int()
+        corner = load_word(row_block, BLOCK, "y_first") * word["y_cols"]
+        corner = corner + load_word(col_block, BLOCK, "y_first")
         y = k.arg_pointer(1, self.storage)
         y = y.offset(image * word["y_image"] + corner * word["y_pixel"])
         return x, y, row_block, col_block, images
@@ -112,13 +114,11 @@ class _Writer:
     def _chunk(self, item: _Item, chunk: Int, fresh: Bool) -> None:
         k, word, table = self.k, self.word, self.table
         x, y, row_block, col_block, images = self._place(chunk)
-        kind = row_block.load_int() * word["col_classes"] + col_block.load_int()
+        kind = load_word(row_block, BLOCK, "kind") * word["col_classes"]
+        kind = kind + load_word(col_block, BLOCK, "kind")
         last = images.equals(word["image_blocks"] - 1)
         kind = kind * 2 + k.select(last, word["ragged_images"], k.i64(0))
-        shape = table.offset(word["shapes_at"] + kind * SHAPE)
-        x_first, x_last, y_first, y_last, repeat, x_step, y_step, taps = (
-            shape.offset(i).load_int() for i in range(SHAPE)
-        )
+        shape = load_row(table.offset(word["shapes_at"] + kind * len(SHAPE)), SHAPE)
         kernel = self.kernel
         big, tiles, whole = word["big_tiles"], word["tiles"], word["whole_tiles"]
         kinds: tuple[tuple[int, Int, Int], ...] = ((kernel.x_width, k.i64(0), big),)
@@ -127,32 +127,50 @@ class _Writer:
         with k.when(fresh):
             self.packer.pack(
                 Pack(
-                    *("x", x, self.x_pack, x_first, x_last, repeat, x_step),
-                    *(kernel.x_width, word["x_tile"], word["x_zero"]),
-                    *(
-                        item.group,
-                        item.group_end,
-                        word["group_in"],
-                        item.tile,
-                        item.tile_end,
-                        whole,
-                    ),
-                    kinds,
+                    side="x",
+                    source=x,
+                    target=self.x_pack,
+                    first_run=shape["x_run"],
+                    last_run=shape["x_run_end"],
+                    images=shape["images"],
+                    image_pixels=shape["x_pixels"],
+                    width=kernel.x_width,
+                    tile_size=word["x_tile"],
+                    zero=word["x_zero"],
+                    group=item.group,
+                    group_end=item.group_end,
+                    channels=word["group_in"],
+                    tile=item.tile,
+                    tile_end=item.tile_end,
+                    whole=whole,
+                    kinds=kinds,
                 )
             )
         panels = word["whole_panels"]
         self.packer.pack(
             Pack(
-                *("y", y, self.y_pack, y_first, y_last, repeat, y_step),
-                *(self.width, word["y_tile"], word["y_zero"]),
-                *(item.group, item.group_end, word["group_out"]),
-                *(item.panel, item.panel_end, panels),
-                ((self.width, k.i64(0), panels),),
+                side="y",
+                source=y,
+                target=self.y_pack,
+                first_run=shape["y_run"],
+                last_run=shape["y_run_end"],
+                images=shape["images"],
+                image_pixels=shape["y_pixels"],
+                width=self.width,
+                tile_size=word["y_tile"],
+                zero=word["y_zero"],
+                group=item.group,
+                group_end=item.group_end,
+                channels=word["group_out"],
+                tile=item.panel,
+                tile_end=item.panel_end,
+                whole=panels,
+                kinds=((self.width, k.i64(0), panels),),
             )
         )
         ahead = self._place(k.min(chunk + 1, item.chunk_end - 1))[:2] if kernel.prefetch else None
         first = chunk.equals(item.chunk)
-        self._products(item, table.offset(word["taps_at"] + taps), first, ahead)
+        self._products(item, table.offset(word["taps_at"] + shape["taps_at"]), first, ahead)
 
     def _products(
         self,

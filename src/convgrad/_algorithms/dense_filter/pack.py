@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._codegen import Element, Int, KernelBuilder, Pointer, Variable, compute, transpose
+from ..shared.words import load_row
+from .words import RUN
 
-RUN_WORDS = 4
-"""Words of a run in the table."""
 _BLOCK = 4
 """Pixels that NHWC copies tile by tile, so that the lines of a pixel are still near when its next tile comes."""
 
@@ -103,9 +103,8 @@ class Packer:
     def _word(self, pack: Pack, name: str) -> Int:
         return self.word[f"{pack.side}_{name}"]
 
-    def _run(self, number: Int) -> tuple[Int, ...]:
-        at = self.table.offset(self.word["runs_at"] + number * RUN_WORDS)
-        return tuple(at.offset(i).load_int() for i in range(RUN_WORDS))
+    def _run(self, number: Int) -> dict[str, Int]:
+        return load_row(self.table.offset(self.word["runs_at"] + number * len(RUN)), RUN)
 
     # NHWC
 
@@ -116,10 +115,11 @@ class Packer:
             k.loop(0, pack.images, nonempty=True) as image,
             k.loop(pack.first_run, pack.last_run) as number,
         ):
-            first, count, apart, start = self._run(number)
-            source = pack.source.offset(image * self._word(pack, "image") + first * pitch)
-            start = start + image * pack.image_pixels
-            step = apart * pitch
+            run = self._run(number)
+            count = run["count"]
+            source = pack.source.offset(image * self._word(pack, "image") + run["first"] * pitch)
+            start = run["place"] + image * pack.image_pixels
+            step = run["apart"] * pitch
             blocks = count - count % _BLOCK
             with k.loop(0, blocks, _BLOCK) as p:
                 self._tiles(pack, source.offset(p * step), step, start + p, _BLOCK)
@@ -220,11 +220,12 @@ class Packer:
             k.loop(0, pack.images, nonempty=True) as image,
             k.loop(pack.first_run, pack.last_run) as number,
         ):
-            first, count, apart, start = self._run(number)
-            source = pack.source.offset(image * self._word(pack, "image") + first)
+            run = self._run(number)
+            count, apart = run["count"], run["apart"]
+            source = pack.source.offset(image * self._word(pack, "image") + run["first"])
             channel = group * pack.channels + pack.start(tile)
             place = pack.place(group, tile)
-            place = place.offset((start + image * pack.image_pixels) * pack.width)
+            place = place.offset((run["place"] + image * pack.image_pixels) * pack.width)
             with k.branch(apart.equals(1) & (count >= lanes)) as dense:
                 with dense.then():
                     parts = -(-pack.width // lanes)

@@ -129,10 +129,9 @@ def _tables(
         _apart((x_zero + 1) * it.x_width, it.number),
         _apart((y_zero + 1) * width, it.number),
     )
+    items = [in_order(ITEM, **{**item, "slice": item["slice"] + slices}) for item in it.items]
     parts = {
-        "items_at": np.add(it.items, [0, 0, 0, 0, 0, 0, 0, 0, slices, 0], dtype=np.int64).reshape(
-            -1
-        ),
+        "items_at": np.array(items, np.int64).reshape(-1),
         "row_blocks_at": it.row_blocks.blocks.reshape(-1),
         "col_blocks_at": it.col_blocks.blocks.reshape(-1),
         "shapes_at": np.array(tables.shapes, np.int64),
@@ -140,7 +139,6 @@ def _tables(
         "lists_at": tables.lists(it.x_width, width, x_zero, y_zero),
         "runs_at": np.array(tables.runs, np.int64),
     }
-    assert it.items and len(it.items[0]) == ITEM
     places: dict[str, int] = {}
     at = 0
     for name, part in parts.items():

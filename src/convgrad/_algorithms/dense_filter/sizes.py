@@ -170,17 +170,20 @@ class Schedule:
         return -(-self.groups // self.group_parts) * -(-self.panels // self.panel_parts)
 
     @cached_property
-    def items(self) -> list[tuple[int, ...]]:
-        """Return what each item covers: ranges of chunks, tiles, panels and groups, its slice, its copy of x."""
-        found: list[tuple[int, ...]] = []
+    def items(self) -> list[dict[str, int]]:
+        """Return what each item covers, as `ITEM` names it; slices are counted from this pass's first one."""
+        found: list[dict[str, int]] = []
         copies = 0
         for number, chunks in enumerate(_parts(self.chunks, self.slices)):
             for groups in _parts(self.groups, self.group_parts):
                 for tiles in _parts(self.tiles, self.tile_parts):
                     copies += 1
                     for panels in _parts(self.panels, self.panel_parts):
-                        key = copies if self.keeps_x else 0
-                        found.append((*chunks, *tiles, *panels, *groups, number, key))
+                        ranges = {"chunk": chunks, "tile": tiles, "panel": panels, "group": groups}
+                        item = {name: start for name, (start, _) in ranges.items()}
+                        item |= {f"{name}_end": stop for name, (_, stop) in ranges.items()}
+                        item |= {"slice": number, "key": copies if self.keeps_x else 0}
+                        found.append(item)
         return found
 
     @property

@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 
 from ..._geometry import Axis, tap_span
+from ..shared.words import in_order
+from .words import BLOCK, RUN, SHAPE
 
 _DENSE = 1.7
 """Cells with holes are copied as one run, holes included, up to this excess."""
 
 _FAR = 2**62
-
-_SHAPE = 8
-"""Words of a shape."""
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 Run = tuple[int, int, int]
@@ -48,7 +47,7 @@ class Blocks:
 
     size: int
     blocks: Array
-    """Class, first input cell and first output of each block."""
+    """A row of words for each block, as `BLOCK` names them."""
     classes: tuple[Class, ...]
 
     @property
@@ -81,8 +80,8 @@ def blocks(axis: Axis, size: int) -> Blocks:
     )
     like = np.searchsorted(looked, np.arange(len(starts)), "right") - 1
     first_cells = np.where(lows[like] < _FAR, origins + lows[like], 0)
-    found = np.column_stack([kinds.reshape(-1)[like], first_cells, starts])
-    return Blocks(size, found, classes)
+    columns = {"kind": kinds.reshape(-1)[like], "x_first": first_cells, "y_first": starts}
+    return Blocks(size, np.column_stack([columns[name] for name in BLOCK]), classes)
 
 
 def join(pieces: Sequence[tuple[int, Blocks]]) -> Blocks:
@@ -90,7 +89,8 @@ def join(pieces: Sequence[tuple[int, Blocks]]) -> Blocks:
     found: list[Array] = []
     classes: list[Class] = []
     for start, piece in pieces:
-        found.append(np.add(piece.blocks, (len(classes), 0, start), dtype=np.int64))
+        moved = in_order(BLOCK, kind=len(classes), x_first=0, y_first=start)
+        found.append(np.add(piece.blocks, moved, dtype=np.int64))
         classes += piece.classes
     return Blocks(pieces[0][1].size, np.concatenate(found), tuple(classes))
 
@@ -156,18 +156,28 @@ class Tables:
             for cells, image in ((x_cells, self.x), (y_cells, self.y))
         )
         for cells, image in ((x_cells, self.x), (y_cells, self.y)):
-            first = len(self.runs) // 4
+            first = len(self.runs) // len(RUN)
             if joined:
                 repeat = 1
-                self.runs += (0, images * image.rows * image.cols, 1, 0)
+                count = images * image.rows * image.cols
+                self.runs += in_order(RUN, first=0, count=count, apart=1, place=0)
             else:
                 for run in _plane_runs(cells[0], cells[1], image.cols):
                     self.runs += run
-            ranges += [first, len(self.runs) // 4]
+            ranges.append((first, len(self.runs) // len(RUN)))
         pixels = [len(cells[0]) * len(cells[1]) for cells in (x_cells, y_cells)]
-        shape = [*ranges, repeat, *pixels, len(self.taps)]
-        assert len(shape) == _SHAPE
-        self.shapes += shape
+        (x_run, x_run_end), (y_run, y_run_end) = ranges
+        self.shapes += in_order(
+            SHAPE,
+            x_run=x_run,
+            x_run_end=x_run_end,
+            y_run=y_run,
+            y_run_end=y_run_end,
+            images=repeat,
+            x_pixels=pixels[0],
+            y_pixels=pixels[1],
+            taps_at=len(self.taps),
+        )
         image_numbers = np.arange(images)[:, None, None]
         for first_row, x_rows in row.places:
             for first_col, x_cols in col.places:
@@ -184,7 +194,7 @@ class Tables:
 
     def repeat_shape(self) -> None:
         """Describe the last shape once more, by the same lists: half of the table, and of the time to make it."""
-        self.shapes += self.shapes[-_SHAPE:]
+        self.shapes += self.shapes[-len(SHAPE) :]
 
     def lists(self, x_width: int, y_width: int, x_zero: int, y_zero: int) -> Array:
         """Return the lists, each pair in one word, padded with pairs of zero pixels."""
@@ -198,16 +208,17 @@ class Tables:
         return words.reshape(-1).view(np.int64)
 
 
-def _plane_runs(rows: Array, cols: Array, pitch: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield the runs of the pixels rows x cols of a plane: first, count, step and place in the copy."""
+def _plane_runs(rows: Array, cols: Array, pitch: int) -> Iterator[tuple[int, ...]]:
+    """Yield the runs of the pixels rows x cols of a plane, as `RUN` names their words."""
     if not len(rows) or not len(cols):
         return
     across = runs_of(cols)
     if across == [(0, pitch, 1)] and all(b - a == 1 for a, b in pairwise(rows.tolist())):
-        yield int(rows[0]) * pitch, len(rows) * pitch, 1, 0
+        first = int(rows[0]) * pitch
+        yield in_order(RUN, first=first, count=len(rows) * pitch, apart=1, place=0)
         return
     start = 0
     for row in rows.tolist():
         for first, count, step in across:
-            yield row * pitch + first, count, step, start
+            yield in_order(RUN, first=row * pitch + first, count=count, apart=step, place=start)
             start += count

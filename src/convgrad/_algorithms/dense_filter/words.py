@@ -6,12 +6,34 @@ from dataclasses import dataclass
 
 UNROLL = 4
 """Pixels per turn of the innermost loop; lists of pixels are padded to a multiple of it."""
-ITEM = 10
-"""Words of an item in the table."""
-BLOCK = 3
-"""Words of a block of rows or columns in the table."""
-SHAPE = 8
-"""Words of a shape of chunks in the table."""
+ITEM = (
+    "chunk",  # ranges: of chunks, ...
+    "chunk_end",
+    "tile",
+    "tile_end",
+    "panel",
+    "panel_end",
+    "group",
+    "group_end",
+    "slice",
+    "key",  # number of the item's copy of x if neighbouring items use the same, else 0
+)
+"""What the table says of an item."""
+BLOCK = ("kind", "x_first", "y_first")
+"""What the table says of a block of rows or columns: its class, its first cell in x and in dy."""
+SHAPE = (
+    "x_run",  # ranges of runs of pixels
+    "x_run_end",
+    "y_run",
+    "y_run_end",
+    "images",
+    "x_pixels",  # of one image
+    "y_pixels",
+    "taps_at",
+)
+"""What the table says of a shape of chunks."""
+RUN = ("first", "count", "apart", "place")
+"""What the table says of a run of pixels: the first, how many, how far apart, and where the first goes."""
 
 WORDS = (
     *("items_at", "row_blocks_at", "col_blocks_at", "shapes_at", "taps_at", "lists_at", "runs_at"),

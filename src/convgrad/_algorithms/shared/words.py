@@ -1,13 +1,14 @@
 """Run-time words by name: a kernel's `WORDS` say which it reads, in the order they lie in memory.
 
-A plan hands words over as numbers in a row. Whoever fills them in names each, so that neither side counts places.
+A plan hands words over as numbers in a row. Whoever fills them in names each, so that neither side counts places. The
+rows of a plan's table are treated alike.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..._codegen import Int, KernelBuilder
+from ..._codegen import Int, KernelBuilder, Pointer
 from ..._errors import InternalError
 
 
@@ -31,3 +32,13 @@ def in_order(names: Sequence[str], /, **values: int) -> tuple[int, ...]:
 def arguments(k: KernelBuilder, pointers: int, names: Sequence[str]) -> dict[str, Int]:
     """Return the words of a kernel by name; as many pointers stand before them."""
     return {name: k.arg_i64(pointers + i) for i, name in enumerate(names)}
+
+
+def load_word(row: Pointer, names: Sequence[str], name: str) -> Int:
+    """Read one word of a row of a table."""
+    return row.offset(names.index(name)).load_int()
+
+
+def load_row(row: Pointer, names: Sequence[str]) -> dict[str, Int]:
+    """Read a row of a table, all of it."""
+    return {name: load_word(row, names, name) for name in names}
