@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from convgrad import _algorithms
-from convgrad._algorithms.shared.words import arguments, in_order
+from convgrad._algorithms.shared.words import arguments, in_order, load_row, load_word
 from convgrad._codegen import KernelBuilder
 from convgrad._errors import InternalError
 from convgrad._targets import find
@@ -54,3 +54,24 @@ def test_no_kernel_lists_a_word_twice():
     assert len(found) >= 9
     for name, words in found.items():
         assert len(set(words)) == len(words), name
+
+
+class Row:
+    """Stands for a pointer into a table: what is loaded from it says where it was."""
+
+    def __init__(self, at: int = 0) -> None:
+        self.at = at
+
+    def offset(self, elements: int) -> Row:
+        return Row(self.at + elements)
+
+    def load_int(self) -> int:
+        return self.at
+
+
+def test_rows_of_a_table_are_read_by_name():
+    names = ("first", "count", "apart")
+    assert load_row(Row(), names) == {"first": 0, "count": 1, "apart": 2}
+    assert load_word(Row(), names, "count") == 1
+    with pytest.raises(ValueError, match="not in"):
+        load_word(Row(), names, "place")

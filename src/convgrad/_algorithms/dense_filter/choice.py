@@ -1,4 +1,4 @@
-"""The choice of a dense filter gradient's schedule.
+"""The choice of a dense filter gradient's sizes.
 
 The cheapest of a few hundred candidates by a count of cycles (Zen 3, AVX2, 2 cores). The problem and the target decide,
 never the number of threads; of all choices only slices and chunks show in the bits.
@@ -15,7 +15,7 @@ from ..._codegen import compute, element
 from ..._geometry import Axis
 from ..._problem import Problem
 from ..._targets import Target
-from .sizes import MOST_PIXELS, Schedule
+from .sizes import MOST_PIXELS, Sizes
 
 _MOST_ITEMS = 32
 _MOST_SCRATCH = 1 << 20
@@ -27,8 +27,8 @@ _FOLDED = 8
 
 
 @lru_cache(maxsize=64)
-def schedule(problem: Problem, target: Target) -> tuple[Schedule, ...]:
-    """Return the cheapest schedules: of one pass, or of two whose sums are added up.
+def cheapest(problem: Problem, target: Target) -> tuple[Sizes, ...]:
+    """Return the cheapest sizes: of one pass, or of two whose sums are added up.
 
     With few input channels a tile is mostly empty, so the columns of a window are taken as channels: outputs whose
     windows lie inside the image read window x channels neighbours. The first pass has those, the second one the outputs
@@ -70,7 +70,7 @@ def _shifted(axis: Axis, start: int, stop: int) -> Axis:
     return axis._replace(before=axis.before - start * axis.stride, out=stop - start)
 
 
-def _tile(problem: Problem, target: Target) -> Schedule:
+def _tile(problem: Problem, target: Target) -> Sizes:
     """Choose the register tile, and merge groups that fill no vector."""
     number = compute(element(problem.dtype.short)).size
     lanes = target.lanes(number)
@@ -97,7 +97,7 @@ def _tile(problem: Problem, target: Target) -> Schedule:
         rows, few, width = (8, 4, 3) if many else (3, 3, 3)
     else:
         rows, few, width = (8, 4, 2) if many else (6, 4, 2)
-    return Schedule(
+    return Sizes(
         number=number,
         lanes=lanes,
         rows=rows,
@@ -117,7 +117,7 @@ def _tile(problem: Problem, target: Target) -> Schedule:
     )
 
 
-def _cut(base: Schedule, pixels: int) -> Schedule:
+def _cut(base: Sizes, pixels: int) -> Sizes:
     """Cut the outputs into chunks of at most so many pixels: whole images, else rows, else pieces of a row."""
     rows, cols = base.row_axis.out, max(axis.out for _, axis in base.col_axes)
     if rows * cols <= pixels:
@@ -148,7 +148,7 @@ def _used(axis: Axis, count: int) -> int:
     return max(1, min(cells, axis.size))
 
 
-def _candidates(base: Schedule, target: Target) -> Iterator[Schedule]:
+def _candidates(base: Sizes, target: Target) -> Iterator[Sizes]:
     """Yield the schedules to weigh; at least one."""
     total = base.batch * base.row_axis.out * base.cols
     few_lists = max(1, _MOST_LISTS // (base.taps * 4))
@@ -194,13 +194,13 @@ def _counts(total: int, most: int) -> list[int]:
     return [n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 512) if n <= min(total, most)]
 
 
-def _density(it: Schedule) -> float:
+def _density(it: Sizes) -> float:
     """Return input pixels copied per output pixel."""
     rows = _used(it.row_axis, it.block_rows) / it.block_rows
     return rows * _used(it.col_axes[0][1], it.block_cols) / it.block_cols
 
 
-def _pixels(it: Schedule, room: int) -> int:
+def _pixels(it: Sizes, room: int) -> int:
     """Return how many pixels of a chunk fit a room."""
     across = it.col_axes[0][1].stride if it.taps > 1 and not it.fold else 1
     stride = it.row_axis.stride * across if it.taps > 1 else 1
@@ -209,13 +209,13 @@ def _pixels(it: Schedule, room: int) -> int:
     return max(96, min(MOST_PIXELS, room // it.number // (x + y)))
 
 
-def _scratch(it: Schedule) -> int:
+def _scratch(it: Sizes) -> int:
     pixels = it.images * it.block_rows * it.block_cols
     x = it.most_tiles * it.x_width * _density(it)
     return int(pixels * (x + it.most_panels * it.vectors * it.lanes) * it.number)
 
 
-def _cost(it: Schedule, target: Target) -> float:
+def _cost(it: Sizes, target: Target) -> float:
     """Return a count of cycles of all threads together; it ranks, it does not predict."""
     pixels = it.batch * it.row_axis.out * it.cols
     density = _density(it)

@@ -17,8 +17,8 @@ from ..._targets import Target
 from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.words import in_order
 from . import merge
-from .choice import schedule
-from .sizes import Schedule
+from .choice import cheapest
+from .sizes import Sizes
 from .tables import Image, Tables
 from .words import ITEM, UNROLL, WORDS, DenseFilterKernel
 
@@ -41,7 +41,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "nothing to add up"
     if (taps := listed_taps(problem)) > MOST_LISTED:
         return f"the lists of taps would have {taps} entries"
-    pairs = max(it.pairs for it in schedule(problem, target))
+    pairs = max(it.pairs for it in cheapest(problem, target))
     if pairs > _MOST_PAIRS:
         return f"the lists of pixels would have {pairs} entries"
     return None
@@ -49,7 +49,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
 
 def plan(problem: Problem, target: Target) -> Plan:
     """Choose the tile, the chunks and the split of the work."""
-    passes = schedule(problem, target)
+    passes = cheapest(problem, target)
     it = passes[0]
     out: Operand = "result" if it.direct else "partial"
     steps, slices = [], 0
@@ -102,7 +102,7 @@ def plan(problem: Problem, target: Target) -> Plan:
 
 
 def _tables(
-    problem: Problem, it: Schedule, first: Schedule, slices: int
+    problem: Problem, it: Sizes, first: Sizes, slices: int
 ) -> tuple[bytes, tuple[int, ...], int]:
     """Return the table, the words and the scratch of a pass; `slices` have been written by those before it."""
     rows, cols = problem.rows, problem.cols

@@ -1,4 +1,4 @@
-"""The schedule of a dense filter gradient: tile, chunks, slices and blocks of channels, and what follows from them.
+"""The sizes of a dense filter gradient: tile, chunks, slices and blocks of channels, and what follows from them.
 
 `choice` chooses one.
 """
@@ -17,7 +17,7 @@ MOST_PIXELS = 512
 
 
 @dataclass(frozen=True)
-class Schedule:
+class Sizes:
     """All sizes of one plan."""
 
     number: int

@@ -33,4 +33,4 @@ def why_not(problem: Problem, target: Target) -> str | None:
 
 def plan(problem: Problem, target: Target) -> Plan:
     """Choose the tile, the blocks of rows and the split of the work."""
-    return schedule.schedule(problem, target, NAME, problem.in_c)
+    return schedule.plan_planes(problem, target, NAME, problem.in_c)

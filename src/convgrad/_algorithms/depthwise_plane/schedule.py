@@ -40,7 +40,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
 
 def plan(problem: Problem, target: Target) -> Plan:
     """Choose the tile, the blocks of rows and the split of the work."""
-    return schedule(problem, target, NAME)
+    return plan_planes(problem, target, NAME)
 
 
 def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
@@ -61,7 +61,7 @@ def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
     return None
 
 
-def schedule(problem: Problem, target: Target, name: str, period: int = 0) -> Plan:
+def plan_planes(problem: Problem, target: Target, name: str, period: int = 0) -> Plan:
     """Plan planes of NCHW, or of flat rows in which `period` channels alternate."""
     shape = _Shape(problem, target, period)
     rows, cols = shape.rows, shape.cols

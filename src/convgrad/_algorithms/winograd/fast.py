@@ -26,4 +26,4 @@ def why_not(problem: Problem, target: Target) -> str | None:
 
 def plan(problem: Problem, target: Target) -> Plan:
     """Choose the block of tiles and the split of the panels."""
-    return schedule.schedule(problem, target, 4, NAME)
+    return schedule.plan_scheme(problem, target, 4, NAME)

@@ -73,10 +73,10 @@ def refusal(problem: Problem, target: Target, outputs: int) -> str | None:
 
 def plan(problem: Problem, target: Target) -> Plan:
     """Choose the block of tiles and the split of the panels."""
-    return schedule(problem, target, 2, NAME)
+    return plan_scheme(problem, target, 2, NAME)
 
 
-def schedule(problem: Problem, target: Target, outputs: int, name: str) -> Plan:
+def plan_scheme(problem: Problem, target: Target, outputs: int, name: str) -> Plan:
     """Plan with a scheme."""
     it = _Schedule(problem, target, SCHEMES[outputs])
     operands: tuple[Operand, ...] = ("first", "second", "packed", "result")
