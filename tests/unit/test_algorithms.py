@@ -85,3 +85,12 @@ def test_what_is_shared_uses_no_package():
     for path in sorted((FOLDER / "shared").glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             assert not (isinstance(node, ast.ImportFrom) and node.level == 2), (path, node.lineno)
+
+
+def test_parts_are_given_what_they_need_and_inherit_nothing():
+    """A class cut into files by inheritance hides where its names come from."""
+    for path in sorted(FOLDER.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                bases = {ast.unparse(base) for base in node.bases}
+                assert bases <= {"NamedTuple", "Protocol"}, (path, node.name)

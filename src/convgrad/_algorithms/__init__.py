@@ -1,7 +1,8 @@
 """The algorithms, best first: the rows of the packages of this folder, one package per family of kernels.
 
-In each, `schedule` plans: a pure function of problem and target that returns data. `kernel` writes down what a plan
-named. What several families use is in `shared`; its kernels too are found by the type of their identity.
+In each, `schedule` plans: a pure function of problem and target that returns data. `kernel` writes what a plan named;
+`words` holds what the two agree on. What several families use is in `shared`; its kernels too are found by the type of
+their identity.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from ..shared.words import in_order
 from .pack import WORDS as PACK_WORDS
 from .pack import PackKernel
 from .tables import AxisTable, BlockTables, Pitches, Taps
-from .tile import SHORT
 from .words import WORDS, DirectDenseKernel
 
 NAME = "dense_direct"
@@ -46,6 +45,8 @@ _LEAST_TILES = 24
 """Tiles of a block however deep the channels are: each block reads the whole filter."""
 _MANY_TILES = 140
 """Tiles of a block while the filter is larger than the source: each panel is then read by few blocks."""
+_SHORT = 160
+"""Sums of so few products go without totals: first layers, groups of 16 and narrow pointwise layers, at most 3.6 u."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
@@ -336,7 +337,7 @@ class _Schedule:
             pack=pack if packs else None,
             levels=problem.dtype.itemsize == self.number
             and not problem.dtype.is_integer
-            and self.taps * self.depth > SHORT * (self.lanes if self.dot else 1),
+            and self.taps * self.depth > _SHORT * (self.lanes if self.dot else 1),
             narrow=self.narrow,
             prefetch=prefetch,
         )

@@ -16,8 +16,6 @@ is 2.4 u and 3 to 4% slower than without; of 64 2.6 u and 2.5%.
 """
 _ENOUGH = 32
 """Products after which runs of several taps go to the totals."""
-SHORT = 160
-"""Sums of so few products go without totals: first layers, groups of 16 and narrow pointwise layers, at most 3.6 u."""
 _UNROLL = 4
 _AHEAD = 32
 """Rows of a filter in place that are asked for ahead."""
