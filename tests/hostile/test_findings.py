@@ -11,7 +11,7 @@ import pytest
 
 import convgrad
 from convgrad import _config, _planner, dispatch
-from convgrad._algorithms.dense_filter.tables import Image, Tables, blocks
+from convgrad._algorithms.dense_filter.tables import PixelLayout, Tables, blocks
 from convgrad._geometry import solve
 from convgrad._jit import host_target
 from convgrad.errors import ArgumentError, ArgumentTypeError, DTypeError
@@ -196,7 +196,7 @@ def test_strides_of_thousands_of_millions(data_format, multiplier):
 def test_taps_that_meet_no_pixel_are_not_listed():
     """A window of 256x256 on 2x2 pixels took 10 s to plan: an empty list for each of 65,536 taps, four times."""
     axis = blocks(solve(2, 256, 1, 1, "SAME"), 2)
-    tables = Tables(axis, axis, Image(2, 2, True), Image(2, 2, True), 4)
+    tables = Tables(axis, axis, PixelLayout(2, 2, True), PixelLayout(2, 2, True), 4)
     tables.add_shape(axis.classes[0], axis.classes[0], 1)
     assert len(tables.taps) == 256 * 256 + 1
     assert len(tables._pairs) == 9

@@ -94,3 +94,14 @@ def test_parts_are_given_what_they_need_and_inherit_nothing():
             if isinstance(node, ast.ClassDef):
                 bases = {ast.unparse(base) for base in node.bases}
                 assert bases <= {"NamedTuple", "Protocol"}, (path, node.name)
+
+
+def test_no_two_classes_have_one_name():
+    """But for `Frame`, a part of the template, and those only their own file sees."""
+    names = Counter(
+        node.name
+        for path in sorted(FOLDER.rglob("*.py"))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert {name for name, count in names.items() if count > 1} == {"Frame"}

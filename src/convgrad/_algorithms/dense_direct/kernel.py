@@ -24,8 +24,8 @@ from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.stage import copy, transposed_copy
 from .frame import Block, Frame
-from .pack import Packer
-from .tile import Tiles
+from .pack import PanelPacker
+from .tile import PanelTiles
 from .weave import weave
 from .words import DirectDenseKernel
 
@@ -45,14 +45,14 @@ class _Writer:
         self.kernel = kernel
         self.frame = frame = Frame(kernel, target)
         self.k, self.word, self.lanes = frame.k, frame.word, frame.lanes
-        self.tiles = Tiles(frame)
+        self.tiles = PanelTiles(frame)
 
     def write(self) -> KernelSource:
         k, word, kernel, frame = self.k, self.word, self.kernel, self.frame
         packer = None
         filter_ = k.arg_pointer(1, frame.number)
         if kernel.pack:
-            packer = Packer(k, kernel.pack, k.arg_pointer(1, frame.storage), word)
+            packer = PanelPacker(k, kernel.pack, k.arg_pointer(1, frame.storage), word)
             filter_ = frame.staged.offset(word["panel_at"])
         with k.loop(k.begin, k.end) as item:
             block = frame.block(item // word["panel_ranges"])

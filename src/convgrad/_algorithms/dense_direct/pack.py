@@ -53,7 +53,7 @@ def emit(kernel: PackKernel, target: Target) -> KernelSource:
     k = KernelBuilder(symbol(name, kernel.dtype, str(kernel.vectors), target, kernel), target)
     storage = element(kernel.dtype)
     word = arguments(k, 2, WORDS)
-    packer = Packer(k, kernel, k.arg_pointer(0, storage), word)
+    packer = PanelPacker(k, kernel, k.arg_pointer(0, storage), word)
     packed = k.arg_pointer(1, compute(storage))
     with k.loop(k.begin, k.end) as item:
         panel, tap = item // word["taps"], item % word["taps"]
@@ -62,7 +62,7 @@ def emit(kernel: PackKernel, target: Target) -> KernelSource:
     return k.finish()
 
 
-class Packer:
+class PanelPacker:
     """Writes the code that packs one tap of one panel."""
 
     def __init__(

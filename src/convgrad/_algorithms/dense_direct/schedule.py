@@ -64,24 +64,24 @@ def plan(problem: Problem, target: Target) -> Plan:
 
 
 @dataclass(frozen=True)
-class Tile:
+class PixelTile:
     """What a kernel holds in registers: pixels times vectors of channels."""
 
     height: int
     vectors: int
 
 
-def tiles(target: Target) -> tuple[Tile, ...]:
+def tiles(target: Target) -> tuple[PixelTile, ...]:
     """Return the tiles of a target, best first: sums, a row of the filter and one pixel fit the registers.
 
     With 4 x 3 they fill all 16, LLVM keeps one of the sums in memory, and a product takes twice as long.
     """
     if target.vector_registers >= 32:
-        return Tile(8, 3), Tile(8, 2), Tile(8, 1)
-    return Tile(6, 2), Tile(3, 3), Tile(8, 1)
+        return PixelTile(8, 3), PixelTile(8, 2), PixelTile(8, 1)
+    return PixelTile(6, 2), PixelTile(3, 3), PixelTile(8, 1)
 
 
-def choose_tile(width: int, lanes: int, target: Target) -> Tile:
+def choose_tile(width: int, lanes: int, target: Target) -> PixelTile:
     """Return the tile that computes the fewest channels in vain; a panel is no wider than the channels are."""
     fitting = [tile for tile in tiles(target) if tile.vectors * lanes <= width]
     # One vector a panel reads nine numbers for eight products.
@@ -120,10 +120,10 @@ class _Schedule:
         self.tile = choose_tile(self.width, self.lanes, target)
         pixels = problem.batch * self.rows.target * self.cols.target
         if pixels == 1 and self.width >= 3 * self.lanes:
-            self.tile = Tile(1, 3)
+            self.tile = PixelTile(1, 3)
         self.panel = self.tile.vectors * self.lanes
         if self.dot:
-            self.tile = Tile(_DOT_HEIGHTS.get(self.width, 1), self.width)
+            self.tile = PixelTile(_DOT_HEIGHTS.get(self.width, 1), self.width)
             self.panel = self.width
         self.panels = -(-self.width * self.woven // self.panel)
         # Groups of few channels spend their time on getting from tap to tap; staged, taps lie together. With 16

@@ -31,7 +31,7 @@ class _Entry(NamedTuple):
     """What to ask for meanwhile."""
 
 
-class Tiles:
+class PanelTiles:
     """Writes tiles; methods go from the outside in."""
 
     def __init__(self, frame: Frame) -> None:

@@ -33,7 +33,7 @@ from ..._codegen import (
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.words import arguments, load_row, load_word
-from .pack import Pack, Packer
+from .pack import ChunkPacker, Pack
 from .words import BLOCK, ITEM, SHAPE, UNROLL, WORDS, DenseFilterKernel
 
 
@@ -79,7 +79,7 @@ class _Writer:
         self.x_pack = k.scratch(self.number, 0)
         self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
         by_channel = kernel.data_format == "NCHW"
-        self.packer = Packer(k, self.storage, by_channel, kernel.folded, self.table, self.word)
+        self.packer = ChunkPacker(k, self.storage, by_channel, kernel.folded, self.table, self.word)
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word

@@ -66,7 +66,7 @@ class Pack:
         return self.target.offset(number * self.tile_size)
 
 
-class Packer:
+class ChunkPacker:
     """Writes copies into a kernel."""
 
     def __init__(

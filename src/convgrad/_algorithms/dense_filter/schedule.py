@@ -19,7 +19,7 @@ from ..shared.words import in_order
 from . import merge
 from .choice import cheapest
 from .sizes import Sizes
-from .tables import Image, Tables
+from .tables import PixelLayout, Tables
 from .words import ITEM, UNROLL, WORDS, DenseFilterKernel
 
 NAME = "dense_filter"
@@ -110,8 +110,8 @@ def _tables(
     tables = Tables(
         it.row_blocks,
         it.col_blocks,
-        Image(rows.size, cols.size, nhwc),
-        Image(rows.out, cols.out, nhwc),
+        PixelLayout(rows.size, cols.size, nhwc),
+        PixelLayout(rows.out, cols.out, nhwc),
         UNROLL,
     )
     last = problem.batch - (it.image_blocks - 1) * it.images

@@ -127,7 +127,7 @@ def runs_of(cells: Array) -> list[Run]:
 
 
 @dataclass(frozen=True)
-class Image:
+class PixelLayout:
     """How an array's pixels lie: its rows and columns, and whether images follow each other without a gap."""
 
     rows: int
@@ -138,7 +138,9 @@ class Image:
 class Tables:
     """Collects the words of one plan's table."""
 
-    def __init__(self, rows: Blocks, cols: Blocks, x: Image, y: Image, unroll: int) -> None:
+    def __init__(
+        self, rows: Blocks, cols: Blocks, x: PixelLayout, y: PixelLayout, unroll: int
+    ) -> None:
         self.rows, self.cols, self.x, self.y, self.unroll = rows, cols, x, y, unroll
         self.shapes: list[int] = []
         self.runs: list[int] = []

@@ -46,7 +46,7 @@ from ..._problem import Kind
 from ..._targets import Target
 from ..shared.reduce import partial_type
 from ..shared.words import arguments
-from .tile import Columns, Strip, TileWriter
+from .tile import Strip, TilePosition, TileWriter
 from .words import WORDS, DirectKernel
 
 
@@ -162,7 +162,7 @@ class _Writer:
         rows, size = self.kernel.rows, self.tile.rows
         return {
             offset: (source_row + offset).inside(self.word["source_rows"])
-            for offset in self.tiles.reads(rows, size, Columns(False, False, size))
+            for offset in self.tiles.reads(rows, size, TilePosition(False, False, size))
             if offset < 0 or rows.past_end(offset, size - 1)
         }
 
@@ -171,24 +171,24 @@ class _Writer:
         k, cols, size = self.k, self.kernel.cols, self.tile.cols
         groups = self.word["groups_w"]
         if self.kernel.single:
-            self.tiles.write(strip, k.i64(0), Columns(True, True, size))
+            self.tiles.write(strip, k.i64(0), TilePosition(True, True, size))
             return
         inner: IntLike = 0
         if cols.before:
-            self.tiles.write(strip, k.i64(0), Columns(True, False, size))
+            self.tiles.write(strip, k.i64(0), TilePosition(True, False, size))
             inner = size
         stop = groups - size if cols.after else groups
-        inside = Columns(False, False, size)
+        inside = TilePosition(False, False, size)
         if self.to_filter:
             whole = stop - (stop - inner) % size
             with k.loop(inner, whole, size) as q:
                 self.tiles.write(strip, q, inside)
             if size > 1:
                 with k.loop(whole, stop) as q:
-                    self.tiles.write(strip, q, Columns(False, False, 1))
+                    self.tiles.write(strip, q, TilePosition(False, False, 1))
         else:
             last = groups - (cols.after + size)
             with k.loop(inner, stop, size) as q:
                 self.tiles.write(strip, k.min(q, last), inside)
         if cols.after:
-            self.tiles.write(strip, groups - size, Columns(False, True, size))
+            self.tiles.write(strip, groups - size, TilePosition(False, True, size))

@@ -20,7 +20,7 @@ _INDEXED = 4
 
 
 @dataclass(frozen=True)
-class Columns:
+class TilePosition:
     """One position of a tile relative to the image borders."""
 
     at_start: bool
@@ -47,7 +47,7 @@ class _Body:
     """One tile at one vector of channels."""
 
     strip: Strip
-    columns: Columns
+    columns: TilePosition
     rows: dict[int, Pointer]
     targets: list[Pointer]
     bank: Pointer
@@ -75,12 +75,14 @@ class TileWriter:
         self.target_pitch = word["target_cols"] * self.channels
         self.multiples: dict[int, Int] = {}
 
-    def write(self, strip: Strip, q: Int, columns: Columns) -> None:
+    def write(self, strip: Strip, q: Int, columns: TilePosition) -> None:
         """Walk the channels of one tile of columns."""
         k = self.k
         source = strip.source.offset(q * self.kernel.cols.step * self.channels)
         target = strip.target.offset(q * len(self.kernel.cols.phases) * self.channels)
-        reads = self.reads(self.kernel.rows, self.tile.rows, Columns(False, False, self.tile.rows))
+        reads = self.reads(
+            self.kernel.rows, self.tile.rows, TilePosition(False, False, self.tile.rows)
+        )
         rows = {offset: source.offset(self.source_pitch * offset) for offset in sorted(reads)}
         targets = [
             target.offset(self.target_pitch * row)
@@ -110,7 +112,9 @@ class TileWriter:
 
     # Rows and columns
 
-    def reads(self, axis: Footprint, size: int, where: Columns) -> dict[int, list[tuple[int, int]]]:
+    def reads(
+        self, axis: Footprint, size: int, where: TilePosition
+    ) -> dict[int, list[tuple[int, int]]]:
         """Map each source offset of a tile to the (target cell of the tile, tap) pairs that read it.
 
         Taps known to lie outside the image at a border are left out.
@@ -130,7 +134,7 @@ class TileWriter:
                     reads.setdefault(offset, []).append((cell, tap.number))
         return reads
 
-    def _cells(self, columns: Columns) -> list[int]:
+    def _cells(self, columns: TilePosition) -> list[int]:
         """Return the target columns of a tile that exist."""
         phases, ragged = len(self.kernel.cols.phases), self.kernel.cols.ragged
         count = columns.width * phases

@@ -33,8 +33,8 @@ from ..._problem import Kind
 from ..._targets import Target
 from ..shared.words import arguments
 from .columns import Phase
-from .rows import Chunk, Image, Rows
-from .tile import Body, Tiles
+from .rows import Chunk, Image, RowCopies
+from .tile import Body, ColumnTiles
 from .words import WORDS, PackedKernel
 
 
@@ -74,7 +74,9 @@ class _Writer:
         self.by_channel = kernel.data_format == "NCHW"
         self.word = arguments(k, 3, WORDS)
         self.channels = self.word["channels"]
-        self.rows = Rows(k, self.storage, self.chunk, self.channels, kernel.small, self.by_channel)
+        self.rows = RowCopies(
+            k, self.storage, self.chunk, self.channels, kernel.small, self.by_channel
+        )
         self.list = k.scratch(I64, 0)
         """The kernel rows of a target row: pairs of a place in the ring and a place in the bank."""
         self.slots = self._scratch("slots_at").as_element(I64)
@@ -85,7 +87,7 @@ class _Writer:
         self.plane = self._scratch("plane_at")
         """NCHW: the block of rows that is written, or the row of out_backprop, as [pixel][channel]."""
         self.taps = self.word["window_rows"] * self.columns.window
-        self.tiles = Tiles(k, self.number, self.chunk, self.columns, kernel.image, self.list)
+        self.tiles = ColumnTiles(k, self.number, self.chunk, self.columns, kernel.image, self.list)
 
     def write(self) -> KernelSource:
         k = self.k

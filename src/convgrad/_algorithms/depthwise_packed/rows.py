@@ -62,7 +62,7 @@ class Chunk:
     """At least one vector, unless there are fewer channels than that altogether."""
 
 
-class Rows:
+class RowCopies:
     """Writes the copies."""
 
     def __init__(

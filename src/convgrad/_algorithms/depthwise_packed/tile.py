@@ -33,7 +33,7 @@ class Body:
     """How many the list has."""
 
 
-class Tiles:
+class ColumnTiles:
     """Writes the bodies."""
 
     def __init__(

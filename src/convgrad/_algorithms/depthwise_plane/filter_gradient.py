@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..._codegen import Bool, Int, Pointer, Variable, Vector
 from ..._kernel import KernelSource
-from .frame import Frame, Rows
+from .frame import BlockRows, Frame
 from .in_place import InPlace
 from .padded import Padded
 
@@ -80,7 +80,7 @@ class FilterWriter:
         with self.k.loop(start, stop) as row:
             self.frame.clear(block.offset(row * pitch), self.k.i64(pitch))
 
-    def _copy_grads(self, plane: Int, rows: Rows) -> None:
+    def _copy_grads(self, plane: Int, rows: BlockRows) -> None:
         """Copy rows of out_backprop; zeros fill the last tile."""
         k, word, pitch = self.k, self.word, self.kernel.pitch
         cols = word["target_cols"]
@@ -90,7 +90,7 @@ class FilterWriter:
             self.padded.copy_row(source.offset(row * cols), there, cols, self.kernel.target_width)
         self._clear_rows(self.frame.grads, pitch, rows.count, word["grad_rows"])
 
-    def _add_products(self, rows: Rows, sums: Pointer) -> None:
+    def _add_products(self, rows: BlockRows, sums: Pointer) -> None:
         """Add the products of one block to the sums, a few tap columns at a time."""
         k, size, cols = self.k, self.kernel.tap_cols, self.kernel.cols
         (taps,) = cols.phases
@@ -115,7 +115,7 @@ class FilterWriter:
                 add(turn, first, size, k.i64(0))
 
     def _products(
-        self, rows: Rows, turn: Int, offsets: list[int], shift: Int
+        self, rows: BlockRows, turn: Int, offsets: list[int], shift: Int
     ) -> dict[tuple[int, int], Vector]:
         """Return, for every tap row and each of some tap columns, the sum of products over a block."""
         k, kernel = self.k, self.kernel

@@ -16,7 +16,7 @@ from .words import WORDS, PlaneKernel, Windows
 
 
 @dataclass(frozen=True)
-class Rows:
+class BlockRows:
     """The rows of a block."""
 
     start: Int
@@ -77,7 +77,7 @@ class Frame:
         self.target_plane = self.target_cols * self.word["target_rows"]
         self.outputs = self.word["channels"] * self.word["multiplier"]
 
-    def rows(self, block: Int) -> Rows:
+    def rows(self, block: Int) -> BlockRows:
         """Say which rows a block has; blocks differ by one at most, so none is smaller than a tile."""
         k, word, windows = self.k, self.word, self.kernel.rows
         start, count = k.i64(0), k.i64(self.kernel.height)
@@ -87,7 +87,7 @@ class Frame:
         top = start * windows.step + windows.lowest
         low = k.min(k.max(-top, 0), word["block_rows"])
         high = k.max(k.min(word["source_rows"] - top, word["block_rows"]), low)
-        return Rows(start, count, top, low, high)
+        return BlockRows(start, count, top, low, high)
 
     def each_multiple(self) -> AbstractContextManager[Int]:
         """Walk the outputs of one input channel."""

@@ -43,7 +43,7 @@ from ..._problem import Kind
 from ..._targets import Target
 from ..shared.edges import store_first
 from .filter_gradient import FilterWriter
-from .frame import Frame, Rows, reads
+from .frame import BlockRows, Frame, reads
 from .in_place import InPlace
 from .padded import Padded
 from .words import PlaneKernel
@@ -118,7 +118,7 @@ class _Writer:
         period = self.kernel.period
         return self.lanes + -(-period // 8) * 8 if period else 1
 
-    def _channel(self, image: Int, c: Int, first: Int, rows: Rows) -> None:
+    def _channel(self, image: Int, c: Int, first: Int, rows: BlockRows) -> None:
         """Compute a block of rows of the planes of one input channel."""
         k, word, kernel = self.k, self.word, self.kernel
         multiplier = word["multiplier"]
@@ -144,7 +144,7 @@ class _Writer:
             there = target.offset(output * self.frame.target_plane)
             self._cover(there, rows, source, bank.offset(m * self.taps))
 
-    def _cover(self, target: Pointer, rows: Rows, source: Pointer, bank: Pointer) -> None:
+    def _cover(self, target: Pointer, rows: BlockRows, source: Pointer, bank: Pointer) -> None:
         """Cover a block of target rows with tiles; `target` is its first row."""
         k, kernel = self.k, self.kernel
         phases = len(kernel.rows.phases)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..._codegen import Int, Pointer
 from ..shared.edges import load_first
-from .frame import Frame, Rows
+from .frame import BlockRows, Frame
 
 
 class Padded:
@@ -20,7 +20,7 @@ class Padded:
         step = self.kernel.cols.step
         return offset % step * self.kernel.pitch + self.kernel.cols.before + offset // step
 
-    def copy_source(self, plane: Int, rows: Rows, block: Pointer) -> None:
+    def copy_source(self, plane: Int, rows: BlockRows, block: Pointer) -> None:
         """Copy the rows of a block that exist; what is around them is zero already."""
         k, kernel, cols = self.k, self.kernel, self.frame.source_cols
         source = self.frame.source.offset(plane * self.frame.source_plane + rows.top * cols)

@@ -28,7 +28,7 @@ class TileRow:
     count: Int
 
 
-class Tiles:
+class TileWalk:
     """Walks through the tiles of a kernel, by its words: `tile_rows`, `tile_cols` and those of each image it reads."""
 
     def __init__(self, k: KernelBuilder, word: dict[str, Int]) -> None:

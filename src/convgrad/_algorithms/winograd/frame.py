@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..._codegen import F32, Element, KernelBuilder, Pointer
-from ..shared.winograd_tiles import Tiles
+from ..shared.winograd_tiles import TileWalk
 from ..shared.words import arguments
 from .words import WORDS
 
@@ -15,7 +15,7 @@ class Frame:
         self.k = k
         self.storage = storage
         self.word = arguments(k, 4, WORDS)
-        self.tiles = Tiles(k, self.word)
+        self.tiles = TileWalk(k, self.word)
         self.source = k.arg_pointer(0, storage)
         self.filter = k.arg_pointer(1, storage)
         self.packed = k.arg_pointer(2, F32)
