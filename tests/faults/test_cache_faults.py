@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import random
 import resource
@@ -11,7 +10,6 @@ import socket
 import subprocess
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -188,7 +186,20 @@ def test_a_real_disk_that_takes_nothing(tmp_path, options):
     if shutil.which("mount") is None or subprocess.run(mount, capture_output=True).returncode:
         pytest.skip("no file system can be mounted here")
     try:
-        run("work(range(1, 3))", tmp_path)
+        out = run(
+            f"""
+            work(range(1, 3))
+            try:
+                open({str(tmp_path / "filler")!r}, "wb", buffering=0).write(bytes(1 << 20))
+            except OSError:
+                pass
+            print(convgrad._jit.find_trouble().kind)
+            """,
+            tmp_path,
+            "-W",
+            "ignore::ResourceWarning",
+        )
+        assert out == ("read-only\n" if options.endswith("ro") else "full\n")
         if options.endswith("ro"):
             assert [*tmp_path.iterdir()] == []
         else:
@@ -294,11 +305,10 @@ def test_killed_while_writing_many_times(tmp_path):
 
 @linux
 def test_an_interrupted_write_leaves_nothing(folder, monkeypatch):
-    class Interrupted(io.FileIO):
-        def write(self, content):
-            raise KeyboardInterrupt
+    def interrupted(descriptor, content):
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(_jit.cache, "io", SimpleNamespace(FileIO=Interrupted))
+    monkeypatch.setattr(os, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         _jit.cache.write("0" * 32, "key", _jit.cache.Entry("symbol", 0, b"code"))
     assert {path.suffix for path in folder.iterdir()} == {".kernel"}

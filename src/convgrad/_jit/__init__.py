@@ -18,10 +18,10 @@ from convgrad._errors import CompileError
 from convgrad._kernel import Kernel, KernelSource
 from convgrad._targets import Target
 
-from . import cache, elf, key, llvm
+from . import cache, elf, key, llvm, trouble
 from .host import target as host_target
 
-__all__ = ["Stats", "clear", "host_target", "load", "stats"]
+__all__ = ["Stats", "clear", "find_trouble", "host_target", "load", "stats"]
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,15 @@ def clear() -> int:
     return cache.clear()
 
 
+def find_trouble() -> trouble.Trouble | None:
+    """Return why kernels are not kept on disk, or None if they are."""
+    try:
+        key.sources()
+    except OSError:
+        return trouble.NO_SOURCES
+    return cache.find_trouble()
+
+
 def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Kernel:
     try:
         name = key.text(identity, target)
@@ -122,6 +131,8 @@ def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: 
     address, placed = _place(code, source.symbol, target)
     if name:
         cache.write(digest, name, cache.Entry(source.symbol, source.scratch_bytes, code))
+    else:
+        cache.lose(trouble.NO_SOURCES)
     return Kernel(source.symbol, address, source.scratch_bytes, compile_ms, "llvm", placed)
 
 

@@ -1,17 +1,17 @@
 """Compiled kernels on disk: one file each, trusted only when it is beyond doubt.
 
-The folder is ours alone (mode 0700). An entry is read if it is a regular file, ours, writable by
+The folder is ours alone (`private`). An entry is read if it is a regular file, ours, writable by
 nobody else, whole by its checksum, and holds the very key that is asked for; otherwise it does
 not exist, and is removed where that is ours to do. Entries appear by renaming, so a reader sees
 all or nothing however many processes write. Nothing that goes wrong here is an error: a broken,
-full or read-only disk costs a recompile.
+full or read-only disk costs a recompile. `find_trouble` says what is wrong.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
-import io
 import os
 import stat
 import struct
@@ -21,6 +21,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from convgrad import _config
+
+from . import private, trouble
+from .private import Folder
+from .trouble import Trouble
 
 _MAGIC = b"convgrad kernel 1\n"
 _HEADER = struct.Struct("<32sIIQQ")
@@ -33,6 +37,8 @@ _TOUCH_AFTER = 3600.0
 _ABANDONED_AFTER = 60.0
 """Seconds after which an unfinished file belongs to a process that died. Writing takes milliseconds, and a writer whose
 file is gone only fails to keep its entry."""
+_NO_FILE = (errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.EOPNOTSUPP)
+"""What the systems say to opening a link or a socket."""
 
 
 @dataclass(frozen=True)
@@ -74,29 +80,41 @@ def read(digest: str, key: str) -> Entry | None:
     place = folder()
     if place is None:
         return None
-    path = place / (digest + _SUFFIX)
     try:
-        if not _is_private(os.lstat(place), stat.S_ISDIR):
-            return None
-        # Looked at before it is opened: a pipe would wait for a writer for ever. Nobody else can put another file
-        # there in between, since the folder is ours.
-        if not stat.S_ISREG(os.lstat(path).st_mode):
-            _drop(path)
-            return None
-        # A file object, which closes itself however the call ends: signal handlers may raise anywhere.
-        with io.FileIO(path, "rb") as file:
-            status = os.fstat(file.fileno())
-            entry = _decode(file.readall(), key) if _is_private(status, stat.S_ISREG) else None
+        return private.within(place, lambda inside: _read(inside, digest + _SUFFIX, key))
     except OSError:
         # Not there, or not to be had now. Too many open files, a worn disk or a server that has forgotten the file
         # say nothing about what it holds.
         return None
+
+
+def _read(inside: Folder, name: str, key: str) -> Entry | None:
+    """Return an entry, or None; what is there and no such entry is removed."""
+    try:
+        entry = _take(inside, name, key)
+    except OSError as error:
+        if error.errno not in _NO_FILE:
+            raise
+        entry = None
     if entry is None:
-        _drop(path)
-    elif time.time() - status.st_mtime > _TOUCH_AFTER:
-        with contextlib.suppress(OSError):
-            os.utime(path)
+        inside.drop(name)
     return entry
+
+
+def _take(inside: Folder, name: str, key: str) -> Entry | None:
+    held: list[int] = []
+    try:
+        status = inside.open(name, held)
+        if not private.is_private(status, stat.S_ISREG):
+            return None
+        entry = _decode(_read_all(held[0], status.st_size), key)
+        if entry is not None and time.time() - status.st_mtime > _TOUCH_AFTER:
+            with contextlib.suppress(OSError):
+                inside.touch(name, held[0])
+        return entry
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
 
 
 def write(digest: str, key: str, entry: Entry) -> bool:
@@ -104,41 +122,75 @@ def write(digest: str, key: str, entry: Entry) -> bool:
     place = folder()
     if place is None:
         return False
-    partial = place / f"{digest}.{os.getpid()}.{time.monotonic_ns()}{_PARTIAL}"
-    try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_private(os.lstat(place), stat.S_ISDIR):
-            return False
+
+    def act(inside: Folder) -> None:
         content = _encode(key, entry)
-        with io.FileIO(partial, "xb") as file:
-            if hasattr(os, "fchmod"):
-                os.fchmod(file.fileno(), 0o600)
-            _write_all(file, content)
-        partial.replace(place / (digest + _SUFFIX))
-    except OSError:
-        _drop(partial)
+        _write(inside, digest, content)
+        if _looks_full(inside, len(content)):
+            _evict(inside, _config.get("cache_bytes"))
+
+    try:
+        try:
+            private.within(place, act)
+        except FileNotFoundError:
+            private.make(place)
+            private.within(place, act)
+    except OSError as error:
+        lose(trouble.of(error))
         return False
-    except BaseException:  # Ctrl-C, wherever it struck
-        _drop(partial)
-        raise
-    if _looks_full(place, len(content)):
-        _evict(place, _config.get("cache_bytes"))
     return True
 
 
-def _looks_full(place: Path, written: int) -> bool:
+_lost: tuple[int, Trouble | None] = (0, None)
+
+
+def lose(why: Trouble) -> None:
+    """Count an entry that is not kept."""
+    global _lost
+    _lost = (_lost[0] + 1, why)
+
+
+def lost() -> tuple[int, Trouble | None]:
+    """Return how many entries this process could not keep, and why not the last of them."""
+    return _lost
+
+
+def _write(inside: Folder, digest: str, content: bytes) -> None:
+    """Write a file under a name of its own, then give it the one that readers know."""
+    partial = f"{digest}.{os.getpid()}.{time.monotonic_ns()}{_PARTIAL}"
+    try:
+        _fill(inside, partial, content)
+        inside.replace(partial, digest + _SUFFIX)
+    except BaseException:  # Ctrl-C too, wherever it struck
+        inside.drop(partial)
+        raise
+
+
+def _fill(inside: Folder, name: str, content: bytes) -> None:
+    held: list[int] = []
+    try:
+        inside.create(name, held)
+        view = memoryview(content)
+        while view:
+            view = view[os.write(held[0], view) :]
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _looks_full(inside: Folder, written: int) -> bool:
     """Tell, after a write of so many bytes, whether the folder is too large, and measure it only where it may be.
 
     Looking at 15,000 files after every write took 200 ms each time. The first look of a process decides how many more
     bytes it may write before the next one: an eighth of what is free, since others may write at the same time.
     """
     limit: int = _config.get("cache_bytes")
-    left = _looks.get((place, limit), 0) - written
+    left = _looks.get((inside.path, limit), 0) - written
     if left > 0:
-        _looks[place, limit] = left
+        _looks[inside.path, limit] = left
         return False
-    used = sum(size for _, size, _ in _files(place))
-    _looks[place, limit] = max(limit - used, 0) // 8
+    used = sum(size for _, size, _ in _files(inside))
+    _looks[inside.path, limit] = max(limit - used, 0) // 8
     return used > limit
 
 
@@ -147,29 +199,54 @@ _looks: dict[tuple[Path, int], int] = {}
 
 
 def clear() -> int:
-    """Remove all entries; returns how many."""
+    """Remove all entries; returns how many. A folder that is not ours alone is left as it is."""
     place = folder()
-    removed = 0
-    for path, _, _ in _files(place) if place is not None else ():
-        removed += _drop(path)
-    return removed
+    if place is None:
+        return 0
+    try:
+        return private.within(
+            place, lambda inside: sum(inside.drop(name) for name, _, _ in _files(inside))
+        )
+    except OSError:
+        return 0
 
 
 def usage() -> tuple[int, int]:
-    """Return how many entries there are and their bytes."""
+    """Return how many entries there are and their bytes; none in a folder that is not ours alone."""
     place = folder()
-    files = _files(place) if place is not None else []
-    return len(files), sum(size for _, size, _ in files)
+    if place is None:
+        return 0, 0
+    try:
+        sizes = private.within(place, lambda inside: [size for _, size, _ in _files(inside)])
+    except OSError:
+        return 0, 0
+    return len(sizes), sum(sizes)
 
 
-def _is_private(status: os.stat_result, is_kind: object) -> bool:
-    """Tell whether something is of its kind and nobody else can have written it."""
-    assert callable(is_kind)
-    if not is_kind(status.st_mode):
-        return False
-    if not hasattr(os, "geteuid"):  # Windows: the profile folder is private by its own rules
-        return True
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+def find_trouble() -> Trouble | None:
+    """Return why entries cannot be kept, or None; found out by writing a file, which is removed again."""
+    place = folder()
+    if place is None:
+        return trouble.NO_HOME if _config.get("disk_cache") else trouble.OFF
+    try:
+        private.within(place, _try_out)
+    except FileNotFoundError:
+        try:
+            trouble.foresee(place)
+        except OSError as error:
+            return trouble.of(error)
+    except OSError as error:
+        return trouble.of(error)
+    return None
+
+
+def _try_out(inside: Folder) -> None:
+    """Write as much as a usual entry has."""
+    name = f"trial.{os.getpid()}.{time.monotonic_ns()}{_PARTIAL}"
+    try:
+        _fill(inside, name, bytes(8192))
+    finally:
+        inside.drop(name)
 
 
 def _encode(key: str, entry: Entry) -> bytes:
@@ -193,36 +270,24 @@ def _decode(content: bytes, key: str) -> Entry | None:
     return Entry(content[at : at + symbol].decode(), scratch, content[at + symbol :])
 
 
-def _write_all(file: io.FileIO, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[file.write(view) :]
+def _read_all(descriptor: int, size: int) -> bytes:
+    content = os.read(descriptor, size)
+    while 0 < len(content) < size:  # as a rule one call is enough
+        more = os.read(descriptor, size - len(content))
+        if not more:
+            break
+        content += more
+    return content
 
 
-def _drop(path: Path) -> bool:
-    """Remove a file or a link, never what it points to; tells whether it is gone by our doing."""
-    try:
-        path.unlink()
-    except OSError:
-        return False
-    return True
-
-
-def _files(place: Path) -> list[tuple[Path, int, float]]:
-    """Return path, size and time of all entries; unfinished files of dead processes are removed."""
+def _files(inside: Folder) -> list[tuple[str, int, float]]:
+    """Return name, size and time of all entries; unfinished files of dead processes are removed."""
     found = []
-    try:
-        with os.scandir(place) as listing:
-            for item in listing:
-                with contextlib.suppress(OSError):
-                    status = item.stat(follow_symlinks=False)
-                    path = Path(item.path)
-                    if item.name.endswith(_SUFFIX):
-                        found.append((path, status.st_size, status.st_mtime))
-                    elif item.name.endswith(_PARTIAL) and _is_abandoned(status):
-                        _drop(path)
-    except OSError:
-        return found
+    for name, status in inside.files():
+        if name.endswith(_SUFFIX):
+            found.append((name, status.st_size, status.st_mtime))
+        elif name.endswith(_PARTIAL) and _is_abandoned(status):
+            inside.drop(name)
     return found
 
 
@@ -230,12 +295,12 @@ def _is_abandoned(status: os.stat_result) -> bool:
     return time.time() - status.st_mtime > _ABANDONED_AFTER
 
 
-def _evict(place: Path, limit: int) -> None:
+def _evict(inside: Folder, limit: int) -> None:
     """Drop the entries used longest ago until the rest fits."""
-    files = _files(place)
+    files = _files(inside)
     total = sum(size for _, size, _ in files)
-    for path, size, _ in sorted(files, key=lambda file: file[2]):
+    for name, size, _ in sorted(files, key=lambda file: file[2]):
         if total <= limit:
             break
-        _drop(path)
+        inside.drop(name)
         total -= size
