@@ -12,10 +12,11 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
 from .. import _arguments, _dtypes, _jit, _problem
+from .._jit import cache
 from . import models, operation
-from .info import kernel_cache
-from .screen import Screen
-from .verb import DONE, Refusal
+from .info import cache_state, kernel_cache
+from .screen import Cell, Screen
+from .verb import DONE, NO, Refusal
 
 NAME = "cache"
 SUMMARY = "the compiled kernels on disk: stats, clear, warm"
@@ -55,26 +56,45 @@ def run(given: Namespace, screen: Screen) -> int:
 
 def _stats(given: Namespace, screen: Screen) -> int:
     kept = kernel_cache()
-    if kept["folder"] is None:
-        screen.line("the kernel cache is off")
-    else:
-        rows = [
+    rows: list[tuple[str | Cell, str | Cell]] = [("state", cache_state(kept))]
+    if kept["folder"] is not None:
+        rows += [
             ("folder", kept["folder"]),
             ("kernels", f"{kept['entries']:,}"),
             ("bytes", f"{kept['bytes']:,} of at most {kept['limit']:,}"),
-            ("writable", "yes" if kept["writable"] else "no"),
         ]
-        screen.table(("what", "value"), rows, left=2)
+    screen.table(("what", "value"), rows, left=2)
     screen.document(kept)
     return DONE
 
 
 def _clear(given: Namespace, screen: Screen) -> int:
     before = kernel_cache()
+    if not before["used"]:
+        raise Refusal(f"{_named(before)} is left as it is: {before['reason']}")
     removed = _jit.clear()
-    screen.line(f"removed {removed:,} kernels, {before['bytes']:,} bytes")
-    screen.document({"removed": removed, "bytes": before["bytes"], "folder": before["folder"]})
-    return DONE
+    after = kernel_cache()
+    # Others may have written in the meantime; what we could not remove is known by the reason.
+    left = after["entries"] if after["trouble"] is not None else 0
+    freed = max(before["bytes"] - after["bytes"], 0)
+    screen.line(f"removed {removed:,} kernels, {freed:,} bytes")
+    if left:
+        screen.line(f"{left:,} are left: {after['reason']}", "bad")
+    screen.document(
+        {
+            "removed": removed,
+            "left": left,
+            "bytes": freed,
+            "folder": before["folder"],
+            "trouble": after["trouble"],
+            "reason": after["reason"],
+        }
+    )
+    return NO if left else DONE
+
+
+def _named(kept: dict[str, Any]) -> str:
+    return str(kept["folder"] or "the kernel cache")
 
 
 def _warm(given: Namespace, screen: Screen) -> int:
@@ -88,8 +108,10 @@ def _warm(given: Namespace, screen: Screen) -> int:
     layers = models.network(given.model, given.batch) if given.model else models.layers(given.shape)
     from .._prepare import executable
 
-    if kernel_cache()["folder"] is None:
-        raise Refusal("the kernel cache is off (CONVGRAD_DISK_CACHE), so there is nothing to warm")
+    kept = kernel_cache()
+    if not kept["used"]:
+        raise Refusal(f"{_named(kept)} cannot be warmed: {kept['reason']}")
+    lost_before = cache.lost()[0]
     before, start = _jit.stats(), time.perf_counter()
     problems = list(dict.fromkeys(_problems(layers, given.dtype, given.layout)))
     with screen.progress("compiling", len(problems)) as advance:
@@ -97,20 +119,27 @@ def _warm(given: Namespace, screen: Screen) -> int:
             executable(problem)
             advance(1, "x".join(map(str, problem.input_shape)))
     after, seconds = _jit.stats(), time.perf_counter() - start
+    lost, why = cache.lost()
+    lost -= lost_before
     done = {
         "layers": len(layers),
         "problems": len(problems),
         "kernels": after.kernels - before.kernels,
         "compiled": after.compiled - before.compiled,
+        "kept": after.compiled - before.compiled - lost,
         "seconds": seconds,
         "folder": after.folder,
+        "trouble": why.kind if lost and why is not None else None,
+        "reason": why.reason if lost and why is not None else None,
     }
     screen.line(
         f"{done['layers']} layers, {done['problems']} problems, {done['kernels']} kernels: "
         f"{done['compiled']} compiled in {seconds:.1f} s, the others were there"
     )
+    if lost:
+        screen.line(f"{lost} were not kept in {done['folder']}: {done['reason']}", "bad")
     screen.document(done)
-    return DONE
+    return NO if lost else DONE
 
 
 def _problems(layers: list[models.Layer], dtype: str, layout: str) -> Iterator[_problem.Problem]:

@@ -60,20 +60,25 @@ def kernel_cache() -> dict[str, Any]:
     """Describe the kernels on disk."""
     place = cache.folder()
     entries, size = cache.usage()
+    trouble = _jit.find_trouble()
     return {
         "folder": None if place is None else str(place),
         "entries": entries,
         "bytes": size,
         "limit": _config.get("cache_bytes"),
-        "writable": place is not None and _writable(place),
+        "used": trouble is None or not trouble.is_refusal,
+        "writable": trouble is None,
+        "trouble": None if trouble is None else trouble.kind,
+        "reason": None if trouble is None else trouble.reason,
     }
 
 
-def _writable(place: Path) -> bool:
-    """Tell whether entries could be written, now or after making the folders that are missing."""
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    return os.access(place, os.W_OK)
+def cache_state(kept: dict[str, Any]) -> Cell:
+    """Say whether kernels are taken from the disk and kept there, and if not, why."""
+    if kept["trouble"] is None:
+        return Cell("in use", "good")
+    refused = "not used" if not kept["used"] else "nothing new is kept"
+    return Cell(f"{refused}: {kept['reason']}", "bad")
 
 
 def _versions(names: tuple[str, ...]) -> dict[str, str]:
@@ -212,12 +217,13 @@ def _source_text(switch: dict[str, Any]) -> Cell:
     )
 
 
-def _cache_text(kept: dict[str, Any]) -> str:
+def _cache_text(kept: dict[str, Any]) -> Cell:
+    state = cache_state(kept)
     if kept["folder"] is None:
-        return "off"
-    state = "" if kept["writable"] else ", cannot be written"
+        return state
     megabytes = kept["bytes"] / 1e6
-    return f"{kept['entries']:,} kernels, {megabytes:,.1f} of {kept['limit'] / 1e6:,.0f} MB in {kept['folder']}{state}"
+    text = f"{kept['entries']:,} kernels, {megabytes:,.1f} of {kept['limit'] / 1e6:,.0f} MB in {kept['folder']}"
+    return Cell(text) if kept["trouble"] is None else Cell(f"{text}; {state.text}", state.mood)
 
 
 def _joined(versions: dict[str, str]) -> str:
