@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import convgrad
+from convgrad import _engine, _jit
 
 ROOT = Path(convgrad.__file__).parent
 MODULES = {
@@ -83,3 +84,11 @@ def test_the_test_sees_what_it_looks_for(tmp_path, monkeypatch):
         "subprocess.run('x', shell=True)\nnp.load('x')\ntempfile.mktemp()\nre.compile('x')\nmodel.eval()\n"
     )
     assert len(_complaints(path)) == 8
+
+
+def test_security_states_the_bounds_of_what_is_remembered():
+    page = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
+    (told,) = [part for part in page.split("\n- ") if part.startswith("**Compiled kernels**")]
+    assert f"up to {_jit._MOST:,} of" in told
+    assert f"up to {_engine._LARGEST:,} prepared problems" in told
+    assert f"at most {_engine._MOST_TABLES >> 20} MB of tables" in told
