@@ -16,6 +16,7 @@ empty output, a larger one a negative size, which the caller must refuse. Python
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 Pads = tuple[int, int]
@@ -78,3 +79,37 @@ def tap_span(axis: Axis, tap: int) -> Span:
     first = max(0, -(shift // axis.stride))  # smallest i with i*stride + shift >= 0
     last = min(axis.out, (axis.size - 1 - shift) // axis.stride + 1)
     return Span(first, max(first, last), first * axis.stride + shift)
+
+
+def taps_inside(axis: Axis) -> Iterator[range]:
+    """Yield the taps that read a real cell of the image for some output, as ascending ranges.
+
+    Tap t of output i reads cell ``i*stride + t*dilation - before``. An image at least as wide as the stride leaves no
+    gap, and there is one range. Otherwise there are as many as taps or outputs at most, whichever are fewer. So the
+    work does not grow with the window alone: of 10**7 taps on one pixel, one counts.
+
+    >>> list(taps_inside(solve(1, 10**7, 1, 1, "SAME")))
+    [range(4999999, 5000000)]
+    >>> list(taps_inside(solve(1, 8, 3, 1, (6, 7))))    # outputs 2, 1 and 0 see the pixel through different taps
+    [range(0, 1), range(3, 4), range(6, 7)]
+    """
+    size, window, stride, dilation, before, _, out = axis
+    if size < 1 or out < 1:
+        return
+    if stride <= size:
+        lowest = before - (out - 1) * stride
+        starts, cells = range(lowest, lowest + 1), before - lowest + size
+    elif window <= out:
+        for tap in range(window):
+            first, last, _ = tap_span(axis, tap)
+            if first < last:
+                yield range(tap, tap + 1)
+        return
+    else:
+        starts, cells = range(before - (out - 1) * stride, before + 1, stride), size
+    for start in starts:  # places `t*dilation` that fall on the image, for one output or for all
+        taps = range(
+            max(0, -(-start // dilation)), min(window, (start + cells - 1) // dilation + 1)
+        )
+        if taps:
+            yield taps

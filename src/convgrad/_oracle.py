@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _headroom
 from ._dtypes import AnyArray
-from ._geometry import Axis, tap_span
+from ._geometry import Axis, tap_span, taps_inside
 from ._problem import Kind, Problem
 
 
@@ -91,7 +91,7 @@ def _pairs(problem: Problem) -> Iterator[tuple[int, int, Slices, Slices]]:
 
 
 def _axis_pairs(axis: Axis) -> Iterator[tuple[int, slice, slice]]:
-    for tap in range(axis.window):
+    for tap in itertools.chain.from_iterable(taps_inside(axis)):
         span = tap_span(axis, tap)
         if span.first < span.last:
             stop = span.start + (span.last - span.first - 1) * axis.stride + 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convgrad._geometry import Axis, Span, reach, solve, tap_span
+from convgrad._geometry import Axis, Span, reach, solve, tap_span, taps_inside
 
 MOST = 2**31 - 1
 
@@ -117,6 +117,8 @@ def spans_by_counting(axis, tap):
 
 
 def check_spans(axis):
+    found = [tap for taps in taps_inside(axis) for tap in taps]
+    assert found == [tap for tap in range(axis.window) if spans_by_counting(axis, tap)]
     for tap in range(axis.window):
         span = tap_span(axis, tap)
         pairs = spans_by_counting(axis, tap)
@@ -169,3 +171,12 @@ def test_tap_spans_of_huge_numbers(axis, tap, span):
     else:
         assert (found.first, found.last) == span
         assert 0 <= found.start < axis.size
+
+
+def test_taps_of_huge_windows_are_not_counted_one_by_one():
+    assert list(taps_inside(solve(1, MOST, 1, 1, "SAME"))) == [
+        range((MOST - 1) // 2, (MOST - 1) // 2 + 1)
+    ]
+    third = MOST // 3
+    found = list(taps_inside(solve(2, MOST, third, 1, (2 * third, MOST))))
+    assert found == [range(2), range(third, third + 2), range(2 * third, 2 * third + 2)]
