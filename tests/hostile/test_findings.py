@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from typing import Any
 
@@ -14,6 +15,7 @@ from convgrad import _config, _planner, dispatch
 from convgrad._algorithms.dense_filter.tables import PixelLayout, Tables, blocks
 from convgrad._geometry import solve
 from convgrad._jit import host_target
+from convgrad._problem import OPS
 from convgrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from hostile.objects import EndlessList, EqualToAll, Liar, OddInt, OddStr, raising
 
@@ -126,6 +128,22 @@ def test_windows_of_thousands_of_rows_are_planned_at_once(operation):
     small = convgrad.explain(operation, [1, 256, 1, 2], [64, 1, 2, 2])
     assert small.algorithm != "reference"
     assert _planner.choose(small.problem, host_target()).steps
+
+
+@pytest.mark.parametrize("operation", [row.function for row in OPS])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_windows_of_millions_on_one_pixel(operation, channels):
+    """One of its taps meets the pixel; planning and the reference went through all of them, for up to a minute."""
+    filters = 1 if "depthwise" in operation else channels
+    convgrad.explain(operation, [1, 1, 1, channels], [1, 3, channels, filters])  # measures roofs
+    x = np.ones((1, 1, 1, channels), np.float32)
+    f = np.ones((1, 3 * 10**6, channels, filters), np.float32)
+    operands = {"conv2d": (x, f), "input": (x.shape, f, x), "filter": (x, f.shape, x)}
+    start = time.monotonic()
+    convgrad.explain(operation, x.shape, [1, 10**7, channels, filters])
+    got = getattr(convgrad, operation)(*operands[operation.split("_")[-1]], 1, "SAME")
+    assert time.monotonic() - start < 3
+    assert got.sum() == (channels if "depthwise" in operation else channels**2)
 
 
 def test_sizes_no_memory_holds_are_refused_before_planning():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._geometry import Axis
+from ..._geometry import Axis, taps_inside
 from ..._problem import Kind
 
 
@@ -66,30 +66,27 @@ def columns(axis: Axis, kind: Kind) -> Columns:
     >>> [phase.count for phase in columns(solve(14, 3, 2, 1, "SAME"), Kind.INPUT_GRADIENT).phases]
     [2, 1]
     """
-    if kind is Kind.INPUT_GRADIENT:
-        step, spread, source, target = 1, axis.stride, axis.out, axis.size
-        reached: dict[int, list[tuple[int, int]]] = {}
-        for tap in range(axis.window - 1, -1, -1):
-            cell = (tap * axis.dilation - axis.before) % spread
-            offset = (cell + axis.before - tap * axis.dilation) // spread
-            reached.setdefault(cell, []).append((tap, offset))
-    else:
-        step, spread, source, target = axis.stride, 1, axis.size, axis.out
-        reached = {
-            0: [(tap, tap * axis.dilation - axis.before) for tap in range(axis.window)],
-        }
+    useful = list(taps_inside(axis))
+    if kind is not Kind.INPUT_GRADIENT:
+        return Columns(_one_phase(axis, useful), axis.stride, 1, axis.window)
+    reached: dict[int, list[int]] = {}
+    for taps in reversed(useful):
+        for tap in reversed(taps):
+            reached.setdefault((tap * axis.dilation - axis.before) % axis.stride, []).append(tap)
     phases = []
-    for cell, taps in sorted(reached.items()):
-        groups = -(-(target - cell) // spread)
-        useful = [i for i, (_, offset) in enumerate(taps) if _meets(offset, step, groups, source)]
-        if useful:
-            taps = taps[useful[0] : useful[-1] + 1]
-            (tap, offset), (next_tap, next_offset) = taps[0], taps[min(1, len(taps) - 1)]
-            phases.append(Phase(cell, tap, next_tap - tap, offset, next_offset - offset, len(taps)))
-    return Columns(tuple(phases), step, spread, axis.window)
+    for cell, found in sorted(reached.items()):
+        offsets = [(cell + axis.before - tap * axis.dilation) // axis.stride for tap in found[:2]]
+        steps = (found[1] - found[0], offsets[1] - offsets[0]) if len(found) > 1 else (0, 0)
+        phases.append(Phase(cell, found[0], steps[0], offsets[0], steps[1], len(found)))
+    return Columns(tuple(phases), 1, axis.stride, axis.window)
 
 
-def _meets(offset: int, step: int, groups: int, source: int) -> bool:
-    """Tell whether ``0 <= step * q + offset < source`` for some q in ``[0, groups)``."""
-    first = max(0, -(offset // step))
-    return first < groups and step * first + offset < source
+def _one_phase(axis: Axis, useful: list[range]) -> tuple[Phase, ...]:
+    """Return all taps from the first useful one to the last: those between them keep the progression."""
+    if not useful:
+        return ()
+    first, last = useful[0][0], useful[-1][-1]
+    count = last - first + 1
+    steps = (1, axis.dilation) if count > 1 else (0, 0)
+    offset = first * axis.dilation - axis.before
+    return (Phase(0, first, steps[0], offset, steps[1], count),)

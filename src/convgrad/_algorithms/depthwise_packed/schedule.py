@@ -54,12 +54,21 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "no integers"
     if _is_rather_dense(problem):
         return "channels gather from many outputs each: a dense sum"
+    if (least := _least_bank(problem, target)) > _LARGEST_SCRATCH:  # before its taps are looked at
+        return f"the taps of a window need {least >> 20} MB of scratch per thread"
     it = _schedule(problem, target)
     if it.scratch_bytes > _LARGEST_SCRATCH:
         return f"the rows of a window need {it.scratch_bytes >> 20} MB of scratch per thread"
     if it.ring_rows > _MOST_COPIES * it.row_block and listed_taps(problem) <= MOST_LISTED:
         return f"blocks of {it.row_block} rows would copy {it.ring_rows} rows each"
     return None
+
+
+def _least_bank(problem: Problem, target: Target) -> int:
+    """Return the bytes of a filter for one vector of channels, which no schedule can do without."""
+    number = compute(element(problem.dtype.short)).size
+    planes = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 1
+    return target.lanes(number) * number * problem.rows.window * problem.cols.window * planes
 
 
 def _is_rather_dense(problem: Problem) -> bool:
