@@ -216,6 +216,13 @@ def test_command_line_refuses(module: Path, capsys: pytest.CaptureFixture[str]) 
         assert words in capsys.readouterr().err
 
 
+def test_a_pipe_is_no_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Loading it waited for five minutes."""
+    os.mkfifo(tmp_path / "mine.so")
+    assert main(["check", f"{tmp_path}/mine.so:f", "conv2d"]) == 2
+    assert "it is a pipe, not a regular file" in capsys.readouterr().err
+
+
 def test_command_line_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
         main(

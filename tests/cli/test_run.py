@@ -239,6 +239,27 @@ def test_a_bad_file_is_refused_in_one_line(command, folder, kind):
     assert left_over(folder) == []
 
 
+@pytest.mark.parametrize("name", ["x.npy", "f.npy", "x.npz", "x.npz:a"])
+def test_a_pipe_is_not_waited_for(convgrad_command, folder, name):
+    np.save("x.npy", X)
+    np.save("f.npy", F)
+    path = folder / name.partition(":")[0]
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    words = ("--input", "x.npy", "--filter", name) if name == "f.npy" else ("--input", name)
+    ending = convgrad_command("run", "depthwise_conv2d", "--filter", "f.npy", *words)
+    assert ending.status == 2 and ending.err.count("\n") == 1
+    assert f"cannot read {path.name}: it is a pipe, not a regular file" in ending.err
+
+
+def test_other_things_that_are_no_files(convgrad_command, folder):
+    (folder / "folder.npy").mkdir()
+    (folder / "zero.npy").symlink_to("/dev/zero")
+    for name, kind in (("folder.npy", "a folder"), ("zero.npy", "a device")):
+        ending = convgrad_command("run", "conv2d", "--input", name, "--filter", "f.npy")
+        assert ending.status == 2 and f"cannot read {name}: it is {kind}" in ending.err
+
+
 def _damaged(compressed):
     stream = io.BytesIO()
     with zipfile.ZipFile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import runpy
 import sys
@@ -305,6 +306,13 @@ def test_files_that_are_no_runs(tmp_path: Path, capsys: Any) -> None:
         (tmp_path / "bad.json").write_text(content)
         assert main(["bench", "--from", str(tmp_path / "bad.json")]) == 2
         assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--from", "--compare"])
+def test_a_pipe_is_no_run(option: str, tmp_path: Path, capsys: Any) -> None:
+    os.mkfifo(tmp_path / "run.json")
+    assert main(["bench", option, str(tmp_path / "run.json")]) == 2
+    assert "it is a pipe, not a regular file" in capsys.readouterr().err
 
 
 def test_pictures_without_matplotlib(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

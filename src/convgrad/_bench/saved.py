@@ -8,6 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from .._files import open_regular
+
 
 def save(results: dict[str, Any], path: Path) -> None:
     """Write everything, a row a line and six figures a number; one that is not finite becomes null."""
@@ -33,10 +35,13 @@ def write(path: Path, content: bytes) -> None:
 def load(path: Path) -> dict[str, Any]:
     """Read a run back; `ValueError` says what is wrong with the file."""
     try:
-        results = json.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            results = json.loads(file.read().decode("utf-8"))
     except FileNotFoundError:
         raise ValueError(f"no such file: {path}") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror or error}") from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"cannot read {path}: {error}") from None
     missing = _missing(results)
     if missing:

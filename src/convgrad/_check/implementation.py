@@ -15,6 +15,7 @@ import numpy as np
 
 from .._dtypes import FLOATING, AnyArray
 from .._errors import ArgumentError, BackendMissingError
+from .._files import open_regular
 from .._messages import is_plain
 from .._problem import Kind
 from .problems import LAYOUTS, OPS, Case
@@ -154,10 +155,12 @@ def sizes(case: Case) -> Sizes:
 
 
 def _from_library(where: str, name: str, op: str) -> Kernel:
+    path = Path(where).resolve()
     try:
-        function = getattr(ctypes.CDLL(str(Path(where).resolve())), name or op)
+        open_regular(path).close()  # the loader would wait for a pipe
+        function = getattr(ctypes.CDLL(str(path)), name or op)
     except OSError as error:
-        raise ArgumentError(f"IMPL: cannot load {where!r}: {error}") from None
+        raise ArgumentError(f"IMPL: cannot load {where!r}: {error.strerror or error}") from None
     except AttributeError:
         raise ArgumentError(f"IMPL: {where!r} has no function {name or op!r}.") from None
     function.restype = ctypes.c_int

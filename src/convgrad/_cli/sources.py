@@ -24,6 +24,7 @@ import numpy as np
 from .. import _dtypes
 from .._dtypes import AnyArray, DType
 from .._errors import said as quoted
+from .._files import open_regular
 from .verb import Refusal
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -134,14 +135,12 @@ def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
     """
     path, member = _split(text)
     try:
-        handle = files.enter_context(path.open("rb"))
+        handle = files.enter_context(open_regular(path))
     except OSError as error:
         raise Refusal(f"cannot read {path}: {error.strerror or error}") from None
     if path.suffix.lower() == ".npz":
         return _from_npz(path, handle, member, dtype)
-    if path.is_dir():  # some systems open a folder
-        raise Refusal(f"cannot read {path}: it is a folder")
-    return _array(str(path), handle, path.stat().st_size, 0, dtype)
+    return _array(str(path), handle, os.fstat(handle.fileno()).st_size, 0, dtype)
 
 
 def _split(text: str) -> tuple[Path, str | None]:
