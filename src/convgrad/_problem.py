@@ -16,7 +16,7 @@ integers, and all checks end before anything is allocated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from math import prod
@@ -79,6 +79,16 @@ DEPTHWISE_FILTER = Call(
 )
 OPS = (CONV2D, CONV2D_INPUT, CONV2D_FILTER, DEPTHWISE, DEPTHWISE_INPUT, DEPTHWISE_FILTER)
 """The six operations, one row each, under the names their arguments have at the top level."""
+
+CONV2D_TRANSPOSE = replace(
+    CONV2D_INPUT, function="conv2d_transpose", input="output_shape", filter="filters", grad="input"
+)
+"""The input gradient under another name."""
+SEPARABLE_DEPTHWISE = replace(DEPTHWISE, function="separable_conv2d", filter="depthwise_filter")
+SEPARABLE_POINTWISE = replace(
+    CONV2D, function="separable_conv2d", input="depthwise result", filter="pointwise_filter"
+)
+"""Two problems in a row; `build_separable` makes both."""
 
 
 @dataclass(frozen=True)
@@ -239,6 +249,19 @@ def build(
                 f"{function}: `{what}` must hold fewer than 2**63 bytes, got shape {_text(shape)} of {dtype.name}."
             )
     return problem
+
+
+def build_separable(
+    settings: Settings, dtype: DType, image: Shape, taps: Shape, mixing: Shape
+) -> tuple[Problem, Problem]:
+    """Build the depthwise problem of `separable_conv2d` and the 1x1 problem on its result."""
+    if len(mixing) != 4 or mixing[:2] != (1, 1):
+        raise ArgumentError(
+            f"separable_conv2d: `pointwise_filter` must have rank 4 and shape [1, 1, C*M, O], got {_text(mixing)}."
+        )
+    first = build(SEPARABLE_DEPTHWISE, settings, dtype, image, taps, None)
+    plain = replace(settings, strides=(1, 1), dilations=(1, 1), padding="VALID")
+    return first, build(SEPARABLE_POINTWISE, plain, dtype, first.output_shape, mixing, None)
 
 
 def check_rank(function: str, argument: str, shape: Shape) -> None:

@@ -9,7 +9,6 @@ settings, shapes, dtypes and sizes, and the switches that decide what runs. What
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 from typing import Any
 from weakref import ref
@@ -21,7 +20,7 @@ from .._arguments import NotPlain, plain
 from .._arrays import Adapter, Lent
 from .._arrays.numpy import C_ALIGNED, lend
 from .._dtypes import FLOATING, INT32, AnyArray, DType
-from .._errors import AllocationError, ArgumentError, ConvgradError
+from .._errors import AllocationError, ConvgradError
 from .._problem import Call, Kind, Problem, Settings, Shape
 from .._runtime import code, threads
 from .._runtime.bound import Bound
@@ -32,16 +31,10 @@ from .._runtime.run import refuse
 CONV2D = _problem.CONV2D
 CONV2D_INPUT = _problem.CONV2D_INPUT
 CONV2D_FILTER = _problem.CONV2D_FILTER
-CONV2D_TRANSPOSE = replace(
-    CONV2D_INPUT, function="conv2d_transpose", input="output_shape", filter="filters", grad="input"
-)
+CONV2D_TRANSPOSE = _problem.CONV2D_TRANSPOSE
 DEPTHWISE = _problem.DEPTHWISE
 DEPTHWISE_INPUT = _problem.DEPTHWISE_INPUT
 DEPTHWISE_FILTER = _problem.DEPTHWISE_FILTER
-SEPARABLE_DEPTHWISE = replace(DEPTHWISE, function="separable_conv2d", filter="depthwise_filter")
-SEPARABLE_POINTWISE = replace(
-    CONV2D, function="separable_conv2d", input="depthwise result", filter="pointwise_filter"
-)
 
 
 Given = tuple[Any, ...]
@@ -158,21 +151,13 @@ def transpose(call: Call, input: Any, filter: Any, shape: Any, given: Given) -> 
 
 def separable(input: Any, depthwise_filter: Any, pointwise_filter: Any, given: Given) -> AnyArray:
     """Run a depthwise convolution, then a 1x1 convolution of stride 1."""
-    function = SEPARABLE_DEPTHWISE.function
+    function = _problem.SEPARABLE_DEPTHWISE.function
     settings = _arguments.settings(function, *given)
     adapter = _arrays.adapter_for(input, depthwise_filter, pointwise_filter)
     x = adapter.borrow(function, "input", input, FLOATING, None)
     f = adapter.borrow(function, "depthwise_filter", depthwise_filter, FLOATING, x.row)
     mixing = adapter.borrow(function, "pointwise_filter", pointwise_filter, FLOATING, x.row)
-    if len(mixing.shape) != 4 or mixing.shape[:2] != (1, 1):
-        raise ArgumentError(
-            f"{function}: `pointwise_filter` must have rank 4 and shape [1, 1, C*M, O], got {list(mixing.shape)}."
-        )
-    first = _problem.build(SEPARABLE_DEPTHWISE, settings, x.row, x.shape, f.shape, None)
-    pointwise = replace(settings, strides=(1, 1), dilations=(1, 1), padding="VALID")
-    second = _problem.build(
-        SEPARABLE_POINTWISE, pointwise, x.row, first.output_shape, mixing.shape, None
-    )
+    first, second = _problem.build_separable(settings, x.row, x.shape, f.shape, mixing.shape)
     between = _compute(function, first, adapter, x, f)
     lent = adapter.borrow(function, "depthwise result", between, FLOATING, x.row)
     return _compute(function, second, adapter, lent, mixing)
