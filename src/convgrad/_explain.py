@@ -19,19 +19,23 @@ from ._jit import llvm
 from ._kernel import KernelSource
 from ._plan import Plan
 from ._probe import Roof
-from ._problem import Call, Kind, Problem
+from ._problem import Call, Kind, Problem, Shape
 from ._runtime.threads import get_num_threads
 from ._targets import Target
 
-_CALLS = {call.function: call for call in _problem.OPS}
+_CALLS = {call.function: call for call in (*_problem.OPS, _problem.CONV2D_TRANSPOSE)}
+_SEPARABLE = _problem.SEPARABLE_DEPTHWISE.function
+_NAMES = (*_CALLS, _SEPARABLE)
 _MOST_CELLS = 1 << 18
 """Rows or columns, about 1 s of planning. A call has arrays of that size, which take longer; here are only numbers."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """The planner's story for one problem; print it, or take `to_dict()` for machines."""
+    """The planner's story for one problem, or for two in a row; print it, or take `to_dict()` for machines."""
 
+    operation: str
+    """As it was asked for."""
     problem: Problem
     plan: Plan
     target: Target
@@ -44,6 +48,8 @@ class Explanation:
     """The least time this machine could need: arithmetic or memory, whichever is slower."""
     roof: Roof
     """The speeds that follow from."""
+    then: Explanation | None = None
+    """Of `separable_conv2d`: the 1x1 convolution of the result. All else here is about the depthwise convolution."""
 
     @property
     def algorithm(self) -> str:
@@ -75,11 +81,25 @@ class Explanation:
     @property
     def formula(self) -> str:
         """The sum that is computed, in the letters of the docstrings, with the problem's numbers."""
+        if self.operation == _problem.CONV2D_TRANSPOSE.function:
+            return formula(self.problem, "y", "x")
         return formula(self.problem)
 
+    @property
+    def _shapes(self) -> tuple[Shape, Shape, Shape]:
+        """Shapes of input, filter and output: of the forward operation, or of the transposed one as it is called."""
+        p = self.problem
+        if self.operation == _problem.CONV2D_TRANSPOSE.function:
+            return p.output_shape, p.filter_shape, p.input_shape
+        return p.input_shape, p.filter_shape, p.output_shape
+
+    @property
+    def _both(self) -> list[Explanation]:
+        return [self] if self.then is None else [self, self.then]
+
     def sources(self) -> list[KernelSource]:
-        """Return the kernels of the plan as LLVM IR, each once, in the order they run; none for the reference."""
-        kernels = dict.fromkeys(step.kernel for step in self.plan.steps)
+        """Return the kernels as LLVM IR, each once, in the order they run; none for the reference."""
+        kernels = dict.fromkeys(step.kernel for each in self._both for step in each.plan.steps)
         return [_algorithms.emit(kernel, self.target) for kernel in kernels]
 
     def assembly(self) -> list[tuple[str, str]]:
@@ -87,15 +107,43 @@ class Explanation:
         return [(one.symbol, llvm.assembly(one.ir, self.target)) for one in self.sources()]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values, ready for JSON."""
+        """Return everything as plain values, ready for JSON.
+
+        Of `separable_conv2d` that is what both problems have in common, their sums, and under "problems" the same
+        document for each of the two.
+        """
+        if self.then is not None:
+            return self._separable_dict(self.then)
+        return self._dict(self.operation)
+
+    def _separable_dict(self, then: Explanation) -> dict[str, Any]:
         problem = self.problem
         return {
-            "operation": _name(problem),
+            "operation": self.operation,
             "dtype": problem.dtype.name,
             "data_format": problem.data_format,
             "input_shape": list(problem.input_shape),
             "filter_shape": list(problem.filter_shape),
-            "output_shape": list(problem.output_shape),
+            "pointwise_shape": list(then.problem.filter_shape),
+            "output_shape": list(then.problem.output_shape),
+            "flops": problem.flops + then.problem.flops,
+            "bytes": self.bytes_moved + then.bytes_moved,
+            "roofline_ms": (self.roofline_seconds + then.roofline_seconds) * 1e3,
+            "target": self.target.label,
+            "scratch_bytes": max(self.scratch_bytes, then.scratch_bytes),
+            "problems": [self._dict(_name(problem)), then.to_dict()],
+        }
+
+    def _dict(self, operation: str) -> dict[str, Any]:
+        problem = self.problem
+        input_shape, filter_shape, output_shape = map(list, self._shapes)
+        return {
+            "operation": operation,
+            "dtype": problem.dtype.name,
+            "data_format": problem.data_format,
+            "input_shape": input_shape,
+            "filter_shape": filter_shape,
+            "output_shape": output_shape,
             "strides": [problem.rows.stride, problem.cols.stride],
             "dilations": [problem.rows.dilation, problem.cols.dilation],
             "pads": [
@@ -133,11 +181,23 @@ class Explanation:
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
+        if self.then is None:
+            return self._story(self.operation)
+        p, then = self.problem, self.then.problem
+        return (
+            f"{self.operation}, {p.dtype.name}, {p.data_format}: two problems in a row\n"
+            f"  input {list(p.input_shape)}, filters {list(p.filter_shape)} and {list(then.filter_shape)},"
+            f" output {list(then.output_shape)}\n\n"
+            f"1. {self._story(_name(p))}\n\n2. {self.then}"
+        )
+
+    def _story(self, operation: str) -> str:
         p = self.problem
+        input_shape, filter_shape, output_shape = map(list, self._shapes)
         pads = f"rows {p.rows.before}+{p.rows.after}, columns {p.cols.before}+{p.cols.after}"
         lines = [
-            f"{_name(p)}, {p.dtype.name}, {p.data_format}",
-            f"  input {list(p.input_shape)}, filter {list(p.filter_shape)}, output {list(p.output_shape)}",
+            f"{operation}, {p.dtype.name}, {p.data_format}",
+            f"  input {input_shape}, filter {filter_shape}, output {output_shape}",
             f"  strides {p.rows.stride},{p.cols.stride}  dilations {p.rows.dilation},{p.cols.dilation}"
             f"  pads {pads}  groups {p.groups}",
             f"  {self.formula}",
@@ -172,17 +232,24 @@ def explain(
     data_format: str | None = "NHWC",
     dilations: FlexibleInts | None = 1,
     dtype: Any = "float32",
+    *,
+    output_shape: Any = None,
+    pointwise_shape: Any = None,
 ) -> Explanation:
     """Explain how an operation would be computed: sizes, candidates, choice, tiles, work split, memory, roofline.
 
     Parameters
     ----------
-    op : name of one of the six operations, such as "depthwise_conv2d_backprop_filter"
+    op : name of an operation, such as "depthwise_conv2d_backprop_filter"
     input_shape, filter_shape : 4 ints each
-        Of the forward operation, also for its gradients.
+        Of the forward operation, also for its gradients. Of "conv2d_transpose", those of its own input and filters.
     strides, padding, data_format, dilations
         As for the operation.
     dtype : name or NumPy dtype
+    output_shape : 4 ints, or 2 (rows, columns)
+        For "conv2d_transpose" only, which needs it.
+    pointwise_shape : 4 ints
+        For "separable_conv2d" only, which needs it: the shape of the pointwise filter, ``[1, 1, c*m, k]``.
 
     Returns
     -------
@@ -200,21 +267,43 @@ def explain(
       input [8, 28, 28, 192], filter [3, 3, 192, 1], output [8, 28, 28, 192]
       ...
     """
-    if not isinstance(op, str) or (op := str.__str__(op)) not in _CALLS:
-        raise ArgumentError(f"explain: `op` must be one of {', '.join(_CALLS)}, got {shown(op)}.")
-    call = _CALLS[op]
+    if not isinstance(op, str) or (op := str.__str__(op)) not in _NAMES:
+        raise ArgumentError(f"explain: `op` must be one of {', '.join(_NAMES)}, got {shown(op)}.")
     how = _arguments.settings(
         "explain", _arguments.FRIENDLY, strides, padding, data_format, dilations
     )
-    shapes = (
-        _arguments.sizes("explain", "input_shape", input_shape, (4,)),
-        _arguments.sizes("explain", "filter_shape", filter_shape, (4,)),
-    )
+    image = _arguments.sizes("explain", "input_shape", input_shape, (4,))
+    taps = _arguments.sizes("explain", "filter_shape", filter_shape, (4,))
+    call = _CALLS.get(op, _problem.SEPARABLE_DEPTHWISE)
     row = _row(call, dtype)
+    wanted = _own_shape(op, "output_shape", output_shape, _problem.CONV2D_TRANSPOSE.function)
+    mixing = _own_shape(op, "pointwise_shape", pointwise_shape, _SEPARABLE)
+    if mixing is not None:
+        first, second = _problem.build_separable(how, row, image, taps, mixing)
+        return _explained(op, first, _explained(_name(second), second))
+    if wanted is not None:
+        return _explained(op, _problem.build(call, how, row, wanted, taps, image))
     forward = _problem.DEPTHWISE if call.depthwise else _problem.CONV2D
-    problem = _problem.build(forward, how, row, *shapes, None)
+    problem = _problem.build(forward, how, row, image, taps, None)
     if call.kind is not Kind.FORWARD:
-        problem = _problem.build(call, how, row, *shapes, problem.output_shape)
+        problem = _problem.build(call, how, row, image, taps, problem.output_shape)
+    return _explained(op, problem)
+
+
+def _own_shape(op: str, argument: str, shape: Any, only: str) -> Shape | None:
+    """Read a shape that one operation needs and no other has."""
+    if op == only and shape is None:
+        raise ArgumentError(f"explain: `{argument}` must be given for {only}.")
+    if op != only and shape is not None:
+        raise ArgumentError(f"explain: `{argument}` is for {only} only, got it for {op}.")
+    if shape is None:
+        return None
+    return _arguments.sizes(
+        "explain", argument, shape, (4, 2) if argument == "output_shape" else (4,)
+    )
+
+
+def _explained(operation: str, problem: Problem, then: Explanation | None = None) -> Explanation:
     longest = max(problem.rows.size, problem.cols.size, problem.rows.out, problem.cols.out)
     if longest > _MOST_CELLS:
         raise ArgumentError(
@@ -224,22 +313,28 @@ def explain(
     target = _jit.host_target()
     plan = _planner.choose(problem, target)
     shapes_moved = (problem.input_shape, problem.filter_shape, problem.output_shape)
-    moved = sum(prod(shape) for shape in shapes_moved) * row.itemsize
+    itemsize = problem.dtype.itemsize
+    moved = sum(prod(shape) for shape in shapes_moved) * itemsize
     roof = _probe.roof()
     return Explanation(
+        operation=operation,
         problem=problem,
         plan=plan,
         target=target,
         refusals=_planner.refusals(problem, target),
         threads=1 if plan.serial else get_num_threads(),
         bytes_moved=moved,
-        roofline_seconds=roof.seconds(problem.flops, moved, target.l3_bytes, row.itemsize),
+        roofline_seconds=roof.seconds(problem.flops, moved, target.l3_bytes, itemsize),
         roof=roof,
+        then=then,
     )
 
 
-def formula(problem: Problem) -> str:
-    """Write a problem's sum: x is the input, f the filter, y the forward result, d before a name its gradient."""
+def formula(problem: Problem, image: str = "dx", grad: str = "dy") -> str:
+    """Write a problem's sum: x is the input, f the filter, y the forward result, d before a name its gradient.
+
+    `image` and `grad` are what an input gradient makes and reads; a transposed convolution has other names for them.
+    """
     p = problem
     row, col = _place("p", "r", p.rows), _place("q", "s", p.cols)
     if p.depthwise:
@@ -259,7 +354,8 @@ def formula(problem: Problem) -> str:
     if p.kind is Kind.FILTER_GRADIENT:
         return f"d{weight} = sum over n<{p.batch}, {cells} of x[{read}] * dy[{out}]"
     wanted = _image(p, "h", "w", taken)
-    return f"dx[{wanted}] = sum over {cells}, {taps}{over_out} with h={row}, w={col} of dy[{out}] * {weight}"
+    where = f"{cells}, {taps}{over_out} with h={row}, w={col}"
+    return f"{image}[{wanted}] = sum over {where} of {grad}[{out}] * {weight}"
 
 
 def _image(problem: Problem, row: str, col: str, channel: str) -> str:

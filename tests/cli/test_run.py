@@ -106,6 +106,91 @@ def test_a_sliced_filter_gradient_is_rounded_once(convgrad_command, dtype):
         assert near.all()
 
 
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("images", [2, 7])
+def test_a_transposed_convolution(convgrad_command, layout, images):
+    x = np.moveaxis(G, 3, 1).copy() if layout == "NCHW" else G
+    shape = (7, 6, 9, 8) if layout == "NCHW" else X.shape
+    np.save("x.npy", x)
+    np.save("f.npy", F.reshape(3, 3, 1, 12).repeat(6, 2))
+    words = "--input x.npy --filter f.npy --strides 2 --json -o y.npy"
+    ending = convgrad_command(
+        *("run", "conv2d_transpose", *words.split()),
+        *("--output-shape", ",".join(map(str, shape)), "--data-format", layout),
+        *("--slice-bytes", images * IMAGE_BYTES),
+    )
+    assert ending.status == 0, ending.err
+    assert ending.document["input_shape"] == list(x.shape)
+    assert ending.document["output_shape"] == ending.document["result_shape"] == list(shape)
+    assert ending.document["images_per_slice"] == images
+    want = convgrad.conv2d_transpose(x, np.load("f.npy"), shape, 2, data_format=layout)
+    assert np.array_equal(np.load("y.npy"), want)
+
+
+@pytest.mark.parametrize("images", [2, 7])
+def test_a_separable_convolution(convgrad_command, images):
+    mixing = np.random.default_rng(3).standard_normal((1, 1, 12, 5)).astype(np.float32)
+    np.save("x.npy", X)
+    np.savez("f.npz", d=F, p=mixing)
+    words = "run separable_conv2d --input x.npy --filter f.npz:d --pointwise-filter f.npz:p --strides 2 --json -o y.npy"
+    ending = convgrad_command(
+        *words.split(), "--slice-bytes", images * (IMAGE_BYTES + 5 * 4 * 5 * 4)
+    )
+    assert ending.status == 0, ending.err
+    assert ending.document["images_per_slice"] == images
+    assert ending.document["pointwise_shape"] == [1, 1, 12, 5]
+    assert ending.document["output_shape"] == [7, 5, 4, 5]
+    assert ending.document["flops"] == 2 * 7 * 5 * 4 * (12 * 9 + 12 * 5)
+    want = convgrad.separable_conv2d(X, F, mixing, 2, "SAME")
+    assert np.array_equal(np.load("y.npy"), want)
+
+
+@pytest.mark.parametrize("words", [
+    "conv2d_transpose --random 2,5,4,12 --filter-sizes 3,3,6,12 --output-shape 9,8",
+    "separable_conv2d --random 2,9,8,6 --filter-sizes 3,3,6,2 --pointwise-sizes 1,1,12,5",
+])  # fmt: skip
+def test_random_layers(convgrad_command, words):
+    ending = convgrad_command("run", *words.split(), "--strides", "2", "--json")
+    assert ending.status == 0, ending.err
+    assert ending.document["max"] > 1 and ending.document["min"] < -1
+
+
+@pytest.mark.parametrize(("words", "names"), [
+    (
+        "conv2d --random 8,9999999,9999999,3 --filter-sizes 3,3,3,8",
+        "the result [1, 9999999, 9999999, 8] takes 3,199,999.4 GB, a random input",
+    ),
+    (
+        "conv2d_backprop_input --random 1,9999999,9999999,3 --filter-sizes 3,3,3,8",
+        "a random out-backprop [1, 9999999, 9999999, 8]",
+    ),
+    (
+        "conv2d_backprop_filter --random 1,9,9,1 --filter-sizes 99999999,99999999,1,1",
+        "the result [99999999, 99999999, 1, 1]",
+    ),
+    ("conv2d --random 1,9,9,1 --filter-sizes 99999999,99999999,1,1", "a random filter [99999999, 99999999, 1, 1]"),
+    (
+        "separable_conv2d --random 1,9,9,9 --filter-sizes 3,3,9,1 --pointwise-sizes 1,1,9,99999999999999",
+        "a random pointwise-filter",
+    ),
+    (
+        "conv2d_transpose --random 1,4999999,4999999,1 --strides 2 "
+        "--filter-sizes 1,1,9,1 --output-shape 9999998,9999998",
+        "the result [1, 9999998, 9999998, 9]",
+    ),
+])  # fmt: skip
+def test_memory_is_asked_for_before_anything_is_planned(
+    convgrad_command, monkeypatch, words, names
+):
+    """These were planned for ever, or until the planner's tables had filled the memory."""
+    from convgrad import _planner
+
+    monkeypatch.setattr(_planner, "choose", None)
+    ending = convgrad_command("run", *words.split())
+    assert ending.status == 2 and ending.out == "" and ending.err.count("\n") == 1
+    assert "there is no memory for 1 image at a time" in ending.err and names in ending.err
+
+
 def test_all_of_the_settings_arrive(convgrad_command):
     np.save("x.npy", X.transpose(0, 3, 1, 2))
     np.save("f.npy", F)
@@ -306,6 +391,25 @@ def test_a_bad_archive_is_refused_in_one_line(convgrad_command, folder, content,
     ("conv2d --input x.npy --filter f.npy --random 1,1,1,1", "--input has the shape [7, 9, 8, 6]"),
     ("conv2d_backprop_input --random 1,5,5,2 --input-sizes 1,5,5,3 --filter-sizes 3,3,2,2", "give one of them"),
     ("conv2d --input x.txt --filter f.npy", "must be a .npy file"),
+    (
+        "conv2d --input x.npy --filter f.npy --output-shape 9,9",
+        "--output-shape is not an operand of conv2d; it takes --input, --filter",
+    ),
+    ("conv2d_transpose --input x.npy --filter f.npy", "conv2d_transpose needs --output-shape"),
+    ("conv2d_transpose --random 1,5,5,2 --filter-sizes 3,3,2,2", "--random needs --output-shape too"),
+    ("separable_conv2d --input x.npy --filter f.npy", "needs --pointwise-filter"),
+    (
+        "separable_conv2d --random 1,5,5,2 --filter-sizes 3,3,2,1",
+        "--random needs --pointwise-sizes or --pointwise-filter too",
+    ),
+    (
+        "separable_conv2d --random 1,5,5,2 --filter-sizes 3,3,2,1 --pointwise-sizes 3,3,2,1",
+        "`pointwise_filter` must have rank 4 and shape [1, 1, C*M, O]",
+    ),
+    (
+        "depthwise_conv2d --input x.npy --filter f.npy --random 7,9,8,6 --filter-sizes 3,3,6,1",
+        "--filter has the shape [3, 3, 6, 2], --filter-sizes says [3, 3, 6, 1]",
+    ),
     ("depthwise_conv2d --input x.npy --filter f.npy --dtype half", "holds float32, but --dtype says half"),
     ("depthwise_conv2d --input x.npy --filter f.npy --padding 1,1:1", "must be SAME, VALID or pairs"),
     ("depthwise_conv2d --input x.npy --filter f.npy --padding sane", "`padding` must be 'SAME'"),

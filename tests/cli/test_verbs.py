@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -115,6 +116,55 @@ def test_explain_prints_the_kernels(convgrad_command):
         assert re.search(rf"^_?{symbol}:", assembly, re.MULTILINE)
     document = convgrad_command(*words, "--asm", "--json").document
     assert list(document["asm"]) == symbols
+
+
+def test_explain_of_a_transposed_convolution(convgrad_command):
+    shapes = ("2x8x8x16", "3x3x4x16", "--strides", 2, "--output-shape", "16x16")
+    found = convgrad_command("explain", "conv2d_transpose", *shapes, "--json").document
+    same = convgrad.explain("conv2d_backprop_input", [2, 16, 16, 4], [3, 3, 4, 16], 2).to_dict()
+    assert found["operation"] == "conv2d_transpose"
+    assert (found["input_shape"], found["output_shape"]) == ([2, 8, 8, 16], [2, 16, 16, 4])
+    assert (
+        found["formula"]
+        == same["formula"].replace("dx", "y").replace("dy", "x")
+        == "y[n,h,w,c] = sum over p<8, q<8, r<3, s<3, k<16 with h=2p+r, w=2q+s of x[n,p,q,k] * f[r,s,c,k]"
+    )
+    for name in ("algorithm", "flops", "bytes", "steps", "candidates", "pads"):
+        assert found[name] == same[name]
+    assert "input [2, 8, 8, 16]" in convgrad_command("explain", "conv2d_transpose", *shapes).out
+
+
+def test_explain_of_a_separable_convolution(convgrad_command):
+    shapes = ("2x8x8x16", "3x3x16x1", "--strides", 2, "--pointwise-shape", "1x1x16x24")
+    words = ("separable_conv2d", *shapes)
+    found = convgrad_command("explain", *words, "--json").document
+    parts = [
+        convgrad.explain("depthwise_conv2d", [2, 8, 8, 16], [3, 3, 16, 1], 2).to_dict(),
+        convgrad.explain("conv2d", [2, 4, 4, 16], [1, 1, 16, 24], padding="VALID").to_dict(),
+    ]
+    assert found["problems"] == json.loads(json.dumps(parts))
+    assert found["operation"] == "separable_conv2d" and found["output_shape"] == [2, 4, 4, 24]
+    assert found["pointwise_shape"] == [1, 1, 16, 24]
+    for name in ("flops", "bytes"):
+        assert found[name] == sum(part[name] for part in parts)
+    told = convgrad_command("explain", *words).out
+    assert "1. depthwise_conv2d, float32, NHWC" in told and "2. conv2d, float32, NHWC" in told
+    kernels = convgrad_command("explain", *words, "--ir", "--json").document["ir"]
+    assert len(kernels) == len(
+        {step for part in parts for step in [each["kernel"] for each in part["steps"]]}
+    )
+
+
+@pytest.mark.parametrize(("words", "reason"), [
+    ("conv2d_transpose 1x4x4x2 3x3x2x2", "`output_shape` must be given for conv2d_transpose"),
+    ("separable_conv2d 1x4x4x2 3x3x2x1", "`pointwise_shape` must be given for separable_conv2d"),
+    ("conv2d 1x4x4x2 3x3x2x1 --output-shape 4x4", "`output_shape` is for conv2d_transpose only, got it for conv2d"),
+    ("conv2d 1x4x4x2 3x3x2x1 --pointwise-shape 1x1x2x2", "`pointwise_shape` is for separable_conv2d only"),
+    ("conv2d_transpose 1x4x4x2 3x3x2x2 --output-shape 9x9", "conv2d_transpose: `input` must have 9 rows"),
+])  # fmt: skip
+def test_explain_says_which_shape_is_missing(convgrad_command, words, reason):
+    ending = convgrad_command("explain", *words.split())
+    assert ending.status == 2 and reason in ending.err and ending.err.count("\n") == 1, ending.err
 
 
 def test_explain_takes_threads(convgrad_command):

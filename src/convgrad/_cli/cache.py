@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from typing import Any
 
 from .. import _arguments, _dtypes, _jit, _problem
 from .._jit import cache

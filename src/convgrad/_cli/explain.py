@@ -2,7 +2,8 @@
 
 Output sizes and pads, the sum with its numbers, work, traffic and the least time this machine could need, every
 algorithm with its reason to refuse, and of the one that is chosen the tiles, the work split and the memory. Shapes are
-those of the forward operation, also for its gradients. --ir and --asm print the kernels themselves.
+those of the forward operation, also for its gradients; those of conv2d_transpose are its own. separable_conv2d is two
+problems in a row, and both are told. --ir and --asm print the kernels themselves.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ convgrad explain depthwise_conv2d 8x28x28x192 3x3x192x1
 convgrad explain conv2d_backprop_filter 8x56x56x64 3x3x64x64 --strides 2 --threads 1
 convgrad explain depthwise_conv2d 8x28x28x192 3x3x192x1 --asm | less
 convgrad explain conv2d 1x224x224x3 7x7x3x64 --strides 2 --json
+convgrad explain conv2d_transpose 8x28x28x64 3x3x32x64 --strides 2 --output-shape 8x56x56x32
+convgrad explain separable_conv2d 8x56x56x64 3x3x64x1 --pointwise-shape 1x1x64x128
 """
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the operation, its shapes and settings, and what to print."""
-    operation.add_op(parser)
+    operation.add_op(parser, operation.ALL)
     parser.add_argument(
         "input_shape",
         type=operation.shape,
@@ -39,6 +42,18 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=operation.shape,
         metavar="FILTER",
         help="3x3x192x1 (depthwise: rows, columns, channels, multiplier; others: rows, columns, in / groups, out)",
+    )
+    parser.add_argument(
+        "--output-shape",
+        type=operation.shape,
+        metavar="SIZES",
+        help="for conv2d_transpose: the shape of its result",
+    )
+    parser.add_argument(
+        "--pointwise-shape",
+        type=operation.shape,
+        metavar="SIZES",
+        help="for separable_conv2d: the shape of the pointwise filter, such as 1x1x64x128",
     )
     operation.add_settings(parser)
     parser.add_argument(
@@ -62,6 +77,8 @@ def run(given: Namespace, screen: Screen) -> int:
             given.input_shape,
             given.filter_shape,
             dtype=given.dtype,
+            output_shape=given.output_shape,
+            pointwise_shape=given.pointwise_shape,
             **operation.settings(given),
         )
     document = story.to_dict()

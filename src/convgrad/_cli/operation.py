@@ -6,6 +6,7 @@ import difflib
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Protocol
 
 import convgrad
@@ -13,7 +14,12 @@ import convgrad
 from .. import _dtypes
 from .._problem import OPS
 
-NAMES = tuple(call.function for call in OPS)
+CALLS = {call.function: call for call in OPS}
+TRANSPOSE, SEPARABLE = "conv2d_transpose", "separable_conv2d"
+NAMES = tuple(CALLS)
+"""The six operations."""
+ALL = (*NAMES, TRANSPOSE, SEPARABLE)
+"""Those, and the two layers that are made of them."""
 DTYPES = tuple(row.name for row in _dtypes.DTYPES)
 
 
@@ -23,10 +29,14 @@ class Arguments(Protocol):
     def add_argument(self, *names: Any, **how: Any) -> Any: ...
 
 
-def add_op(parser: Arguments) -> None:
+def add_op(parser: Arguments, names: tuple[str, ...] = NAMES) -> None:
     """Add the operation's name."""
     parser.add_argument(
-        "op", type=name, choices=NAMES, metavar="OP", help=f"one of {', '.join(NAMES)}"
+        "op",
+        type=partial(name, names=names),
+        choices=names,
+        metavar="OP",
+        help=f"one of {', '.join(names)}",
     )
 
 
@@ -79,11 +89,11 @@ def settings(given: Any) -> dict[str, Any]:
     }
 
 
-def name(text: str) -> str:
+def name(text: str, names: tuple[str, ...]) -> str:
     """Read an operation's name; a wrong one is answered with the nearest right one."""
-    if text not in NAMES:
+    if text not in names:
         raise ArgumentTypeError(
-            f"there is no operation {text!r}{nearest(text, NAMES) or '; there are ' + ', '.join(NAMES)}"
+            f"there is no operation {text!r}{nearest(text, names) or '; there are ' + ', '.join(names)}"
         )
     return text
 

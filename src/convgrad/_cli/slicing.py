@@ -32,7 +32,8 @@ class Operands:
     """What a problem reads; the one that is wanted is None."""
 
     input: Source | None
-    filter: AnyArray | None
+    filters: tuple[AnyArray, ...]
+    """One, or none for a filter gradient, or two for a separable convolution."""
     grad: Source | None
 
 
@@ -81,9 +82,10 @@ class Summary:
         return str(self._digest.hexdigest())
 
 
-def images_at_once(problem: Problem, slice_bytes: int) -> int:
+def images_at_once(in_a_row: tuple[Problem, ...], slice_bytes: int) -> int:
     """Return how many images fit into a slice, the widened copies of a filter gradient's operands included."""
-    shapes = (problem.input_shape, problem.output_shape)
+    problem = in_a_row[0]
+    shapes = (problem.input_shape, *(each.output_shape for each in in_a_row))
     elements = sum(math.prod(shape[1:]) for shape in shapes)
     itemsize = problem.dtype.itemsize
     if _accumulated(problem) is not problem.dtype:
@@ -106,13 +108,13 @@ def problems(problem: Problem, at_once: int) -> list[Problem]:
 def compute(
     problem: Problem,
     operands: Operands,
-    call: Callable[[Any, Any, Any], AnyArray],
+    call: Callable[[Any, Any], AnyArray],
     at_once: int,
     summary: Summary,
 ) -> Iterator[tuple[int, AnyArray | None]]:
     """Yield after each slice how many images were done, and the next part of the result if there is one.
 
-    `call(input, filter, grad)` computes a slice; what is wanted is passed as sizes.
+    `call(input, grad)` computes a slice; what is wanted is passed as sizes.
     """
     if problem.kind is Kind.FILTER_GRADIENT:
         yield from _filter_gradient(problem, operands, call, at_once, summary)
@@ -123,9 +125,9 @@ def compute(
         images = source.images(begin, end)
         with summary.timed():
             if problem.kind is Kind.FORWARD:
-                part = call(images, operands.filter, None)
+                part = call(images, None)
             else:
-                part = call((end - begin, *problem.input_shape[1:]), operands.filter, images)
+                part = call((end - begin, *problem.input_shape[1:]), images)
         del images
         yield end - begin, part
 
@@ -133,7 +135,7 @@ def compute(
 def _filter_gradient(
     problem: Problem,
     operands: Operands,
-    call: Callable[[Any, Any, Any], AnyArray],
+    call: Callable[[Any, Any], AnyArray],
     at_once: int,
     summary: Summary,
 ) -> Iterator[tuple[int, AnyArray | None]]:
@@ -144,12 +146,12 @@ def _filter_gradient(
         x, g = operands.input.images(begin, end), operands.grad.images(begin, end)
         if len(slices) == 1:
             with summary.timed():
-                part = call(x, problem.filter_shape, g)
+                part = call(x, g)
             yield end - begin, part
             return
         x, g = _wide(x, problem.dtype), _wide(g, problem.dtype)
         with summary.timed():
-            part = call(x, problem.filter_shape, g)
+            part = call(x, g)
         del x, g
         with np.errstate(all="ignore"):  # infinities of both signs make a NaN, as in one call
             total += part
