@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench_rows import flat, judged, row
+from bench.rows import flat, judged, row
 from convgrad._bench import cases, networks, peers, plot, report, runner, saved, tables, totals
 from convgrad._bench.compare import compare
 from convgrad._bench.panels import layer_name

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bench_rows import GB, flat, judged, row
+from bench.rows import GB, flat, judged, row
 from convgrad._bench import (
     busy,
     measure,
