@@ -10,8 +10,6 @@ float64, 2^-11 for half and 2^-8 for bfloat16: half the distance from 1 to the n
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
-import importlib.util
 import json
 import os
 import platform
@@ -34,9 +32,10 @@ from accuracy_problems import HARD, KINDS, NUMPY, SPECIALS, TABLES, UNITS, Probl
 import convgrad
 from convgrad import _dtypes, _jit, _oracle, _planner, _problem
 from convgrad._arguments import FRIENDLY, settings
+from convgrad._frameworks import FRAMEWORKS
 
 HERE = Path(__file__).resolve().parent
-PEERS = {"torch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX"}
+PEERS = {name: FRAMEWORKS[name].title for name in ("torch", "tensorflow", "jax")}
 OURS = {"auto": "convgrad", "off": "convgrad, Winograd off", "fast": "convgrad, Winograd fast"}
 WORDS = {"forward": "forward", "input": "input gradient", "filter": "filter gradient"}
 BEGIN, END = "<!-- begin measured -->", "<!-- end measured -->"
@@ -55,7 +54,7 @@ def main() -> int:
     arguments.add_argument("--write", type=Path, help="replace the measured part of this page")
     chosen = arguments.parse_args()
     if chosen.peers is None:
-        peers = [name for name in PEERS if importlib.util.find_spec(name) is not None]
+        peers = [name for name in PEERS if FRAMEWORKS[name].is_installed]
     else:
         peers = [name for name in chosen.peers.split(",") if name and name != "none"]
     unknown = set(peers) - set(PEERS)
@@ -170,7 +169,7 @@ def run_peer(peer: str, problems: Sequence[Problem], folder: Path) -> None:
     left = list(enumerate(problems))
     while left:
         command = [sys.executable, str(HERE / "accuracy_peers.py"), peer, str(folder)]
-        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "JAX_PLATFORMS": "cpu"}
+        environment = {**os.environ, **FRAMEWORKS[peer].variables}
         child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -204,16 +203,12 @@ def peer_outcome(truth: _Truth, folder: Path, peer: str, number: int) -> Outcome
 
 
 def versions(peers: Iterable[str]) -> dict[str, str]:
-    found = {"convgrad": convgrad.__version__, "Python": platform.python_version()}
-    for name in ("numpy", *peers):
-        package = {"tensorflow": "tensorflow-cpu"}.get(name, name)
-        for candidate in (package, name):
-            try:
-                found[PEERS.get(name, "NumPy")] = importlib.metadata.version(candidate)
-                break
-            except importlib.metadata.PackageNotFoundError:
-                continue
-    return found
+    found = {
+        "convgrad": convgrad.__version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+    }
+    return found | {PEERS[name]: FRAMEWORKS[name].version for name in peers}
 
 
 def sorted_by_row(found: dict[Any, Outcome]) -> list[Any]:

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from convgrad import __version__
+from convgrad._frameworks import FRAMEWORKS
 from convgrad.testing import Report, check_op
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,17 +22,18 @@ OPS = tuple(
     for prefix in ("", "depthwise_")
     for suffix in ("", "_backprop_input", "_backprop_filter")
 )
-TITLES = {"tensorflow": "TensorFlow", "torch": "PyTorch", "jax": "JAX"}
+TITLES = {name: row.title for name, row in FRAMEWORKS.items()}
 PAGES = {"tensorflow": "tensorflow.md", "torch": "pytorch.md", "jax": "jax.md"}
 CALLED = {
     "tensorflow": "Eager, on the CPU: `tf.nn.conv2d`, `tf.nn.depthwise_conv2d`, `tf.nn.depthwise_conv2d_backprop_*` "
     "and, for the dense gradients, `tf.compat.v1.nn.conv2d_backprop_*`. A `UserWarning` that a combination is not "
     "supported counts as refused.",
-    "torch": "On the CPU: `torch.nn.functional.conv2d`, with `torch.nn.functional.pad` before it where the pads of the "
-    "two sides differ, and `torch.autograd.grad` for the gradients. NHWC is a `channels_last` tensor. Depthwise is "
-    "`groups=channels`.",
+    "torch": "On the CPU: `torch.nn.functional.conv2d`, its input padded beforehand where the pads of the two sides "
+    "differ, and for the gradients `torch.ops.aten.convolution_backward`, which `backward()` calls. NHWC is a "
+    "`channels_last` tensor. Depthwise is `groups=channels`.",
     "jax": "On the CPU, 64-bit types enabled: `jax.lax.conv_general_dilated` with `rhs_dilation` and "
-    "`feature_group_count`, and `jax.vjp` for the gradients. Depthwise is `feature_group_count=channels`.",
+    "`feature_group_count` under `jax.jit`, and `jax.linear_transpose` of it for the gradients. Depthwise is "
+    "`feature_group_count=channels`.",
 }
 
 

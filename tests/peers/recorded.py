@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.metadata
 import json
 from dataclasses import asdict
 from math import prod
@@ -66,22 +65,20 @@ def _draw() -> list[Case]:
 
 
 def _record() -> None:
-    frameworks = importlib.import_module("frameworks")
+    frameworks = importlib.import_module("convgrad._frameworks").FRAMEWORKS
+    ask = importlib.import_module("frameworks").ask
     cases = _draw()
     answers: dict[str, Any] = {}
-    for name, package in (("PyTorch", "torch"), ("JAX", "jax"), ("TensorFlow", "tensorflow-cpu")):
+    for name in ("torch", "jax", "tensorflow"):
+        way = {"compiled": True} if name == "tensorflow" else {}
         hashes = []
         for case in cases:
             data = whole(case)
-            if name == "TensorFlow":
-                three = [frameworks.tensorflow_compiled(case, kind, data) for kind in KINDS]
-            else:
-                ask = frameworks.torch_results if name == "PyTorch" else frameworks.jax_results
-                three = ask(case, data)
+            three = [ask(name, case, kind, data, **way) for kind in KINDS]
             hashes += [digest(np.rint(each)) for each in three]
             # JAX and XLA may add in another way than by products: what is nearly whole was whole.
             assert all(np.abs(each - np.rint(each)).max() < 1e-6 for each in three)
-        answers[name] = {"version": importlib.metadata.version(package), "hashes": hashes}
+        answers[frameworks[name].title] = {"version": frameworks[name].version, "hashes": hashes}
     FILE.write_text(
         json.dumps({"cases": [asdict(case) for case in cases], "answers": answers}, indent=None)
         .replace('{"depthwise"', '\n{"depthwise"')

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 OPS = ("fwd", "dx", "dw")
 LAYOUTS = ("NHWC", "NCHW")
@@ -39,7 +40,7 @@ class Problem:
     """Dense only: output channels; 0 means depthwise."""
     groups: int = 1
     """Dense only."""
-    padding: str = "SAME"
+    padding: Literal["SAME", "VALID"] = "SAME"
     labels: tuple[str, ...] = ()
     """Which networks have this layer; the first one is part of the name."""
 

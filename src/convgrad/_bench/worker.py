@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import os
 import re
 import select as readiness
@@ -28,9 +27,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from .. import _messages
+from .._frameworks import Prepared
 from .cases import WRONG, Case, Expected
 from .measure import Block, run_block
-from .peers import BY_NAME, Peer, Prepared, Refused
+from .peers import BY_NAME, Peer
 from .problems import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +43,10 @@ def child_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     """Return our environment with our import path, so that a child finds the same convgrad."""
     path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
     return {**os.environ, "PYTHONPATH": path, **(extra or {})}
+
+
+class Refused(Exception):
+    """The peer cannot do this case, for the reason given."""
 
 
 class WorkerFailed(Exception):
@@ -90,7 +94,6 @@ class Worker:
 
     def _start(self) -> None:
         threads, keep, warm_malloc = self._settings
-        variables = {k: v.format(threads=threads) for k, v in self.peers[0].environment.items()}
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "convgrad._bench.worker"],
@@ -98,7 +101,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self._log,
             cwd=ROOT,
-            env=child_environment(variables),
+            env=child_environment(self.peers[0].environment(threads)),
         )
         names = [peer.name for peer in self.peers]
         kind, value = self._exchange(("setup", names, threads, keep, warm_malloc))
@@ -207,8 +210,8 @@ def _setup(peers: list[Peer], threads: int, warm_malloc: bool) -> dict[str, str]
     warnings.simplefilter("ignore")
     if warm_malloc:
         _keep_big_blocks()
-    peers[0].setup(threads)
-    return {peer.module: importlib.import_module(peer.module).__version__ for peer in peers}
+    peers[0].framework.limit_threads(threads)
+    return {peer.framework.name: peer.framework.version for peer in peers}
 
 
 def _keep_big_blocks() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from .._dtypes import FLOATING, AnyArray
 from .._errors import ArgumentError, BackendMissingError
 from .._files import open_regular
+from .._frameworks import FRAMEWORKS
 from .._messages import is_plain
 from .._problem import Kind
 from .problems import LAYOUTS, OPS, Case
@@ -24,7 +25,6 @@ Kernel = Callable[..., Any]
 """Takes what the top-level function of the operation takes."""
 
 LIBRARIES = (".so", ".dylib", ".dll")
-FRAMEWORKS = ("tensorflow", "torch", "jax")
 FILL = 0xCB
 """What result and guard bytes of a C kernel hold before the call; as float32 -26712982, as half -15.6."""
 GUARD = 256
@@ -76,9 +76,7 @@ def load(text: str, op: str) -> Kernel:
         return _from_library(where, name, op)
     module, _, name = text.partition(":")
     if module in FRAMEWORKS and not name:
-        from . import frameworks
-
-        return frameworks.load(module, op)
+        return _from_framework(module, op)
     return _from_module(module, name or op)
 
 
@@ -86,6 +84,23 @@ def version(text: str) -> str:
     """Return the version of a framework or module that states one, after it was loaded."""
     module = sys.modules.get(text.partition(":")[0].partition(".")[0])
     return str(getattr(module, "__version__", ""))
+
+
+def _from_framework(name: str, op: str) -> Kernel:
+    """Return a framework's form of an operation, called as its documentation says."""
+    framework = FRAMEWORKS[name]
+    try:
+        framework.load()
+    except ImportError as error:
+        raise BackendMissingError(f"IMPL: {name} is not installed: {error}") from None
+    way = {"door": "documented"} if name == "tensorflow" else {}
+
+    def kernel(*arguments: Any, **settings: Any) -> AnyArray:
+        case = case_of(op, arguments, settings)
+        first, second = (each for each in arguments if _is_array(each))
+        return framework.compute(case.wanted, first, second, **way)
+
+    return kernel
 
 
 def _from_module(name: str, function: str) -> Kernel:

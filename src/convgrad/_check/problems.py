@@ -12,6 +12,7 @@ import numpy as np
 from .. import _problem
 from .._dtypes import FLOATING, AnyArray, DType
 from .._errors import ArgumentError
+from .._frameworks import Wanted
 from .._problem import Call, Kind, Problem, Settings, Shape
 
 OPS = {call.function: call for call in _problem.OPS}
@@ -109,6 +110,23 @@ class Case:
         if self.call.kind is Kind.INPUT_GRADIENT:
             return self.problem.input_shape, first, second
         return first, self.problem.filter_shape, second
+
+    @property
+    def wanted(self) -> Wanted:
+        """The same for a framework."""
+        problem = self.problem
+        rows, cols = problem.rows, problem.cols
+        return Wanted(
+            kind=problem.kind,
+            depthwise=problem.depthwise,
+            layout=self.data_format,
+            input_shape=problem.input_shape,
+            filter_shape=problem.filter_shape,
+            strides=self.strides,
+            dilations=self.dilations,
+            padding=self.padding,
+            pads=((rows.before, rows.after), (cols.before, cols.after)),
+        )
 
     def with_dtype(self, name: str) -> Case:
         return replace(self, dtype=name)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._dtypes import AnyArray
+from .._frameworks import FRAMEWORKS, tensorflow
 from .._problem import Kind
-from .frameworks import tensorflow_arguments, tensorflow_name
-from .implementation import FRAMEWORKS, LIBRARIES
+from .implementation import LIBRARIES
 from .problems import Case, Data, Operands
 
 _SMALL = 64
@@ -31,8 +31,10 @@ def program(
     settings = ", ".join(f"{key}={value!r}" for key, value in case.settings.items())
     call = f"kernel({arguments}, **settings)"
     if kernel == "tensorflow":
-        theirs = ", ".join(f"{key}={value!r}" for key, value in tensorflow_arguments(case).items())
-        call = f"{tensorflow_name(case.op)}({arguments}, {theirs})"
+        wanted = case.wanted
+        written = tensorflow.documented_settings(wanted).items()
+        theirs = ", ".join(f"{key}={value!r}" for key, value in written)
+        call = f"{tensorflow.documented_name(wanted)}({arguments}, {theirs})"
     lines = [
         "import numpy as np",
         *(["from ml_dtypes import bfloat16"] if case.dtype == "bfloat16" else []),
