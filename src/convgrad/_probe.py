@@ -1,7 +1,7 @@
-"""What this machine can do at best: multiply-adds and copied bytes per second, measured once per process.
+"""What this machine can do at best: multiply-adds and moved bytes per second, with the threads a call would use.
 
-The figures are the two roofs of a roofline: no kernel is faster than both. They are measured with the threads a call
-would use, in about 30 ms, and only when somebody asks (`explain`).
+These are the two roofs of a roofline: no kernel is faster than both. `explain` asks for a quick answer (`roof`), which
+is measured once per process. The benchmarks measure longer and at many footprints, with the same kernels.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from . import _jit, _prepare
-from ._codegen import F32, KernelBuilder, symbol
+from ._codegen import F32, F64, Element, KernelBuilder, symbol
 from ._kernel import Kernel, KernelSource
 from ._program import Launch, Program
 from ._runtime.bound import Bound
@@ -22,11 +22,14 @@ from ._runtime.run import run
 from ._runtime.threads import get_num_threads
 from ._targets import Target
 
-_ROUNDS = 20_000
+STREAMS = ("copy", "read", "fill")
 _CHAINS = 12
-"""Independent chains of multiply-adds: latency 4 times throughput 2, and some to spare."""
-_BLOCK = 1 << 18
-"""Bytes copied by one item."""
+"""Independent chains of multiply-adds: latency 4 times throughput 2, and some to spare. With the two constants they
+take 14 of 16 registers."""
+_PARTS = 4
+"""Vectors moved by one step of a loop."""
+_LINE = 64
+"""Bytes: the distance between two threads' results."""
 
 
 @dataclass(frozen=True)
@@ -57,28 +60,45 @@ def roof() -> Roof:
     target, threads = _jit.host_target(), get_num_threads()
     key = (target, threads)
     if key not in _measured:
-        near, far = target.l3_bytes // 4, 4 * target.l3_bytes
-        _measured[key] = Roof(
-            threads, _peak(target, threads), _copy(target, near), _copy(target, far)
-        )
+        near, far = (stream("copy", size) for size in (target.l3_bytes // 4, 4 * target.l3_bytes))
+        _measured[key] = Roof(threads, peak() / 1e9, near, far)
     return _measured[key]
 
 
-def _peak(target: Target, threads: int) -> float:
-    kernel = _jit.load(("probe_fma",), lambda: _emit_fma(target), target)
-    sink = np.zeros(64 * 256, np.float32)
-    program = _bound(kernel, (0,), (_ROUNDS,), threads)
-    best = _best(lambda: run(program, data_pointer(sink), 0, 0))
-    return 2.0 * _ROUNDS * _CHAINS * target.lanes(4) * threads / best / 1e9
+def peak(double: bool = False, steps: int = 20_000, rounds: int = 5) -> float:
+    """Return float32 or float64 operations per second in registers; a multiply-add counts as two."""
+    of = F64 if double else F32
+    target, threads = _jit.host_target(), get_num_threads()
+    kernel = _jit.load(("probe_peak", of.short), lambda: _emit_peak(target, of), target)
+    sink = np.zeros(threads * _LINE, np.uint8)
+    program = _bound(kernel, (0,), (steps,), threads)
+    best = _best(lambda: run(program, data_pointer(sink), 0, 0), rounds)
+    return 2.0 * steps * _CHAINS * target.lanes(of.size) * threads / best
 
 
-def _copy(target: Target, nbytes: int) -> float:
-    kernel = _jit.load(("probe_copy",), lambda: _emit_copy(target), target)
-    blocks = max(2, nbytes // 2 // _BLOCK)
-    first, second = (np.ones(blocks * _BLOCK, np.uint8) for _ in range(2))
-    program = _bound(kernel, (0, 1), (), blocks)
-    best = _best(lambda: run(program, data_pointer(first), data_pointer(second), 0))
-    return 2.0 * blocks * _BLOCK / best
+def stream(name: str, footprint: int, seconds: float = 0.0, rounds: int = 5) -> float:
+    """Return bytes per second when all threads together go over `footprint` bytes again and again.
+
+    `copy` reads one half and writes the other, `read` reads all, `fill` writes all. Each round goes over it once, or as
+    often as takes about `seconds`.
+    """
+    target, threads = _jit.host_target(), get_num_threads()
+    kernel = _jit.load(("probe_stream", name), lambda: _emit_stream(target, name), target)
+    arrays = 2 if name == "copy" else 1
+    step = _PARTS * target.vector_bits // 8
+    size = max(1, footprint // threads // arrays // step) * step
+    first, second = (_aligned(threads * size) for _ in range(2))
+    passes = max(1, int(seconds * 30e9 / (size * arrays)))
+    program = _bound(kernel, (0, 1), (size // F32.size, passes), threads)
+    best = _best(lambda: run(program, data_pointer(first), data_pointer(second), 0), rounds)
+    return float(threads * arrays * size * passes / best)
+
+
+def _aligned(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
+    """Return memory that begins with a cache line and whose pages are there."""
+    block = np.ones(size + _LINE, np.uint8)
+    start = -data_pointer(block) % _LINE
+    return block[start : start + size]
 
 
 def _bound(kernel: Kernel, places: tuple[int, ...], words: tuple[int, ...], items: int) -> Bound:
@@ -87,7 +107,7 @@ def _bound(kernel: Kernel, places: tuple[int, ...], words: tuple[int, ...], item
     return _prepare.bind_to(program, [kernel])
 
 
-def _best(action: Callable[[], None], rounds: int = 5) -> float:
+def _best(action: Callable[[], None], rounds: int) -> float:
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()
@@ -96,29 +116,47 @@ def _best(action: Callable[[], None], rounds: int = 5) -> float:
     return best
 
 
-def _emit_fma(target: Target) -> KernelSource:
-    k = KernelBuilder(symbol("probe_fma", "f32", str(_CHAINS), target), target)
-    lanes = k.lanes(F32)
-    sink, rounds = k.arg_pointer(0, F32), k.arg_i64(1)
-    factor = k.constant(F32, lanes, 0.5)
-    chains = [k.variable(k.constant(F32, lanes, float(i))) for i in range(_CHAINS)]
-    with k.loop(0, rounds, carry=chains, nonempty=True):
-        for chain in chains:
-            chain.value = k.fma(chain.value, factor, factor)
-    total = chains[0].value
-    for chain in chains[1:]:
-        total = total + chain.value
-    sink.offset(k.begin * 64).store(total)
+def _emit_peak(target: Target, of: Element) -> KernelSource:
+    """Words: where the sums go, and how many steps. An item is one thread's work."""
+    k = KernelBuilder(symbol("probe_peak", of.short, str(_CHAINS), target), target)
+    lanes = k.lanes(of)
+    sink, steps = k.arg_pointer(0, of), k.arg_i64(1)
+    factor = k.constant(of, lanes, 0.5)
+    with k.loop(k.begin, k.end) as item:
+        chains = [k.variable(k.constant(of, lanes, float(i))) for i in range(_CHAINS)]
+        with k.loop(0, steps, carry=chains, nonempty=True):
+            for chain in chains:
+                chain.value = k.fma(chain.value, factor, factor)
+        total = chains[0].value
+        for chain in chains[1:]:
+            total = total + chain.value
+        sink.offset(item * (_LINE // of.size)).store(total)
     return k.finish()
 
 
-def _emit_copy(target: Target) -> KernelSource:
-    k = KernelBuilder(symbol("probe_copy", "f32", str(_BLOCK), target), target)
+def _emit_stream(target: Target, name: str) -> KernelSource:
+    """Words: where to, where from, elements per item, passes. An item is one thread's part of the memory."""
+    k = KernelBuilder(symbol(f"probe_{name}", "f32", str(_PARTS), target), target)
     lanes = k.lanes(F32)
-    source, sink = k.arg_pointer(0, F32), k.arg_pointer(1, F32)
-    elements = _BLOCK // F32.size
-    with k.loop(k.begin * elements, k.end * elements, 4 * lanes) as i:
-        for part in range(4):
-            at = i + part * lanes
-            sink.offset(at).store(source.offset(at).load(lanes))
+    sink, source = k.arg_pointer(0, F32), k.arg_pointer(1, F32)
+    size, passes = k.arg_i64(2), k.arg_i64(3)
+    zeros = k.zeros(F32, lanes)
+    with k.loop(k.begin, k.end) as item, k.loop(0, passes, nonempty=True):
+        sums = [k.variable(zeros) for _ in range(_PARTS)]
+        start = item * size
+        carry = sums if name == "read" else ()
+        with k.loop(start, start + size, _PARTS * lanes, carry=carry, nonempty=True) as i:
+            places = [i + part * lanes for part in range(_PARTS)]
+            if name == "fill":
+                for at in places:
+                    sink.offset(at).store(zeros)
+            elif name == "copy":
+                for at in places:
+                    sink.offset(at).store(source.offset(at).load(lanes))
+            else:
+                for total, at in zip(sums, places, strict=True):
+                    total.value = total.value + source.offset(at).load(lanes)
+        if name == "read":  # so that nothing is read in vain
+            for part, total in enumerate(sums):
+                sink.offset(start + part * lanes).store(total.value)
     return k.finish()

@@ -93,6 +93,7 @@ ALLOWED = {
         "_frameworks",
         "_jit",
         "_messages",
+        "_probe",
         "_problem",
         "_text",
         "_version",
