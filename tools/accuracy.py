@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from accuracy_problems import HARD, KINDS, NUMPY, SPECIALS, TABLES, UNITS, Problem, operands
+from accuracy_problems import HARD, KINDS, NUMPY, SPECIALS, TABLES, UNITS, Measurement, operands
 
 import convgrad
 from convgrad import _dtypes, _jit, _oracle, _planner, _problem
@@ -76,7 +76,7 @@ class _Plain(argparse.RawDescriptionHelpFormatter):
     """Keeps the lines of the description."""
 
 
-def measure(problems: Sequence[Problem], peers: Sequence[str]) -> dict[Any, Outcome]:
+def measure(problems: Sequence[Measurement], peers: Sequence[str]) -> dict[Any, Outcome]:
     """Return what everybody's error is, by (problem, who)."""
     found: dict[Any, Outcome] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -99,7 +99,7 @@ def measure(problems: Sequence[Problem], peers: Sequence[str]) -> dict[Any, Outc
     return found
 
 
-def ours(problem: Problem, first: Any, second: Any) -> tuple[Any, str]:
+def ours(problem: Measurement, first: Any, second: Any) -> tuple[Any, str]:
     """Return our result and the algorithm that computed it."""
     name = problem.function
     how = (problem.stride, "SAME", problem.layout)
@@ -114,7 +114,7 @@ def ours(problem: Problem, first: Any, second: Any) -> tuple[Any, str]:
 class _Truth:
     """The exact result of a problem, and the size of what was added up in it."""
 
-    def __init__(self, problem: Problem, first: Any, second: Any) -> None:
+    def __init__(self, problem: Measurement, first: Any, second: Any) -> None:
         self.problem = problem
         self.unit = UNITS[problem.dtype]
         wide = np.longdouble if problem.dtype == "float64" else np.float64
@@ -153,7 +153,7 @@ def _rounded(exact: Any, dtype: str) -> Any:
     return _dtypes.round_once(exact.astype(np.float64), row)
 
 
-def described(problem: Problem) -> Any:
+def described(problem: Measurement) -> Any:
     """Return the package's own description, which the oracle wants."""
     calls = {call.function: call for call in _problem.OPS}
     row = _dtypes.find(np.dtype(NUMPY[problem.dtype]))
@@ -164,7 +164,7 @@ def described(problem: Problem) -> Any:
     return _problem.build(call, how, row, problem.input_shape, problem.filter_shape, grad)
 
 
-def run_peer(peer: str, problems: Sequence[Problem], folder: Path) -> None:
+def run_peer(peer: str, problems: Sequence[Measurement], folder: Path) -> None:
     """Run one framework on all problems; it is started again after a crash or when it takes too long."""
     left = list(enumerate(problems))
     while left:
@@ -215,7 +215,7 @@ def sorted_by_row(found: dict[Any, Outcome]) -> list[Any]:
     return sorted(found.items(), key=lambda item: (str(item[0][0]), item[0][1]))
 
 
-def report(problems: Sequence[Problem], found: dict[Any, Outcome], peers: Sequence[str]) -> str:
+def report(problems: Sequence[Measurement], found: dict[Any, Outcome], peers: Sequence[str]) -> str:
     """Return all tables as Markdown."""
     names = [PEERS[peer] for peer in peers]
     told = ", ".join(f"{name} {version}" for name, version in versions(peers).items())
@@ -248,7 +248,10 @@ def report(problems: Sequence[Problem], found: dict[Any, Outcome], peers: Sequen
 
 
 def table(
-    rows: Sequence[Problem], found: dict[Any, Outcome], columns: Sequence[str], data: bool = False
+    rows: Sequence[Measurement],
+    found: dict[Any, Outcome],
+    columns: Sequence[str],
+    data: bool = False,
 ) -> str:
     """Return a table of errors: Frobenius, worst."""
     told = ["family", "dtype", "data"] if data else []
@@ -280,9 +283,9 @@ def figure(value: float) -> str:
     return f"{value:.2g}" if value < 1 else f"{value:.3g}" if value < 1000 else f"{value:.1e}"
 
 
-def counts(rows: Sequence[Problem], found: dict[Any, Outcome], columns: Sequence[str]) -> str:
+def counts(rows: Sequence[Measurement], found: dict[Any, Outcome], columns: Sequence[str]) -> str:
     """Return how many of the operations give the right bits, by kind of data and dtype."""
-    groups: dict[tuple[str, str], list[Problem]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
     for problem in rows:
         groups[problem.data, problem.dtype].append(problem)
     heads = ["data", "dtype", *columns]

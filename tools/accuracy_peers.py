@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from accuracy_problems import KINDS, Problem, operands
+from accuracy_problems import KINDS, Measurement, operands
 
 from convgrad._frameworks import FRAMEWORKS, Wanted
 from convgrad._problem import Kind
 
 
-def ask(peer: str, problem: Problem) -> Any:
+def ask(peer: str, problem: Measurement) -> Any:
     """Return the framework's result, in channels-last memory where the data is NHWC."""
     x, f, g = operands(problem)
     first, second = {"forward": (x, f), "input": (f, g), "filter": (x, g)}[problem.kind]
@@ -45,7 +45,7 @@ def main(peer: str, folder: Path) -> None:
     for number, values in json.load(sys.stdin):
         place = folder / f"{peer}.{number}"
         try:
-            result = ask(peer, Problem(**values)).astype(np.float64)
+            result = ask(peer, Measurement(**values)).astype(np.float64)
         except ModuleNotFoundError:
             Path(f"{place}.txt").write_text("not installed", encoding="utf-8")
         except Exception:

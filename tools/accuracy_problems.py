@@ -23,7 +23,7 @@ SPECIAL = ("tiny inputs", "tiny results", "one NaN", "one Inf", "overflow")
 
 
 @dataclass(frozen=True)
-class Problem:
+class Measurement:
     """One operation on one kind of data; square images and windows, SAME."""
 
     depthwise: bool
@@ -100,7 +100,7 @@ class Problem:
         return (self.batch, channels, side, side)
 
 
-def operands(problem: Problem) -> tuple[Any, Any, Any]:
+def operands(problem: Measurement) -> tuple[Any, Any, Any]:
     """Return input, filter and output gradient; the three operations of a geometry share them."""
     name = repr(sorted({**asdict(problem), "kind": ""}.items()))
     rng = np.random.default_rng(
@@ -113,18 +113,18 @@ def operands(problem: Problem) -> tuple[Any, Any, Any]:
         return x.astype(dtype), f.astype(dtype), g.astype(dtype)
 
 
-def _normal(problem: Problem, rng: Any, shapes: Any) -> Any:
+def _normal(problem: Measurement, rng: Any, shapes: Any) -> Any:
     return [rng.standard_normal(shape) for shape in shapes]
 
 
-def _uniform(problem: Problem, rng: Any, shapes: Any) -> Any:
+def _uniform(problem: Measurement, rng: Any, shapes: Any) -> Any:
     """All of one sign: rounding errors of a running sum do not cancel. Small enough for a half's range."""
     return [
         rng.random(shape) * scale for shape, scale in zip(shapes, (2.0**-9, 1.0, 1.0), strict=True)
     ]
 
 
-def _ones(problem: Problem, rng: Any, shapes: Any) -> Any:
+def _ones(problem: Measurement, rng: Any, shapes: Any) -> Any:
     """Ones; times 2^-10 in half, where ten million are beyond the range."""
     scale = 2.0**-10 if problem.dtype == "half" else 1.0
     return [
@@ -133,12 +133,12 @@ def _ones(problem: Problem, rng: Any, shapes: Any) -> Any:
     ]
 
 
-def _heavy(problem: Problem, rng: Any, shapes: Any) -> Any:
+def _heavy(problem: Measurement, rng: Any, shapes: Any) -> Any:
     """Student's t with 2 degrees of freedom: the variance is infinite."""
     return [np.clip(rng.standard_t(2, shape), -200, 200) for shape in shapes]
 
 
-def _cancel(problem: Problem, rng: Any, shapes: Any) -> Any:
+def _cancel(problem: Measurement, rng: Any, shapes: Any) -> Any:
     """Every sum is of pairs that cancel to a millionth of their size, or to what the dtype can tell apart."""
     x, f, g = _normal(problem, rng, shapes)
     difference = max(1e-6, 4 * UNITS[problem.dtype])
@@ -161,14 +161,14 @@ def _whole(rng: Any, shapes: Any, exponents: tuple[int, int, int]) -> Any:
     return [np.ldexp(each, power) for each, power in zip(drawn, exponents, strict=True)]
 
 
-def _tiny_inputs(problem: Problem, rng: Any, shapes: Any) -> Any:
+def _tiny_inputs(problem: Measurement, rng: Any, shapes: Any) -> Any:
     """The operand of every operation that is not `f` or `g` alone is subnormal; the results are exact."""
     low = SUBNORMAL[problem.dtype]
     powers = {"forward": (low, 0, 0), "input": (0, low, 0), "filter": (0, 0, low)}[problem.kind]
     return _whole(rng, shapes, powers)
 
 
-def _tiny_results(problem: Problem, rng: Any, shapes: Any) -> Any:
+def _tiny_results(problem: Measurement, rng: Any, shapes: Any) -> Any:
     """Normal operands whose products are a few of the smallest numbers."""
     low = SUBNORMAL[problem.dtype]
     one, other = low // 2, low - low // 2
@@ -179,7 +179,7 @@ def _tiny_results(problem: Problem, rng: Any, shapes: Any) -> Any:
 
 
 def _one_value(value: float) -> Any:
-    def draw(problem: Problem, rng: Any, shapes: Any) -> Any:
+    def draw(problem: Measurement, rng: Any, shapes: Any) -> Any:
         x, f, g = _whole(rng, shapes, (0, 0, 0))
         x, f, g = np.abs(x) + 1, np.abs(f) + 1, np.abs(g) + 1  # Inf must not meet 0
         x[0, 3, 4, 1] = g[0, 3, 4, 1] = value
@@ -188,7 +188,7 @@ def _one_value(value: float) -> Any:
     return draw
 
 
-def _overflow(problem: Problem, rng: Any, shapes: Any) -> Any:
+def _overflow(problem: Measurement, rng: Any, shapes: Any) -> Any:
     """Sums on both sides of the largest number, of positive terms: no sum on the way is larger than the last."""
     top = {"half": 6, "bfloat16": 63, "float32": 63, "float64": 511}[problem.dtype]
     drawn = [np.abs(each) + 1 for each in _whole(rng, shapes, (0, 0, 0))]
@@ -232,35 +232,37 @@ LONG = (10, 1000, 2, 2, 3, 1)
 """Ten million terms in each number of the filter gradient."""
 
 
-def _tables() -> list[Problem]:
+def _tables() -> list[Measurement]:
     found = []
     for dtype in ("float32", "half", "bfloat16", "float64"):
         for depthwise, sizes in ((False, DENSE), (True, DEPTHWISE)):
             for size in sizes:
                 if dtype == "float32" or size in (WIDE if dtype == "float64" else NARROW):
-                    found += [Problem(depthwise, *size, kind, dtype) for kind in KINDS]
+                    found += [Measurement(depthwise, *size, kind, dtype) for kind in KINDS]
             if dtype == "float32":
-                found += [Problem(depthwise, *SMALL, kind, dtype, layout="NCHW") for kind in KINDS]
+                found += [
+                    Measurement(depthwise, *SMALL, kind, dtype, layout="NCHW") for kind in KINDS
+                ]
     return found
 
 
-def _hard() -> list[Problem]:
+def _hard() -> list[Measurement]:
     found = []
     for data in ("ones", "uniform", "normal"):
         for dtype in ("float32", "half", "bfloat16"):
-            found += [Problem(each, *LONG, "filter", dtype, data) for each in (False, True)]
+            found += [Measurement(each, *LONG, "filter", dtype, data) for each in (False, True)]
     for data in ("heavy", "cancel"):
         for dtype in ("float32", "half", "bfloat16"):
             for depthwise in (False, True):
                 kinds = KINDS[2:] if data == "cancel" and depthwise else KINDS
-                found += [Problem(depthwise, *SMALL, kind, dtype, data) for kind in kinds]
+                found += [Measurement(depthwise, *SMALL, kind, dtype, data) for kind in kinds]
     return found
 
 
 TABLES = tuple(_tables())
 HARD = tuple(_hard())
 SPECIALS = tuple(
-    Problem(depthwise, 2, 9, 8, 8, 3, 1, kind, dtype, data)
+    Measurement(depthwise, 2, 9, 8, 8, 3, 1, kind, dtype, data)
     for data in SPECIAL
     for dtype in UNITS
     for depthwise in (False, True)

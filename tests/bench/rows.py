@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from convgrad._bench import runner
+from convgrad._bench.layers import parse
 from convgrad._bench.machine import FOOTPRINTS, Machine
-from convgrad._bench.problems import parse
 
 GB = 1e9
 
@@ -32,18 +32,18 @@ def row(name: str, op: str, ours: float, their: dict[str, float], **more: Any) -
             "cores": 1.0,
         }
 
-    problem = parse(name)
+    layer = parse(name)
     found = {
-        "problem": problem.name,
-        "text": problem.text,
-        "labels": problem.labels,
+        "problem": layer.name,
+        "text": layer.text,
+        "labels": layer.labels,
         "op": op,
         "dtype": "float32",
         "layout": "NHWC",
         "ours": {**timed(ours), "error": 0.0},
         "peers": {peer: timed(ms) for peer, ms in their.items()},
         "memory": {"extra": 2**20, "result": 2**21},
-        "_problem": problem,
+        "_layer": layer,
     }
     found["peers"].update(more)
     return found

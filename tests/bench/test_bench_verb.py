@@ -14,10 +14,10 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.rows import flat, judged, row
-from convgrad._bench import cases, networks, peers, plot, report, runner, saved, tables, totals
+from convgrad._bench import contests, networks, peers, plot, report, runner, saved, tables, totals
 from convgrad._bench.compare import compare
+from convgrad._bench.layers import parse
 from convgrad._bench.panels import layer_name
-from convgrad._bench.problems import parse
 from convgrad._cli import bench_arguments
 from convgrad._cli.main import main
 
@@ -58,11 +58,11 @@ def test_words_of_the_arguments_are_those_of_the_package() -> None:
     """They are repeated there so that `--help` imports nothing."""
     assert (*tables.SUITES, "all") == bench_arguments.RACES
     assert tuple(peers.BY_NAME) == bench_arguments.PEERS
-    assert tuple(cases.DTYPES) == bench_arguments.DTYPES
+    assert tuple(contests.DTYPES) == bench_arguments.DTYPES
 
 
 @pytest.mark.parametrize(
-    ("name", "layers", "gmacs"),
+    ("name", "count", "gmacs"),
     [
         ("mobilenet_v1", 27, 0.568),
         ("mobilenet_v2", 52, 0.299),
@@ -78,11 +78,11 @@ def test_words_of_the_arguments_are_those_of_the_package() -> None:
         ("unet", 23, 12.073),
     ],
 )
-def test_networks_do_the_published_work(name: str, layers: int, gmacs: float) -> None:
+def test_networks_do_the_published_work(name: str, count: int, gmacs: float) -> None:
     """Multiply-adds per image, as the papers and model zoos count them without the classifier."""
-    problems = networks.NETWORKS[name].problems(2)
-    assert len(problems) == layers
-    assert sum(p.flops(effective=False) for p in problems) / 4e9 == pytest.approx(gmacs, abs=5e-4)
+    layers = networks.NETWORKS[name].layers(2)
+    assert len(layers) == count
+    assert sum(p.flops(effective=False) for p in layers) / 4e9 == pytest.approx(gmacs, abs=5e-4)
 
 
 def test_every_network_is_tested() -> None:
@@ -121,10 +121,10 @@ def test_an_interrupted_run_is_shown_and_ends_with_130(
 ) -> None:
     measured = runner._measure
 
-    def interrupted(case: Any, *more: Any) -> Any:
-        if case.op == "dx":
+    def interrupted(contest: Any, *more: Any) -> Any:
+        if contest.op == "dx":
             raise KeyboardInterrupt
-        return measured(case, *more)
+        return measured(contest, *more)
 
     monkeypatch.setattr(runner, "_measure", interrupted)
     target = tmp_path / "part.json"
@@ -194,7 +194,7 @@ def test_pictures_without_peers_networks_or_with_many_problems(tmp_path: Path) -
     plot.draw(alone, tmp_path / "alone.svg", ("totals", "layers", "roofline"))
     assert "Roofline" in (tmp_path / "alone.svg").read_text(encoding="utf-8")
     many = judged(*(row(f"8x7x7x{c}k3", "dw", 1.0, {"torch-cl": 2.0}) for c in range(1, 60)))
-    assert [len(group.layers) for group in plot.groups(many)] == [plot.MOST, 59 - plot.MOST]
+    assert [len(group.columns) for group in plot.groups(many)] == [plot.MOST, 59 - plot.MOST]
     plot.draw(many, tmp_path / "many.svg", ("layers",))
     text = (tmp_path / "many.svg").read_text(encoding="utf-8")
     assert "problems 45 to 59" in text and "Roofline" not in text
@@ -247,7 +247,7 @@ def test_a_model_is_measured_once_per_layer(
 def test_a_wrong_result_of_ours_ends_with_1(
     quick_machine: None, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    monkeypatch.setitem(cases.WRONG, "float32", -1.0)
+    monkeypatch.setitem(contests.WRONG, "float32", -1.0)
     monkeypatch.setitem(runner.WRONG, "float32", -1.0)
     assert main(["bench", "--shape", "1x4x4x3k3", "--ops", "fwd", *TINY]) == 1
     assert "our result is WRONG" in capsys.readouterr().out

@@ -22,8 +22,8 @@ from convgrad._bench import (
     tables,
     winograd,
 )
-from convgrad._bench.cases import Case, expect, operands_of, our_call
-from convgrad._bench.problems import OPS, Problem, deduplicate, parse
+from convgrad._bench.contests import Contest, expect, operands_of, our_call
+from convgrad._bench.layers import OPS, Layer, deduplicate, parse
 
 
 @pytest.mark.parametrize(
@@ -73,43 +73,43 @@ def test_problem_text_refused(text: str, says: str) -> None:
 
 def test_sizes_agree_with_the_library() -> None:
     for text in ("2x9x8x3k3s2", "1x7x5x2k4s3m2", "1x9x9x4k3d2v", "1x9x8x4k3x2s2o6g2"):
-        problem = parse(text)
+        layer = parse(text)
         for op in OPS:
-            case = Case(problem, op)
-            shape = our_call(case, operands_of(case))().shape
+            contest = Contest(layer, op)
+            shape = our_call(contest, operands_of(contest))().shape
             wanted = {
-                "fwd": problem.output_shape(),
-                "dx": problem.input_shape(),
-                "dw": problem.filter_shape,
+                "fwd": layer.output_shape(),
+                "dx": layer.input_shape(),
+                "dw": layer.filter_shape,
             }
             assert shape == wanted[op]
 
 
 def test_effective_flops_count_taps_inside_the_image() -> None:
-    problem = parse("1x5x5x1k3")
-    assert problem.flops(effective=False) == 2 * 25 * 9
-    assert problem.flops() == 2 * (5 * 3 - 2) ** 2
+    layer = parse("1x5x5x1k3")
+    assert layer.flops(effective=False) == 2 * 25 * 9
+    assert layer.flops() == 2 * (5 * 3 - 2) ** 2
     assert parse("1x5x5x1k3v").flops() == 2 * 9 * 9
     assert parse("1x5x5x4k1o6g2").flops() == 2 * 25 * 2 * 6
 
 
 def test_traffic_counts_every_array_once() -> None:
-    problem = parse("2x4x4x8k3s2")
+    layer = parse("2x4x4x8k3s2")
     x, f, y = 2 * 16 * 8, 9 * 8, 2 * 4 * 8
-    assert problem.traffic("fwd", "float32") == (4 * (x + f), 4 * y)
-    assert problem.traffic("dx", "half") == (2 * (y + f), 2 * x)
-    assert problem.traffic("dw", "float64") == (8 * (x + y), 8 * f)
+    assert layer.traffic("fwd", "float32") == (4 * (x + f), 4 * y)
+    assert layer.traffic("dx", "half") == (2 * (y + f), 2 * x)
+    assert layer.traffic("dw", "float64") == (8 * (x + y), 8 * f)
 
 
 @pytest.mark.parametrize("suite", list(tables.SUITES))
 def test_tables_hold_every_problem_once(suite: str) -> None:
-    problems, quick = tables.SUITES[suite].problems, tables.SUITES[suite].quick
-    assert len({p.text for p in problems}) == len(problems) > 80
+    layers, quick = tables.SUITES[suite].layers, tables.SUITES[suite].quick
+    assert len({p.text for p in layers}) == len(layers) > 80
     assert len({p.name for p in quick}) == len(quick) == 10
-    assert {p.text for p in quick} <= {p.text for p in problems}
-    assert all(parse(p.name).text == p.text for p in problems)
-    assert {p.batch for p in problems} >= {1, 8, 32}
-    assert all(p.is_dense == (suite == "dense") for p in problems)
+    assert {p.text for p in quick} <= {p.text for p in layers}
+    assert all(parse(p.name).text == p.text for p in layers)
+    assert {p.batch for p in layers} >= {1, 8, 32}
+    assert all(p.is_dense == (suite == "dense") for p in layers)
 
 
 def test_deduplicate_keeps_all_labels() -> None:
@@ -132,18 +132,18 @@ def test_peers_by_row_and_family() -> None:
 
 
 def test_roofline_is_the_slower_of_arithmetic_and_traffic() -> None:
-    problem = parse("1x64x64x64k1v")
+    layer = parse("1x64x64x64k1v")
     x = 64**3 * 4
     weights = 64 * 4
-    assert flat(peak=1e6).roofline(problem, "fwd", "float32") == problem.flops() / 1e6
+    assert flat(peak=1e6).roofline(layer, "fwd", "float32") == layer.flops() / 1e6
     # x and y pair up at copy speed, the filter is read beside them
     wanted = 2 * x / (50 * GB) + weights / (80 * GB)
-    assert math.isclose(flat(peak=1e15).roofline(problem, "fwd", "float32"), wanted)
+    assert math.isclose(flat(peak=1e15).roofline(layer, "fwd", "float32"), wanted)
     # filter gradient: almost everything is read
     wanted = 2 * weights / (50 * GB) + (2 * x - weights) / (80 * GB)
-    assert math.isclose(flat(peak=1e15).roofline(problem, "dw", "float32"), wanted)
+    assert math.isclose(flat(peak=1e15).roofline(layer, "dw", "float32"), wanted)
     # input gradient of stride 2: more written than read
-    halved = replace(problem, stride=2)
+    halved = replace(layer, stride=2)
     read, written = halved.traffic("dx", "float32")
     wanted = 2 * read / (50 * GB) + (written - read) / (20 * GB)
     assert math.isclose(flat(peak=1e15).roofline(halved, "dx", "float32"), wanted)
@@ -163,14 +163,14 @@ def test_bandwidth_is_interpolated_and_best_of_two_runs_counts() -> None:
 def test_partial_check_accepts_right_and_sees_wrong(
     op: str, text: str, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("convgrad._bench.cases.FULL_CHECK", 0)
-    case = Case(parse(text), op, "float64", layout)
-    expected = expect(case)
-    result = our_call(case, operands_of(case))()
+    monkeypatch.setattr("convgrad._bench.contests.FULL_CHECK", 0)
+    contest = Contest(parse(text), op, "float64", layout)
+    expected = expect(contest)
+    result = our_call(contest, operands_of(contest))()
     assert expected.values.size < result.size
-    assert expected.error(case, result) < 1e-13
-    assert expected.error(case, result + 1) > 1e-3
-    assert math.isnan(expected.error(case, np.full_like(result, np.nan)))
+    assert expected.error(contest, result) < 1e-13
+    assert expected.error(contest, result + 1) > 1e-3
+    assert math.isnan(expected.error(contest, np.full_like(result, np.nan)))
 
 
 def test_blocks_count_calls_and_keep_results() -> None:
@@ -227,7 +227,7 @@ def test_faults_that_inflate_a_time_are_flagged() -> None:
 
 
 def test_problem_is_plain_data() -> None:
-    assert Problem(1, 2, 2, 3, 1, 1) == parse("2x2x3k1")
+    assert Layer(1, 2, 2, 3, 1, 1) == parse("2x2x3k1")
 
 
 def test_one_page_says_parts_lowest_rows_and_counts() -> None:
@@ -255,12 +255,12 @@ def test_one_page_says_parts_lowest_rows_and_counts() -> None:
 
 def test_networks_have_their_layers() -> None:
     """A step has three calls per layer but one: the image needs no gradient."""
-    for network, layers, depthwise in (("resnet50", 53, 0), ("mobilenet_v2", 52, 17)):
-        problems = networks.NETWORKS[network].problems(8)
-        assert (len(problems), sum(not p.is_dense for p in problems)) == (layers, depthwise)
-        assert len(list(networks.training_step(network, 8))) == 3 * layers - 1
-        known = {p.text for suite in tables.SUITES.values() for p in suite.problems}
-        assert {p.text for p in problems} <= known
+    for network, count, depthwise in (("resnet50", 53, 0), ("mobilenet_v2", 52, 17)):
+        layers = networks.NETWORKS[network].layers(8)
+        assert (len(layers), sum(not p.is_dense for p in layers)) == (count, depthwise)
+        assert len(list(networks.training_step(network, 8))) == 3 * count - 1
+        known = {p.text for suite in tables.SUITES.values() for p in suite.layers}
+        assert {p.text for p in layers} <= known
 
 
 def test_step_runs_cold_and_warm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,11 +282,11 @@ def test_busy_compares_medians() -> None:
 
 
 def test_data_of_the_winograd_table() -> None:
-    case = Case(parse("1x9x9x16k3o16"), "fwd")
-    whole = winograd.draw(case, "whole")
+    contest = Contest(parse("1x9x9x16k3o16"), "fwd")
+    whole = winograd.draw(contest, "whole")
     assert (whole.x == whole.x.round()).all()
-    heavy = winograd.draw(case, "heavy-tailed").x
+    heavy = winograd.draw(contest, "heavy-tailed").x
     assert np.abs(heavy).max() > 1000 * np.median(np.abs(heavy))
-    assert np.isfinite(winograd.draw(replace(case, dtype="half"), "heavy-tailed").x).all()
-    assert winograd.is_candidate(case.problem)
+    assert np.isfinite(winograd.draw(replace(contest, dtype="half"), "heavy-tailed").x).all()
+    assert winograd.is_candidate(contest.layer)
     assert not winograd.is_candidate(parse("1x9x9x16k3s2o16"))

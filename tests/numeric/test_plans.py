@@ -154,10 +154,10 @@ def case_of(layer: Any) -> Case:
 )
 def test_a_training_step_needs_few_kernels(network: str, layers: int, most: int) -> None:
     """Sizes are run-time words: a network compiles a few kernels, and another batch size compiles hardly any."""
-    assert len(NETWORKS[network].problems(8)) == layers
+    assert len(NETWORKS[network].layers(8)) == layers
     kernels: dict[int, set[Hashable]] = {}
     for batch in (8, 32):
-        cases = [case_of(layer) for layer in NETWORKS[network].problems(batch)]
+        cases = [case_of(layer) for layer in NETWORKS[network].layers(batch)]
         plans = [_planner.choose(problem_of(case, kind), HOST) for case in cases for kind in KINDS]
         assert all(plan.steps for plan in plans)
         assert max(step.scratch_bytes for plan in plans for step in plan.steps) <= 2 * MB

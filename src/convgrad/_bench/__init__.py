@@ -1,6 +1,7 @@
 """Speed of the public calls against other frameworks: ``convgrad bench --help``.
 
-    problems, tables    what is measured: rows of data, and a parser for rows of your own
+    layers, tables      what is measured: rows of data, and a parser for rows of your own
+    contests            one operation on one layer: operands, our call, the right numbers
     networks            whole networks, layer by layer
     peers, worker       whom we compare with, each in a process of its own
     measure             interleaved rounds and their statistics; knows no convolution and no framework

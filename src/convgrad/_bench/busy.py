@@ -1,6 +1,6 @@
 """A core kept busy by somebody else: how much slower do we and the peers get?
 
-Every case is raced twice, on a quiet machine and beside a process that spins on one of the cores, pinned there. With
+Every contest is held twice, on a quiet machine and beside a process that spins on one of the cores, pinned there. With
 that core shared by two, a library that splits its work evenly waits for the slow half; the figure to compare is the
 median, because a scheduler hides the neighbour from single calls.
 """
@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from .._text import aligned
-from .cases import Case, expect, operands_of, our_call
+from .contests import Contest, expect, operands_of, our_call
+from .layers import Layer
 from .machine import describe
 from .measure import race
 from .peers import Peer
-from .problems import Problem
 from .report import geometric_mean, ms
 from .runner import Ours, Progress, Settings, workers_of
 from .worker import Remote
@@ -56,24 +56,24 @@ def spinning() -> Iterator[None]:
 
 
 def run(
-    problems: Sequence[Problem],
+    layers: Sequence[Layer],
     peers: Sequence[Peer],
     settings: Settings,
     progress: Progress = lambda done, text: None,
 ) -> dict[str, Any]:
-    """Race every case on a quiet and on a busy machine."""
+    """Race every contest on a quiet and on a busy machine."""
     if not hasattr(os, "sched_setaffinity"):
         raise ValueError("busy needs a system that can pin a process to a core")
     peers = [peer for peer in peers if peer.is_installed]
     workers = workers_of(peers, settings)
     rows: list[dict[str, Any]] = []
     try:
-        for problem in problems:
+        for layer in layers:
             for op in settings.ops:
-                case = Case(problem, op, settings.dtype, settings.layout)
-                progress(1, f"{problem.name} {op}")
+                contest = Contest(layer, op, settings.dtype, settings.layout)
+                progress(1, f"{layer.name} {op}")
                 rows.append(
-                    _measure(case, [Remote(p, workers[p.process]) for p in peers], settings)
+                    _measure(contest, [Remote(p, workers[p.process]) for p in peers], settings)
                 )
         versions = {k: v for worker in workers.values() for k, v in worker.versions.items()}
     finally:
@@ -82,10 +82,10 @@ def run(
     return {"rows": rows, "machine": describe(versions, settings.threads)}
 
 
-def _measure(case: Case, remotes: list[Remote], settings: Settings) -> dict[str, Any]:
-    ours = Ours(our_call(case, operands_of(case)))
-    expected = expect(case)
-    ready = [remote for remote in remotes if remote.prepare(case, expected)]
+def _measure(contest: Contest, remotes: list[Remote], settings: Settings) -> dict[str, Any]:
+    ours = Ours(our_call(contest, operands_of(contest)))
+    expected = expect(contest)
+    ready = [remote for remote in remotes if remote.prepare(contest, expected)]
     rounds, seconds = settings.rounds, settings.seconds
     quiet = race(ours, ready, rounds=rounds, seconds=seconds)
     with spinning():
@@ -98,7 +98,7 @@ def _measure(case: Case, remotes: list[Remote], settings: Settings) -> dict[str,
         for name in quiet
         if quiet[name].calls and busy[name].calls
     }
-    return {"problem": case.problem.name, "op": case.op, "medians": medians}
+    return {"problem": contest.layer.name, "op": contest.op, "medians": medians}
 
 
 def render(results: dict[str, Any]) -> str:

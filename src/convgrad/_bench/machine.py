@@ -25,7 +25,7 @@ import numpy as np
 
 from .. import _probe
 from .._version import __version__
-from .problems import Problem
+from .layers import Layer
 
 FOOTPRINTS = tuple(int(mb * 2**20) for mb in (0.25, 0.5, 1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128))
 
@@ -55,17 +55,17 @@ class Machine:
         fault = min(self.fault_seconds, other.fault_seconds)
         return Machine(faster.peak, streams, fault, faster.details)
 
-    def roofline(self, problem: Problem, op: str, dtype: str) -> float:
+    def roofline(self, layer: Layer, op: str, dtype: str) -> float:
         """Return the seconds below which neither the arithmetic nor the traffic of `op` can go here.
 
         A written byte is paired with a read one at copy speed; what is left over moves at read or fill speed.
         """
-        read, written = problem.traffic(op, dtype)
+        read, written = layer.traffic(op, dtype)
         total, paired = read + written, min(read, written)
         seconds = 2 * paired / self.bandwidth("copy", total)
         rest = "read" if read > written else "fill"
         seconds += (max(read, written) - paired) / self.bandwidth(rest, total)
-        return max(problem.flops() / self.peak, seconds)
+        return max(layer.flops() / self.peak, seconds)
 
 
 def probe(threads: int, dtype: str) -> Machine:

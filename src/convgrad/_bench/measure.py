@@ -85,7 +85,7 @@ class Contestant(Protocol):
 
 @dataclass
 class Times:
-    """Everything measured about one contestant in one case."""
+    """Everything measured about one contestant in one contest."""
 
     blocks: list[Block] = field(default_factory=list)
 

@@ -1,7 +1,7 @@
 """How much memory a call of ours takes beyond its operands, read from the kernel's own books.
 
 `tracemalloc` sees neither scratch mapped outside Python nor LLVM's heap, so a fresh process (``python -m
-convgrad._bench.memory``) does: operands; the same operation on a tiny problem, which loads the compiler; note the
+convgrad._bench.memory``) does: operands; the same operation on a tiny layer, which loads the compiler; note the
 resident size; call, drop, call again; read the peak. What the second call's peak exceeds the noted size by is its
 result, its scratch, whatever the library keeps, and the code of one kernel. Linux only; elsewhere the reason is
 reported.
@@ -24,15 +24,15 @@ import numpy as np
 
 import convgrad
 
-from .cases import DTYPES, Case, Operands, our_call
-from .problems import parse
+from .contests import DTYPES, Contest, Operands, our_call
+from .layers import parse
 
 
-def extra_memory(case: Case, threads: int) -> dict[str, Any]:
+def extra_memory(contest: Contest, threads: int) -> dict[str, Any]:
     """Return bytes ``{"grown": ..., "result": ..., "extra": ...}``, or ``{"reason": ...}``."""
     from .worker import ROOT, child_environment
 
-    request = [case.problem.text, case.op, case.dtype, case.layout, threads]
+    request = [contest.layer.text, contest.op, contest.dtype, contest.layout, threads]
     command = [sys.executable, "-m", "convgrad._bench.memory", json.dumps(request)]
     try:
         done = subprocess.run(
@@ -52,13 +52,13 @@ def extra_memory(case: Case, threads: int) -> dict[str, Any]:
     return answer
 
 
-def _measure(case: Case) -> dict[str, Any]:
+def _measure(contest: Contest) -> dict[str, Any]:
     tiny = replace(
-        case.problem, batch=1, height=2 * case.problem.kernel_h, width=2 * case.problem.kernel_w
+        contest.layer, batch=1, height=2 * contest.layer.kernel_h, width=2 * contest.layer.kernel_w
     )
     tiny = replace(tiny, dilation=1, stride=1, padding="SAME")
-    our_call(replace(case, problem=tiny), filled(replace(case, problem=tiny)))()
-    call = our_call(case, filled(case))
+    our_call(replace(contest, layer=tiny), filled(replace(contest, layer=tiny)))()
+    call = our_call(contest, filled(contest))
     _trim()
     before = _status("VmRSS")
     call()
@@ -69,13 +69,13 @@ def _measure(case: Case) -> dict[str, Any]:
     return {"grown": grown, "result": result.nbytes, "extra": grown - result.nbytes}
 
 
-def filled(case: Case) -> Operands:
+def filled(contest: Contest) -> Operands:
     """Operands without temporaries."""
-    problem, kind = case.problem, DTYPES[case.dtype]
+    layer, kind = contest.layer, DTYPES[contest.dtype]
     shapes = (
-        problem.input_shape(case.layout),
-        problem.filter_shape,
-        problem.output_shape(case.layout),
+        layer.input_shape(contest.layout),
+        layer.filter_shape,
+        layer.output_shape(contest.layout),
     )
     x, f, g = (np.full(shape, 1, kind) for shape in shapes)
     return Operands(x, f, g)
@@ -97,4 +97,4 @@ def _status(field: str) -> int:
 if __name__ == "__main__":
     text, op, dtype, layout, count = json.loads(sys.argv[1])
     with convgrad.threads(count):
-        print(json.dumps(_measure(Case(parse(text), op, dtype, layout))))
+        print(json.dumps(_measure(Contest(parse(text), op, dtype, layout))))

@@ -1,6 +1,6 @@
 """Whole networks, layer by layer in the order they run, repeats included: what one training step calls.
 
-A network is a function that lists its convolutions as texts of `problems.parse` without batch; a new one is such a
+A network is a function that lists its convolutions as texts of `layers.parse` without batch; a new one is such a
 function and a row of `NETWORKS`. Sizes are those of the published networks at 224x224 unless noted, with SAME padding
 as in their TensorFlow versions. Squeeze-and-excitation layers are 1x1 convolutions of 1x1 images; classifiers are
 left out.
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from .problems import OPS, Problem, parse
+from .layers import OPS, Layer, parse
 
 
 def _square(
@@ -217,15 +217,15 @@ class Network:
     """A row: how people write its name, and its layers without batch."""
 
     title: str
-    layers: Callable[[], list[str]]
+    texts: Callable[[], list[str]]
 
-    def problems(self, batch: int) -> list[Problem]:
+    def layers(self, batch: int) -> list[Layer]:
         """Return every convolution in order."""
-        return [parse(f"{text}b{batch}") for text in self.layers()]
+        return [parse(f"{text}b{batch}") for text in self.texts()]
 
-    def counted(self, batch: int) -> dict[Problem, int]:
+    def counted(self, batch: int) -> dict[Layer, int]:
         """Return the distinct layers in order of first appearance, and how often each runs."""
-        return dict(Counter(self.problems(batch)))
+        return dict(Counter(self.layers(batch)))
 
 
 NETWORKS = {
@@ -265,24 +265,24 @@ def _plain(name: str) -> str:
 
 def wanted(
     names: Iterable[str], batch: int, ops: Iterable[str]
-) -> tuple[dict[tuple[Problem, str], None], dict[str, list[tuple[str, int]]]]:
-    """Return the distinct cases of networks, in order, and each network's layers with their counts.
+) -> tuple[dict[tuple[Layer, str], None], dict[str, list[tuple[str, int]]]]:
+    """Return the distinct contests of networks, in order, and each network's layers with their counts.
 
     Nobody asks for the gradient of the image, so the first layer has none.
     """
-    cases: dict[tuple[Problem, str], None] = {}
-    layers: dict[str, list[tuple[str, int]]] = {}
+    contests: dict[tuple[Layer, str], None] = {}
+    counts: dict[str, list[tuple[str, int]]] = {}
     for name in names:
         counted = NETWORKS[name].counted(batch)
-        layers[name] = [(problem.text, count) for problem, count in counted.items()]
-        for number, problem in enumerate(counted):
-            cases.update({(problem, op): None for op in ops if number or op != "dx"})
-    return cases, layers
+        counts[name] = [(layer.text, count) for layer, count in counted.items()]
+        for number, layer in enumerate(counted):
+            contests.update({(layer, op): None for op in ops if number or op != "dx"})
+    return contests, counts
 
 
-def training_step(network: str, batch: int) -> Iterator[tuple[Problem, str]]:
+def training_step(network: str, batch: int) -> Iterator[tuple[Layer, str]]:
     """Forward through all layers, then both gradients from the last to the first; nobody asks for that of the image."""
-    layers = NETWORKS[network].problems(batch)
+    layers = NETWORKS[network].layers(batch)
     for layer in layers:
         yield layer, OPS[0]
     for number, layer in reversed(list(enumerate(layers))):

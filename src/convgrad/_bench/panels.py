@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .problems import Problem, parse
+from .layers import Layer, parse
 from .report import ms
 from .totals import FAMILIES, Total, family_times
 
@@ -35,8 +35,8 @@ LONGEST = 4.0
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A column of the strips: one problem and the rows measured on it."""
+class Column:
+    """A column of the strips: one layer and the rows measured on it."""
 
     text: str
     count: int
@@ -49,34 +49,30 @@ class Group:
     """Layers that share an axis, such as those of a network."""
 
     title: str
-    layers: Sequence[Layer]
+    columns: Sequence[Column]
     totals: Sequence[Total]
 
     def has(self, op: str) -> bool:
-        return any(op in layer.rows for layer in self.layers)
+        return any(op in column.rows for column in self.columns)
 
 
-def layer_name(problem: Problem) -> str:
+def layer_name(layer: Layer) -> str:
     """Write a layer as people say it.
 
     >>> layer_name(parse("112x112x96k3s2b8")), layer_name(parse("1x7x9x64k1o256g2"))
     ('112² 96 dw 3x3/2', '7x9 64→256 1x1 g2')
     """
-    image = (
-        f"{problem.height}²"
-        if problem.height == problem.width
-        else f"{problem.height}x{problem.width}"
-    )
-    kh, kw = problem.kernel_h, problem.kernel_w
+    image = f"{layer.height}²" if layer.height == layer.width else f"{layer.height}x{layer.width}"
+    kh, kw = layer.kernel_h, layer.kernel_w
     window = f"{kh}x{kw}"
-    window += f"/{problem.stride}" if problem.stride > 1 else ""
-    if problem.is_dense:
-        channels = f"{problem.channels}→{problem.outputs}"
-        words = [image, channels, window, f"g{problem.groups}" if problem.groups > 1 else ""]
+    window += f"/{layer.stride}" if layer.stride > 1 else ""
+    if layer.is_dense:
+        channels = f"{layer.channels}→{layer.outputs}"
+        words = [image, channels, window, f"g{layer.groups}" if layer.groups > 1 else ""]
     else:
-        many = f"x{problem.multiplier}" if problem.multiplier > 1 else ""
-        words = [image, f"{problem.channels}{many}", f"dw {window}"]
-    words.append(f"d{problem.dilation}" if problem.dilation > 1 else "")
+        many = f"x{layer.multiplier}" if layer.multiplier > 1 else ""
+        words = [image, f"{layer.channels}{many}", f"dw {window}"]
+    words.append(f"d{layer.dilation}" if layer.dilation > 1 else "")
     return " ".join(filter(None, words))
 
 
@@ -113,7 +109,7 @@ def _figures(ratio: float) -> str:
 
 def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
     """One bar per layer against the best peer, one mark per family; above 1 we are faster."""
-    count = len(group.layers)
+    count = len(group.columns)
     axes.set_yscale("log", base=2)
     axes.set_ylim(BOTTOM / 1.12, TOP * 1.12)
     axes.set_xlim(-0.7, max(count, FEWEST) - 0.3)
@@ -126,8 +122,8 @@ def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
     axes.tick_params(length=0)
     found = [
         (at, {name: time / row["ours"]["min_ms"] for name, time in family_times(row).items()})
-        for at, layer in enumerate(group.layers)
-        if (row := layer.rows.get(op)) is not None
+        for at, column in enumerate(group.columns)
+        if (row := column.rows.get(op)) is not None
     ]
     best = [(at, _inside(min(ratios.values()))) for at, ratios in found if ratios]
     axes.bar(
@@ -144,7 +140,7 @@ def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
         _marks(axes, points, MARKERS[name], COLOURS[name], min(4.2, 130 / max(count, 1)))
     axes.axhline(1, color=INK, linewidth=0.9)
     axes.set_xticks(range(count))
-    names = [_numbered(layer) for layer in group.layers] if labelled else [""] * count
+    names = [_numbered(column) for column in group.columns] if labelled else [""] * count
     axes.set_xticklabels(names, rotation=90, fontsize=min(7.0, 260 / max(count, 1)), color=INK)
 
 
@@ -167,9 +163,9 @@ def _inside(ratio: float) -> float:
     return min(max(ratio, BOTTOM), TOP)
 
 
-def _numbered(layer: Layer) -> str:
-    name = layer_name(parse(layer.text))
-    return f"{layer.count} x {name}" if layer.count > 1 else name
+def _numbered(column: Column) -> str:
+    name = layer_name(parse(column.text))
+    return f"{column.count} x {name}" if column.count > 1 else name
 
 
 @dataclass(frozen=True)
@@ -185,7 +181,7 @@ class Roofs:
 
 def roofs(groups: Sequence[Group], speed: dict[str, Any]) -> Roofs:
     """Choose axes that hold every point of some groups, and the peak."""
-    rows = [row for group in groups for layer in group.layers for row in layer.rows.values()]
+    rows = [row for group in groups for column in group.columns for row in column.rows.values()]
     peak = speed["peak"] / 1e9
     near, far = (speed["streams"]["copy"][at] / 1e9 for at in (0, -1))
     at = [row["flops"] / row["bytes"] for row in rows]
@@ -215,8 +211,8 @@ def draw_roofline(axes: Axes, group: Group, roof: Roofs) -> None:
         for dense in (True, False):
             points = [
                 (row["flops"] / row["bytes"], row["gflops"])
-                for layer in group.layers
-                if (row := layer.rows.get(op)) and parse(layer.text).is_dense == dense
+                for column in group.columns
+                if (row := column.rows.get(op)) and parse(column.text).is_dense == dense
             ]
             fill = {"markerfacecolor": colour if dense else "white", "markeredgecolor": colour}
             _marks(axes, points, OP_MARKERS[op], colour, 4.4, markeredgewidth=0.9, **fill)
@@ -246,6 +242,6 @@ def _ticks(low: float, high: float, steps: Sequence[int]) -> tuple[list[float], 
 
 def height_of_labels(group: Group) -> float:
     """Inches that the longest label of a strip takes when it stands upright."""
-    size = min(7.0, 260 / max(len(group.layers), 1))
-    longest = max((len(_numbered(layer)) for layer in group.layers), default=0)
+    size = min(7.0, 260 / max(len(group.columns), 1))
+    longest = max((len(_numbered(column)) for column in group.columns), default=0)
     return math.ceil(100 * (longest * size * 0.55 / 72 + 0.06)) / 100

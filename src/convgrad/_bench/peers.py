@@ -1,7 +1,7 @@
 """Whom we compare with: one row per way to call a framework.
 
 Every peer gets its operands in its own memory and in the layout it likes best, converted before the clock starts.
-Where it refuses a case, the reason it gives ends up in the JSON.
+Where it refuses a contest, the reason it gives ends up in the JSON.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from .._frameworks import FRAMEWORKS, Framework, Prepared, Wanted
 from .._problem import Kind
-from .cases import Case, operands_of
-from .problems import OPS
+from .contests import Contest, operands_of
+from .layers import OPS
 
 _KINDS = dict(zip(OPS, Kind, strict=True))
 
@@ -40,29 +40,29 @@ class Peer:
         """Return the variables the worker starts with."""
         return {**self.framework.environment(threads), **self.switches}
 
-    def prepare(self, case: Case) -> Prepared:
-        arrays = operands_of(case)
+    def prepare(self, contest: Contest) -> Prepared:
+        arrays = operands_of(contest)
         first, second = {
             "fwd": (arrays.x, arrays.f),
             "dx": (arrays.f, arrays.g),
             "dw": (arrays.x, arrays.g),
-        }[case.op]
-        return self.framework.prepare(wanted(case), first, second, **self.way)
+        }[contest.op]
+        return self.framework.prepare(wanted(contest), first, second, **self.way)
 
 
-def wanted(case: Case) -> Wanted:
-    """Describe a case to a framework."""
-    problem = case.problem
+def wanted(contest: Contest) -> Wanted:
+    """Describe a contest to a framework."""
+    layer = contest.layer
     return Wanted(
-        kind=_KINDS[case.op],
-        depthwise=not problem.is_dense,
-        layout=case.layout,
-        input_shape=problem.input_shape(case.layout),
-        filter_shape=problem.filter_shape,
-        strides=(problem.stride, problem.stride),
-        dilations=(problem.dilation, problem.dilation),
-        padding=problem.padding,
-        pads=problem.pads,
+        kind=_KINDS[contest.op],
+        depthwise=not layer.is_dense,
+        layout=contest.layout,
+        input_shape=layer.input_shape(contest.layout),
+        filter_shape=layer.filter_shape,
+        strides=(layer.stride, layer.stride),
+        dilations=(layer.dilation, layer.dilation),
+        padding=layer.padding,
+        pads=layer.pads,
     )
 
 

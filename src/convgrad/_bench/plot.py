@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import panels
-from .panels import Group, Layer
+from .panels import Column, Group
 from .report import render, table
 from .saved import write
 from .totals import FAMILIES, family_times, title, totals
@@ -70,12 +70,12 @@ def groups(results: dict[str, Any]) -> list[Group]:
         return [
             Group(
                 title(name),
-                [Layer(text, count, by_text[text]) for text, count in layers if text in by_text],
+                [Column(text, count, by_text[text]) for text, count in layers if text in by_text],
                 [total for total in sums if total.network == name],
             )
             for name, layers in results["networks"].items()
         ]
-    every = [Layer(text, 1, rows) for text, rows in by_text.items()]
+    every = [Column(text, 1, rows) for text, rows in by_text.items()]
     parts = [every[at : at + MOST] for at in range(0, len(every), MOST)]
     names = [f"problems {MOST * n + 1} to {MOST * n + len(part)}" for n, part in enumerate(parts)]
     return [
@@ -111,7 +111,7 @@ def sheet(results: dict[str, Any], parts: Sequence[str]) -> Figure:
 def _in_rows(blocks: Sequence[Group]) -> list[Sequence[Group]]:
     """Two rooflines stand side by side; one list of problems is one of them."""
     if blocks and not blocks[0].totals:
-        every = [layer for block in blocks for layer in block.layers]
+        every = [column for block in blocks for column in block.columns]
         return [[Group("all problems", every, ())]]
     return [blocks[at : at + 2] for at in range(0, len(blocks), 2)]
 
@@ -198,7 +198,7 @@ def _busy(about: dict[str, Any]) -> str:
 
 
 def _batch(results: dict[str, Any]) -> str:
-    from .problems import parse
+    from .layers import parse
 
     sizes = {parse(row["text"]).batch for row in results["rows"]}
     return f"batch {sizes.pop()}" if len(sizes) == 1 else ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._text import aligned
-from .problems import parse
+from .layers import parse
 from .totals import FAMILIES, totals
 
 FLAGS = {
@@ -41,7 +41,7 @@ def render(results: dict[str, Any]) -> str:
 
 
 def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    """One line per case, below the titles of the columns; the first `WORDS` columns are words."""
+    """One line per contest, below the titles of the columns; the first `WORDS` columns are words."""
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("problem", lambda row: row["problem"]),
         ("op", lambda row: row["op"]),
@@ -106,12 +106,12 @@ def part_of(row: Row) -> tuple[str, str]:
     >>> part_of({"text": "56x56x128k3s1o128g32b8"}), part_of({"text": "56x56x64k3s1b8"})
     (('dense', 'groups'), ('depthwise', ''))
     """
-    problem = parse(row["text"])
-    if not problem.is_dense:
+    layer = parse(row["text"])
+    if not layer.is_dense:
         return "depthwise", ""
-    if problem.groups > 1:
+    if layer.groups > 1:
         return "dense", "groups"
-    plain = (problem.kernel_h, problem.kernel_w, problem.stride, problem.dilation) == (3, 3, 1, 1)
+    plain = (layer.kernel_h, layer.kernel_w, layer.stride, layer.dilation) == (3, 3, 1, 1)
     return "dense", "3x3 stride 1" if plain else "others"
 
 

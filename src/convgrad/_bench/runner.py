@@ -1,4 +1,4 @@
-"""A whole run: every case against every peer, gathered into one plain dictionary that `report` prints or stores."""
+"""A whole run: every contest against every peer, gathered into one plain dictionary that `report` prints or stores."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .cases import WRONG, Array, Case, expect, operands_of, our_call
+from .contests import WRONG, Array, Contest, expect, operands_of, our_call
+from .layers import OPS, Layer
 from .machine import Machine, describe, probe
 from .measure import Block, Times, race, run_block
 from .memory import extra_memory
 from .peers import Peer
-from .problems import OPS, Problem
 from .worker import Remote, Worker
 
 FAULTS_MATTER = 0.1
@@ -22,7 +22,7 @@ NOISY = 1.5
 
 
 Progress = Callable[[int, str], None]
-"""Takes how many cases were done since, and what is going on now."""
+"""Takes how many contests were done since, and what is going on now."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +62,13 @@ class Ours:
 
 
 def run(
-    wanted: Iterable[tuple[Problem, str]],
+    wanted: Iterable[tuple[Layer, str]],
     peers: Sequence[Peer],
     settings: Settings,
     progress: Progress = lambda done, text: None,
     machine: Machine | None = None,
 ) -> dict[str, Any]:
-    """Measure every pair of problem and operation; an interrupt ends the run early and keeps what there is."""
+    """Measure every pair of layer and operation; an interrupt ends the run early and keeps what there is."""
     absent = [peer.name for peer in peers if not peer.is_installed]
     peers = [peer for peer in peers if peer.is_installed]
     progress(0, "measuring the machine")
@@ -76,16 +76,19 @@ def run(
     workers = workers_of(peers, settings)
     began, rows, complete = time.strftime("%Y-%m-%d %H:%M:%S"), list[dict[str, Any]](), True
     errors: list[str] = []
-    cases = [Case(p, op, settings.dtype, settings.layout) for p, op in wanted]
+    contests = [Contest(p, op, settings.dtype, settings.layout) for p, op in wanted]
     load_before = describe({}, settings.threads)["load"]
     try:
-        for number, case in enumerate(cases):
-            progress(min(number, 1), f"{number + 1} of {len(cases)}: {case.problem.name} {case.op}")
+        for number, contest in enumerate(contests):
+            progress(
+                min(number, 1),
+                f"{number + 1} of {len(contests)}: {contest.layer.name} {contest.op}",
+            )
             remotes = [Remote(peer, workers[peer.process]) for peer in peers]
             try:
-                rows.append(_measure(case, remotes, settings))
+                rows.append(_measure(contest, remotes, settings))
             except Exception as error:  # ours: a peer's end up in its record
-                errors.append(f"{case.problem.name} {case.op}: {type(error).__name__}: {error}")
+                errors.append(f"{contest.layer.name} {contest.op}: {type(error).__name__}: {error}")
         if machine is None:
             progress(1, "measuring the machine again")
             known = known.best_of(probe(settings.threads, settings.dtype))
@@ -117,42 +120,42 @@ def workers_of(peers: Sequence[Peer], settings: Settings) -> dict[str, Worker]:
     return {process: Worker(members, *how) for process, members in families.items()}
 
 
-def _measure(case: Case, remotes: list[Remote], settings: Settings) -> dict[str, Any]:
-    call = our_call(case, operands_of(case))
+def _measure(contest: Contest, remotes: list[Remote], settings: Settings) -> dict[str, Any]:
+    call = our_call(contest, operands_of(contest))
     start = time.perf_counter()
     result = call()
     first = time.perf_counter() - start
-    expected = expect(case)
-    error = expected.error(case, result)
+    expected = expect(contest)
+    error = expected.error(contest, result)
     del result
-    ready = [remote for remote in remotes if remote.prepare(case, expected)]
+    ready = [remote for remote in remotes if remote.prepare(contest, expected)]
     ours = Ours(call, settings.keep)
     times = race(ours, ready, rounds=settings.rounds, seconds=settings.seconds)
-    record = {"status": "ok" if error <= WRONG[case.dtype] else "wrong", "error": error}
+    record = {"status": "ok" if error <= WRONG[contest.dtype] else "wrong", "error": error}
     return {
-        "problem": case.problem.name,
-        "text": case.problem.text,
-        "labels": case.problem.labels,
-        "op": case.op,
-        "dtype": case.dtype,
-        "layout": case.layout,
+        "problem": contest.layer.name,
+        "text": contest.layer.text,
+        "labels": contest.layer.labels,
+        "op": contest.op,
+        "dtype": contest.dtype,
+        "layout": contest.layout,
         "ours": {**record, "first_ms": first * 1e3, **times[ours.name].summary()},
         "peers": {r.name: {**r.record, **times.get(r.name, Times()).summary()} for r in remotes},
-        "memory": extra_memory(case, settings.threads) if settings.memory else {},
-        "_problem": case.problem,
+        "memory": extra_memory(contest, settings.threads) if settings.memory else {},
+        "_layer": contest.layer,
     }
 
 
 def judge(row: dict[str, Any], machine: Machine) -> None:
     """Add what follows from the measurements: best peer, ratio, rates, share of the roofline, notes."""
-    problem: Problem = row.pop("_problem")
+    layer: Layer = row.pop("_layer")
     ours, peers = row["ours"], row["peers"]
     seconds = ours["min_ms"] / 1e3
-    flops, moved = problem.flops(), sum(problem.traffic(row["op"], row["dtype"]))
-    roof = machine.roofline(problem, row["op"], row["dtype"])
+    flops, moved = layer.flops(), sum(layer.traffic(row["op"], row["dtype"]))
+    roof = machine.roofline(layer, row["op"], row["dtype"])
     row.update(
         flops=flops,
-        nominal_flops=problem.flops(effective=False),
+        nominal_flops=layer.flops(effective=False),
         bytes=moved,
         gflops=flops / seconds / 1e9,
         gbytes=moved / seconds / 1e9,

@@ -18,7 +18,7 @@ from typing import Any
 import convgrad
 
 from .._text import aligned
-from .cases import Case, our_call
+from .contests import Contest, our_call
 from .machine import describe
 from .memory import filled
 from .networks import training_step
@@ -76,14 +76,14 @@ def render(results: dict[str, Any]) -> str:
 def _child(network: str, batch: int, threads: int, dtype: str, layout: str) -> dict[str, Any]:
     from .. import _jit
 
-    calls = [Case(problem, op, dtype, layout) for problem, op in training_step(network, batch)]
-    operands = {case.problem: filled(case) for case in calls}
+    calls = [Contest(layer, op, dtype, layout) for layer, op in training_step(network, batch)]
+    operands = {contest.layer: filled(contest) for contest in calls}
     seconds = []
     with convgrad.threads(threads):
         for _ in range(2):
             spent = 0.0
-            for case in calls:
-                call = our_call(case, operands[case.problem])
+            for contest in calls:
+                call = our_call(contest, operands[contest.layer])
                 start = time.perf_counter()
                 call()
                 spent += time.perf_counter() - start

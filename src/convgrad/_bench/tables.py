@@ -1,4 +1,4 @@
-"""The layers we measure: one string per network, in the text form of `problems.parse`, batch left to the suite.
+"""The layers we measure: one string per network, in the text form of `layers.parse`, batch left to the suite.
 
 A new suite is one row of `SUITES`. Layers are those of the published networks at their published image size
 (224 unless noted), stride 2 where the network halves the image, SAME padding as in their TensorFlow versions.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from .problems import Problem, deduplicate, parse
+from .layers import Layer, deduplicate, parse
 
 DEPTHWISE = {
     "mb1": """112x112x32k3 112x112x64k3s2 56x56x128k3 56x56x128k3s2 28x28x256k3 28x28x256k3s2 14x14x512k3
@@ -98,25 +98,23 @@ DENSE_QUICK = """56x56x64k3o64b8 56x56x64k1o256b8 56x56x128k3s2o128b8 14x14x256k
 
 @dataclass(frozen=True)
 class Suite:
-    """A named list of problems and the few that `--quick` takes from it."""
+    """A named list of layers and the few that `--quick` takes from it."""
 
     name: str
-    problems: tuple[Problem, ...]
-    quick: tuple[Problem, ...]
+    layers: tuple[Layer, ...]
+    quick: tuple[Layer, ...]
 
 
-def _read(table: dict[str, str], batch: int = 0) -> list[Problem]:
-    problems = [
-        parse(f"{label}:{text}") for label, texts in table.items() for text in texts.split()
-    ]
-    return [problem.with_batch(batch) for problem in problems] if batch else problems
+def _read(table: dict[str, str], batch: int = 0) -> list[Layer]:
+    layers = [parse(f"{label}:{text}") for label, texts in table.items() for text in texts.split()]
+    return [layer.with_batch(batch) for layer in layers] if batch else layers
 
 
 def _suite(name: str, at_batch_8: dict[str, str], other: dict[str, str], quick: str) -> Suite:
-    problems = deduplicate([*_read(at_batch_8, batch=8), *_read(other)])
-    named = {problem.text: problem for problem in problems}
+    layers = deduplicate([*_read(at_batch_8, batch=8), *_read(other)])
+    named = {layer.text: layer for layer in layers}
     chosen = [parse(text) for text in quick.split()]
-    return Suite(name, problems, tuple(named.get(problem.text, problem) for problem in chosen))
+    return Suite(name, layers, tuple(named.get(layer.text, layer) for layer in chosen))
 
 
 SUITES = {
@@ -128,9 +126,9 @@ SUITES = {
 }
 
 
-def select(suite: str, *, quick: bool = False, pattern: str = "") -> list[Problem]:
-    """Return the problems of a suite, or of ``"all"``, whose name or any other label matches `pattern`."""
+def select(suite: str, *, quick: bool = False, pattern: str = "") -> list[Layer]:
+    """Return the layers of a suite, or of ``"all"``, whose name or any other label matches `pattern`."""
     rows = SUITES.values() if suite == "all" else [SUITES[suite]]
-    problems = [p for row in rows for p in (row.quick if quick else row.problems)]
+    layers = [p for row in rows for p in (row.quick if quick else row.layers)]
     found = re.compile(pattern)
-    return [p for p in problems if found.search(p.name) or any(map(found.search, p.labels))]
+    return [p for p in layers if found.search(p.name) or any(map(found.search, p.labels))]

@@ -1,7 +1,7 @@
 """Winograd against our own direct kernels: time, and the errors of both on three kinds of data.
 
 Both are the public calls, one with the switch on and one with it off. Errors are relative Frobenius errors in units
-of the dtype's rounding, over the part of the result `cases.expect` would check.
+of the dtype's rounding, over the part of the result `contests.expect` would check.
 
 normal        standard normal numbers
 heavy-tailed  exp(3 N) with random signs, and 3% of the pixels of the image times 10000
@@ -18,10 +18,10 @@ import numpy as np
 
 from .. import _config
 from .._text import aligned
-from .cases import DTYPES, Array, Case, Operands, expect_from, operands_of, our_call
+from .contests import DTYPES, Array, Contest, Operands, expect_from, operands_of, our_call
+from .layers import Layer
 from .machine import describe
 from .measure import race
-from .problems import Problem
 from .report import geometric_mean, ms
 from .runner import Ours, Progress, Settings
 
@@ -30,47 +30,47 @@ DATA = ("normal", "heavy-tailed", "whole")
 
 
 def run(
-    problems: Sequence[Problem],
+    layers: Sequence[Layer],
     settings: Settings,
     progress: Progress = lambda done, text: None,
 ) -> dict[str, Any]:
-    """Compare on every case the planner computes by Winograd as `settings.winograd` allows."""
+    """Compare on every contest the planner computes by Winograd as `settings.winograd` allows."""
     rows: list[dict[str, Any]] = []
     left = 0
-    for problem in problems:
+    for layer in layers:
         for op in settings.ops:
-            case = Case(problem, op, settings.dtype, settings.layout)
-            progress(1, f"{problem.name} {op}")
-            names = [algorithm(case, switch) for switch in (settings.winograd, "off")]
+            contest = Contest(layer, op, settings.dtype, settings.layout)
+            progress(1, f"{layer.name} {op}")
+            names = [algorithm(contest, switch) for switch in (settings.winograd, "off")]
             if names[0] == names[1]:
                 left += 1
             else:
-                rows.append({**_measure(case, settings), "algorithms": names})
+                rows.append({**_measure(contest, settings), "algorithms": names})
     return {"rows": rows, "same": left, "machine": describe({}, settings.threads)}
 
 
-def is_candidate(problem: Problem) -> bool:
+def is_candidate(layer: Layer) -> bool:
     """Whether Winograd could compute it at all."""
-    plain = (problem.kernel_h, problem.kernel_w, problem.stride, problem.dilation) == (3, 3, 1, 1)
-    return plain and problem.is_dense
+    plain = (layer.kernel_h, layer.kernel_w, layer.stride, layer.dilation) == (3, 3, 1, 1)
+    return plain and layer.is_dense
 
 
-def algorithm(case: Case, switch: str) -> str:
-    """Return which algorithm computes a case with the switch at a value."""
+def algorithm(contest: Contest, switch: str) -> str:
+    """Return which algorithm computes a contest with the switch at a value."""
     import convgrad
 
-    problem = case.problem
+    layer = contest.layer
     name = {"fwd": "conv2d", "dx": "conv2d_backprop_input", "dw": "conv2d_backprop_filter"}
     with _config.scope(winograd=switch):
         story = convgrad.explain(
-            name[case.op],
-            problem.input_shape(case.layout),
-            problem.filter_shape,
-            strides=problem.stride,
-            padding=problem.padding,
-            data_format=case.layout,
-            dilations=problem.dilation,
-            dtype=DTYPES[case.dtype],
+            name[contest.op],
+            layer.input_shape(contest.layout),
+            layer.filter_shape,
+            strides=layer.stride,
+            padding=layer.padding,
+            data_format=contest.layout,
+            dilations=layer.dilation,
+            dtype=DTYPES[contest.dtype],
         )
     return story.algorithm
 
@@ -83,40 +83,42 @@ def _switched(call: Callable[[], Array], switch: str) -> Callable[[], Array]:
     return run
 
 
-def _measure(case: Case, settings: Settings) -> dict[str, Any]:
-    call = our_call(case, operands_of(case))
+def _measure(contest: Contest, settings: Settings) -> dict[str, Any]:
+    call = our_call(contest, operands_of(contest))
     ours = Ours(_switched(call, settings.winograd), name="winograd")
     direct = Ours(_switched(call, "off"), name="direct")
     ours.call(), direct.call()
     times = race(ours, [direct], rounds=settings.rounds, seconds=settings.seconds)
     errors = {}
     for kind in DATA:
-        arrays = draw(case, kind)
-        expected = expect_from(case, arrays)
-        call = our_call(case, arrays)
+        arrays = draw(contest, kind)
+        expected = expect_from(contest, arrays)
+        call = our_call(contest, arrays)
         errors[kind] = [
-            _error(expected.part(case, _switched(call, switch)()), expected.values, case.dtype)
+            _error(
+                expected.part(contest, _switched(call, switch)()), expected.values, contest.dtype
+            )
             for switch in (settings.winograd, "off")
         ]
     shown = {name: found.summary()["min_ms"] for name, found in times.items()}
     return {
-        "problem": case.problem.name,
-        "op": case.op,
+        "problem": contest.layer.name,
+        "op": contest.op,
         "ms": shown,
         "ratio": shown["direct"] / shown["winograd"],
-        "effective_gflops": case.problem.flops() / shown["winograd"] / 1e6,
+        "effective_gflops": contest.layer.flops() / shown["winograd"] / 1e6,
         "errors": errors,
     }
 
 
-def draw(case: Case, kind: str) -> Operands:
+def draw(contest: Contest, kind: str) -> Operands:
     """Return operands of one kind of data."""
     rng = np.random.default_rng(1)
-    problem, dtype = case.problem, DTYPES[case.dtype]
+    layer, dtype = contest.layer, DTYPES[contest.dtype]
     shapes = (
-        problem.input_shape(case.layout),
-        problem.filter_shape,
-        problem.output_shape(case.layout),
+        layer.input_shape(contest.layout),
+        layer.filter_shape,
+        layer.output_shape(contest.layout),
     )
     if kind == "whole":
         x, f, g = (rng.integers(-4, 5, shape).astype(dtype) for shape in shapes)
@@ -124,13 +126,13 @@ def draw(case: Case, kind: str) -> Operands:
     x, f, g = (rng.standard_normal(shape, dtype=np.float32) for shape in shapes)
     if kind == "heavy-tailed":
         # A 16-bit float with 5 bits of exponent cannot hold the outliers: milder ones there.
-        power, outlier = (1.0, 16.0) if case.dtype == "half" else (3.0, 1e4)
+        power, outlier = (1.0, 16.0) if contest.dtype == "half" else (3.0, 1e4)
         x, f, g = (
             np.sign(each) * np.exp(power * rng.standard_normal(each.shape, dtype=np.float32))
             for each in (x, f, g)
         )
         for image in (x, g):
-            pixels = image if case.layout == "NHWC" else image.transpose(0, 2, 3, 1)
+            pixels = image if contest.layout == "NHWC" else image.transpose(0, 2, 3, 1)
             pixels[rng.random(pixels.shape[:3]) < 0.03] *= outlier
     return Operands(*(each.astype(dtype) for each in (x, f, g)))
 

@@ -4,7 +4,7 @@ A framework's switches are read once per process and its threads linger, so each
 itself; the parent only says when. Requests and answers are messages over stdin and stdout:
 
     ("setup", peers, threads, keep, warm_malloc)  -> ("ok", {version})
-    ("prepare", peer, case, expected)             -> ("ok", {error, first_ms, note}) or ("refused", reason)
+    ("prepare", peer, contest, expected)          -> ("ok", {error, first_ms, note}) or ("refused", reason)
     ("block", peer, seconds, warm)                -> ("ok", Block)
 
 A worker that aborts (TensorFlow does, on some arguments) or hangs costs one row, not the run: it is started again.
@@ -28,10 +28,10 @@ from typing import IO, Any
 
 from .. import _messages
 from .._frameworks import Prepared
-from .cases import WRONG, Case, Expected
+from .contests import WRONG, Contest, Expected
+from .layers import Layer
 from .measure import Block, run_block
 from .peers import BY_NAME, Peer
-from .problems import Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,7 +46,7 @@ def child_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
 
 
 class Refused(Exception):
-    """The peer cannot do this case, for the reason given."""
+    """The peer cannot do this contest, for the reason given."""
 
 
 class WorkerFailed(Exception):
@@ -139,7 +139,7 @@ class Worker:
 
 
 class Remote:
-    """A peer as a contestant: prepared for one case, timed by its worker."""
+    """A peer as a contestant: prepared for one contest, timed by its worker."""
 
     def __init__(self, peer: Peer, worker: Worker) -> None:
         self.name = peer.name
@@ -147,11 +147,11 @@ class Remote:
         self._worker = worker
         self._slow = False
 
-    def prepare(self, case: Case, expected: Expected) -> bool:
+    def prepare(self, contest: Contest, expected: Expected) -> bool:
         """Check the peer's result and say whether it can be timed; `record` says why not."""
         try:
-            answer = self._worker.ask("prepare", self.name, case, expected)
-            limit = WRONG[case.dtype]
+            answer = self._worker.ask("prepare", self.name, contest, expected)
+            limit = WRONG[contest.dtype]
             self.record = {"status": "ok", **answer}
             self._slow = answer["first_ms"] > SLOW_MS
             if not answer["error"] <= limit:  # NaN too
@@ -178,7 +178,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     keep = 0
     while True:
         try:
-            verb, *arguments = _messages.read(requests, Case, Problem, Expected)
+            verb, *arguments = _messages.read(requests, Contest, Layer, Expected)
         except EOFError:
             return
         answer: tuple[str, Any]
@@ -223,14 +223,14 @@ def _keep_big_blocks() -> None:
 
 
 def _prepare(
-    prepared: dict[str, Prepared], name: str, case: Case, expected: Expected
+    prepared: dict[str, Prepared], name: str, contest: Contest, expected: Expected
 ) -> dict[str, Any]:
     prepared.pop(name, None)
-    ready = BY_NAME[name].prepare(case)
+    ready = BY_NAME[name].prepare(contest)
     start = time.perf_counter()
     result = ready.call()
     first = time.perf_counter() - start
-    error = expected.error(case, ready.read(result))
+    error = expected.error(contest, ready.read(result))
     prepared[name] = ready
     return {"first_ms": first * 1e3, "error": error, "note": ready.note}
 

@@ -25,7 +25,7 @@ from .verb import DONE, INTERRUPTED, NO, Refusal
 
 if TYPE_CHECKING:
     from .._bench.compare import Comparison
-    from .._bench.problems import Problem
+    from .._bench.layers import Layer
     from .._bench.runner import Settings
 
 __all__ = ["EXAMPLES", "NAME", "SUMMARY", "add_arguments", "run"]
@@ -97,10 +97,10 @@ def _run(given: Namespace, screen: Screen) -> int:
     return _status(runs[-1])
 
 
-def _problems(given: Namespace) -> list[Problem]:
+def _problems(given: Namespace) -> list[Layer]:
     """Return what a suite, a filter or shapes name."""
     from .._bench import tables, winograd
-    from .._bench.problems import parse
+    from .._bench.layers import parse
 
     if given.shape:
         return [parse(text) for text in given.shape]
@@ -119,7 +119,7 @@ def _problems(given: Namespace) -> list[Problem]:
     return problems
 
 
-def _cases(given: Namespace) -> tuple[list[tuple[Problem, str]], dict[str, Any]]:
+def _cases(given: Namespace) -> tuple[list[tuple[Layer, str]], dict[str, Any]]:
     """Return problems with operations, and the layers of networks if there are any."""
     import re
 
@@ -303,10 +303,10 @@ def _list(given: Namespace, screen: Screen) -> int:
         models = {
             name: {
                 "title": row.title,
-                "layers": len(row.problems(1)),
+                "layers": len(row.layers(1)),
                 "distinct": len(row.counted(1)),
-                "depthwise": sum(not problem.is_dense for problem in row.problems(1)),
-                "gmacs": sum(p.flops(effective=False) for p in row.problems(1)) / 2e9,
+                "depthwise": sum(not problem.is_dense for problem in row.layers(1)),
+                "gmacs": sum(p.flops(effective=False) for p in row.layers(1)) / 2e9,
             }
             for name, row in NETWORKS.items()
         }

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from .verb import Refusal
 
-
-class Layer(Protocol):
-    """One convolution of a network; dense ones have `outputs`."""
-
-    @property
-    def stride(self) -> int: ...
-    @property
-    def dilation(self) -> int: ...
-    @property
-    def padding(self) -> str: ...
-    @property
-    def is_dense(self) -> bool: ...
-    @property
-    def filter_shape(self) -> tuple[int, int, int, int]: ...
-    def input_shape(self, layout: str = ...) -> tuple[int, int, int, int]: ...
-    def output_shape(self, layout: str = ...) -> tuple[int, int, int, int]: ...
+if TYPE_CHECKING:
+    from .._bench.layers import Layer as Layer
 
 
 def names() -> list[str]:
@@ -37,14 +23,14 @@ def network(name: str, batch: int) -> list[Layer]:
     from .._bench.networks import NETWORKS, find
 
     try:
-        return list(NETWORKS[find(name)].problems(batch))
+        return list(NETWORKS[find(name)].layers(batch))
     except ValueError as error:
         raise Refusal(str(error)) from None
 
 
 def layers(texts: Sequence[str]) -> list[Layer]:
     """Read layers such as 8x56x56x144k3s2."""
-    from .._bench.problems import parse
+    from .._bench.layers import parse
 
     try:
         return [parse(text) for text in texts]

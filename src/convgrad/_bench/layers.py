@@ -1,7 +1,7 @@
-"""One convolution problem: its text form, its sizes, and how much work and traffic each operation on it is.
+"""One convolution of a network: its text form, its sizes, and how much work and traffic each operation on it is.
 
-A problem reads ``[label:][N x]HxWxC k<window> [s<stride>] [d<dilation>] [m<multiplier>] [o<outputs>] [g<groups>]
-[v] [b<batch>]`` without blanks: ``8x56x56x144k3s2`` and ``56x56x144k3s2b8`` are the same depthwise problem. With
+A layer reads ``[label:][N x]HxWxC k<window> [s<stride>] [d<dilation>] [m<multiplier>] [o<outputs>] [g<groups>]
+[v] [b<batch>]`` without blanks: ``8x56x56x144k3s2`` and ``56x56x144k3s2b8`` are the same depthwise layer. With
 ``o`` it is a dense (or grouped) one: ``8x56x56x64k1o256``. ``v`` means VALID padding; SAME otherwise.
 """
 
@@ -23,7 +23,7 @@ _TEXT = re.compile(
 
 
 @dataclass(frozen=True)
-class Problem:
+class Layer:
     """A forward convolution; its two gradients have the same sizes."""
 
     batch: int
@@ -134,7 +134,7 @@ class Problem:
         read, written = {"fwd": (x + f, y), "dx": (y + f, x), "dw": (x + y, f)}[op]
         return read * ITEMSIZE[dtype], written * ITEMSIZE[dtype]
 
-    def with_batch(self, batch: int) -> Problem:
+    def with_batch(self, batch: int) -> Layer:
         return replace(self, batch=batch)
 
     def _out(self, size: int, window: int) -> int:
@@ -158,8 +158,8 @@ def _arrange(layout: str, n: int, h: int, w: int, c: int) -> tuple[int, int, int
     return (n, h, w, c) if layout == "NHWC" else (n, c, h, w)
 
 
-def parse(text: str) -> Problem:
-    """Read a problem from its text form.
+def parse(text: str) -> Layer:
+    """Read a layer from its text form.
 
     >>> parse("8x56x56x144k3s2").name
     '56x56x144k3s2b8'
@@ -185,7 +185,7 @@ def parse(text: str) -> Problem:
         raise ValueError(f"{text}: `o`, the number of output channels, must be at least 1")
     batch = sizes.pop(0) if len(sizes) == 4 else values.get("b", 1)
     height, width, channels = sizes
-    return Problem(
+    return Layer(
         batch,
         height,
         width,
@@ -221,10 +221,10 @@ def _complaint(text: str) -> str:
     return f"{left!r} means nothing" if left else "its window has no size"
 
 
-def deduplicate(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Keep the first of equal problems and let it carry the labels of all."""
-    merged: dict[Problem, tuple[str, ...]] = {}
-    for problem in problems:
-        bare = replace(problem, labels=())
-        merged[bare] = tuple(dict.fromkeys((*merged.get(bare, ()), *problem.labels)))
+def deduplicate(layers: Iterable[Layer]) -> tuple[Layer, ...]:
+    """Keep the first of equal layers and let it carry the labels of all."""
+    merged: dict[Layer, tuple[str, ...]] = {}
+    for layer in layers:
+        bare = replace(layer, labels=())
+        merged[bare] = tuple(dict.fromkeys((*merged.get(bare, ()), *layer.labels)))
     return tuple(replace(bare, labels=labels) for bare, labels in merged.items())

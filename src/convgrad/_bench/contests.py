@@ -1,0 +1,174 @@
+"""A contest is one operation on one layer: its operands, our call, and the numbers a right result must show.
+
+Operands are made from a fixed seed, so every process builds the same ones and only the expected numbers travel.
+Layers of more than `FULL_CHECK` products are checked in part: some images, groups and channels, always the first
+and the last, each exactly as far as its own sum reaches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from .layers import Layer
+
+Array = npt.NDArray[Any]
+
+DTYPES: dict[str, Any] = {
+    "float32": np.float32,
+    "float64": np.float64,
+    "half": np.float16,
+    "bfloat16": ml_dtypes.bfloat16,
+}
+
+WRONG = {"float32": 1e-4, "float64": 1e-10, "half": 3e-2, "bfloat16": 1e-1}
+"""Largest error over largest value from which a result is wrong, not merely sloppy: some peers add in 16 bits."""
+
+FULL_CHECK = 100_000_000
+
+
+@dataclass(frozen=True)
+class Contest:
+    """What one row of the report is about."""
+
+    layer: Layer
+    op: str
+    dtype: str = "float32"
+    layout: str = "NHWC"
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Input and output gradient in the contest's layout, the filter in TensorFlow's."""
+
+    x: Array
+    f: Array
+    g: Array
+
+
+@lru_cache(maxsize=1)
+def operands(layer: Layer, dtype: str, layout: str) -> Operands:
+    """Return the operands of all three operations, in memory as NumPy hands it out."""
+    random = np.random.default_rng(0)
+    kind: Any = DTYPES[dtype]
+    shapes = (layer.input_shape(layout), layer.filter_shape, layer.output_shape(layout))
+    x, f, g = (random.standard_normal(shape, dtype=np.float32).astype(kind) for shape in shapes)
+    return Operands(x, f, g)
+
+
+def operands_of(contest: Contest) -> Operands:
+    return operands(contest.layer, contest.dtype, contest.layout)
+
+
+def our_call(contest: Contest, arrays: Operands, module: Any = None) -> Callable[[], Array]:
+    """Return the public convgrad call of a contest; `module` may be ``convgrad.reference`` instead."""
+    if module is None:
+        import convgrad as module
+    layer = contest.layer
+    family = "conv2d" if layer.is_dense else "depthwise_conv2d"
+    how = {
+        "strides": layer.stride,
+        "padding": layer.padding,
+        "data_format": contest.layout,
+        "dilations": layer.dilation,
+    }
+    if contest.op == "fwd":
+        forward = getattr(module, family)
+        return lambda: forward(arrays.x, arrays.f, **how)
+    if contest.op == "dx":
+        input_gradient = getattr(module, f"{family}_backprop_input")
+        sizes = layer.input_shape(contest.layout)
+        return lambda: input_gradient(sizes, arrays.f, arrays.g, **how)
+    filter_gradient = getattr(module, f"{family}_backprop_filter")
+    return lambda: filter_gradient(arrays.x, layer.filter_shape, arrays.g, **how)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Part of the right result, and where in the result it stands."""
+
+    images: Array
+    groups: Array
+    ins: Array
+    """Input channels within a group."""
+    outs: Array
+    """Output channels within a group."""
+    values: Array
+    largest: float
+
+    def error(self, contest: Contest, result: Array) -> float:
+        """Return the largest difference over the largest right value; NaN if any number is not finite."""
+        part = self.part(contest, result)
+        return float(np.abs(part.astype(np.float64) - self.values).max() / (self.largest or 1.0))
+
+    def part(self, contest: Contest, result: Array) -> Array:
+        if contest.op == "dw":
+            return _filter_part(contest.layer, result, self.groups, self.ins, self.outs)
+        channels = self.outs if contest.op == "fwd" else self.ins
+        return _image_part(contest, result, self.images, self.groups, channels)
+
+
+def expect(contest: Contest) -> Expected:
+    """Compute the numbers `contest` must give, in float64 by ``convgrad.reference``."""
+    return expect_from(contest, operands_of(contest))
+
+
+def expect_from(contest: Contest, arrays: Operands) -> Expected:
+    """The same for operands of the caller's."""
+    from .. import reference
+
+    layer = contest.layer
+    groups = layer.group_count
+    per_in, per_out = layer.channels // groups, layer.out_c // groups
+    whole = layer.flops(effective=False) <= 2 * FULL_CHECK
+    images = _pick(layer.batch, None if whole or contest.op == "dw" else 2)
+    some_groups = _pick(groups, None if whole else 16)
+    ins = _pick(per_in, None if whole or contest.op == "fwd" else 8)
+    outs = _pick(per_out, None if whole or contest.op == "dx" else 8)
+    part = Operands(
+        _image_part(contest, arrays.x, images, some_groups, ins),
+        _filter_part(layer, arrays.f, some_groups, ins, outs),
+        _image_part(contest, arrays.g, images, some_groups, outs),
+    )
+    kept = len(some_groups)
+    small = replace(
+        layer,
+        batch=len(images),
+        channels=kept * len(ins),
+        outputs=kept * len(outs) if layer.is_dense else layer.outputs,
+        groups=kept if layer.is_dense else layer.groups,
+    )
+    values = our_call(replace(contest, layer=small), part, reference)()
+    return Expected(images, some_groups, ins, outs, values, float(np.abs(values).max()))
+
+
+def _pick(count: int, limit: int | None) -> Array:
+    if limit is None or count <= limit:
+        return np.arange(count)
+    return np.unique(np.linspace(0, count - 1, limit).round().astype(np.intp))
+
+
+def _image_part(
+    contest: Contest, array: Array, images: Array, groups: Array, channels: Array
+) -> Array:
+    """Cut images and channels out of an image tensor, giving one of the same layout."""
+    last = array if contest.layout == "NHWC" else array.transpose(0, 2, 3, 1)
+    n, h, w, _ = last.shape
+    split = last.reshape(n, h, w, contest.layer.group_count, -1)
+    cut = split[images][:, :, :, groups][..., channels].reshape(len(images), h, w, -1)
+    return cut if contest.layout == "NHWC" else np.ascontiguousarray(cut.transpose(0, 3, 1, 2))
+
+
+def _filter_part(layer: Layer, array: Array, groups: Array, ins: Array, outs: Array) -> Array:
+    """Cut channels out of a filter; a depthwise filter has its groups where a dense one has its inputs."""
+    r, s = array.shape[:2]
+    if not layer.is_dense:
+        return array[:, :, groups][..., outs]
+    split = array.reshape(r, s, array.shape[2], layer.groups, -1)
+    return split[:, :, ins][:, :, :, groups][..., outs].reshape(r, s, len(ins), -1)
