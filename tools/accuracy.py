@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from accuracy_problems import HARD, KINDS, NUMPY, SPECIALS, TABLES, UNITS, Measurement, operands
+from accuracy_problems import DTYPES, HARD, KINDS, SPECIALS, TABLES, Measurement, operands
 
 import convgrad
 from convgrad import _dtypes, _jit, _oracle, _planner, _problem
@@ -116,7 +116,7 @@ class _Truth:
 
     def __init__(self, problem: Measurement, first: Any, second: Any) -> None:
         self.problem = problem
-        self.unit = UNITS[problem.dtype]
+        self.unit = DTYPES[problem.dtype].unit
         wide = np.longdouble if problem.dtype == "float64" else np.float64
         with np.errstate(invalid="ignore", over="ignore"):
             self.exact = _oracle.compute(
@@ -148,18 +148,15 @@ class _Truth:
 def _rounded(exact: Any, dtype: str) -> Any:
     if dtype == "float64":
         return exact.astype(np.float64)
-    row = _dtypes.find(np.dtype(NUMPY[dtype]))
-    assert row is not None
-    return _dtypes.round_once(exact.astype(np.float64), row)
+    return _dtypes.round_once(exact.astype(np.float64), DTYPES[dtype])
 
 
 def described(problem: Measurement) -> Any:
     """Return the package's own description, which the oracle wants."""
     calls = {call.function: call for call in _problem.OPS}
-    row = _dtypes.find(np.dtype(NUMPY[problem.dtype]))
+    row = DTYPES[problem.dtype]
     how = settings("accuracy", FRIENDLY, problem.stride, "SAME", problem.layout, 1)
     grad = None if problem.kind == "forward" else problem.output_shape
-    assert row is not None
     call = calls[problem.function]
     return _problem.build(call, how, row, problem.input_shape, problem.filter_shape, grad)
 

@@ -6,16 +6,11 @@ import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
-UNITS = {"half": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "float64": 2.0**-53}
-NUMPY = {
-    "half": np.float16,
-    "bfloat16": ml_dtypes.bfloat16,
-    "float32": np.float32,
-    "float64": np.float64,
-}
+from convgrad._dtypes import FLOATING
+
+DTYPES = {row.name: row for row in FLOATING}
 KINDS = ("forward", "input", "filter")
 SUBNORMAL = {"half": -24, "bfloat16": -133, "float32": -149, "float64": -1074}
 """The exponent of the smallest number."""
@@ -108,7 +103,7 @@ def operands(problem: Measurement) -> tuple[Any, Any, Any]:
     )
     shapes = (problem.input_shape, problem.filter_shape, problem.output_shape)
     x, f, g = _DATA[problem.data](problem, rng, shapes)
-    dtype = NUMPY[problem.dtype]
+    dtype = DTYPES[problem.dtype].numpy
     with np.errstate(over="ignore", under="ignore"):
         return x.astype(dtype), f.astype(dtype), g.astype(dtype)
 
@@ -141,7 +136,7 @@ def _heavy(problem: Measurement, rng: Any, shapes: Any) -> Any:
 def _cancel(problem: Measurement, rng: Any, shapes: Any) -> Any:
     """Every sum is of pairs that cancel to a millionth of their size, or to what the dtype can tell apart."""
     x, f, g = _normal(problem, rng, shapes)
-    difference = max(1e-6, 4 * UNITS[problem.dtype])
+    difference = max(1e-6, 4 * DTYPES[problem.dtype].unit)
 
     def nearly(values: Any) -> Any:
         return -values * (1 + difference * rng.standard_normal(values.shape))
@@ -264,7 +259,7 @@ HARD = tuple(_hard())
 SPECIALS = tuple(
     Measurement(depthwise, 2, 9, 8, 8, 3, 1, kind, dtype, data)
     for data in SPECIAL
-    for dtype in UNITS
+    for dtype in DTYPES
     for depthwise in (False, True)
     for kind in KINDS
 )

@@ -25,7 +25,7 @@ class DType:
     """The name inside kernel symbols: f16, bf16, f32, f64, i32."""
     numpy: np.dtype[Any]
     accumulator: str
-    """`short` of the type sums are kept in; never narrower than float32."""
+    """`short` of the type sums are kept in, by kernels too; never narrower than float32."""
     unit: float
     """The rounding unit u (half the spacing at 1.0), 0 for integers: errors are stated in it."""
 
@@ -53,6 +53,15 @@ _BY_NUMPY = {row.numpy: row for row in DTYPES}
 def find(dtype: np.dtype[Any]) -> DType | None:
     """Return the row of a NumPy dtype in either byte order, or None."""
     return _BY_NUMPY.get(dtype) or _BY_NUMPY.get(dtype.newbyteorder("="))
+
+
+def accumulator(row: DType) -> DType:
+    """Return the row that sums of a dtype's products are kept in.
+
+    >>> accumulator(HALF).name, accumulator(DOUBLE).name
+    ('float32', 'float64')
+    """
+    return next(each for each in DTYPES if each.short == row.accumulator)
 
 
 def round_once(values: AnyArray, row: DType) -> AnyArray:

@@ -12,15 +12,14 @@ from dataclasses import fields, is_dataclass
 from math import prod
 from typing import Any, BinaryIO
 
-import ml_dtypes
 import numpy as np
 
-from ._dtypes import AnyArray
+from ._dtypes import BFLOAT16, AnyArray
 
 _LENGTH = struct.Struct("<q")
 _LONGEST_HEAD = 1 << 28
 """Bytes of a message without its arrays."""
-_NAMED = {"bfloat16": np.dtype(ml_dtypes.bfloat16)}
+_NAMED = {BFLOAT16.numpy.name: BFLOAT16.numpy}
 """NumPy knows this one by name only once somebody has imported it."""
 
 

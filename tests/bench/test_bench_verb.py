@@ -14,7 +14,18 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.rows import flat, judged, row
-from convgrad._bench import contests, networks, peers, plot, report, runner, saved, tables, totals
+from convgrad._bench import (
+    contests,
+    layers,
+    networks,
+    peers,
+    plot,
+    report,
+    runner,
+    saved,
+    tables,
+    totals,
+)
 from convgrad._bench.compare import compare
 from convgrad._bench.layers import parse
 from convgrad._bench.panels import layer_name
@@ -58,7 +69,7 @@ def test_words_of_the_arguments_are_those_of_the_package() -> None:
     """They are repeated there so that `--help` imports nothing."""
     assert (*tables.SUITES, "all") == bench_arguments.RACES
     assert tuple(peers.BY_NAME) == bench_arguments.PEERS
-    assert tuple(contests.DTYPES) == bench_arguments.DTYPES
+    assert tuple(layers.DTYPES) == bench_arguments.DTYPES
 
 
 @pytest.mark.parametrize(

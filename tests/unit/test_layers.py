@@ -89,6 +89,7 @@ ALLOWED = {
     "_bench": {
         "__init__",
         "_config",
+        "_dtypes",
         "_files",
         "_frameworks",
         "_jit",

@@ -12,20 +12,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from .layers import Layer
+from .layers import DTYPES, Layer
 
 Array = npt.NDArray[Any]
-
-DTYPES: dict[str, Any] = {
-    "float32": np.float32,
-    "float64": np.float64,
-    "half": np.float16,
-    "bfloat16": ml_dtypes.bfloat16,
-}
 
 WRONG = {"float32": 1e-4, "float64": 1e-10, "half": 3e-2, "bfloat16": 1e-1}
 """Largest error over largest value from which a result is wrong, not merely sloppy: some peers add in 16 bits."""
@@ -56,7 +48,7 @@ class Operands:
 def operands(layer: Layer, dtype: str, layout: str) -> Operands:
     """Return the operands of all three operations, in memory as NumPy hands it out."""
     random = np.random.default_rng(0)
-    kind: Any = DTYPES[dtype]
+    kind = DTYPES[dtype].numpy
     shapes = (layer.input_shape(layout), layer.filter_shape, layer.output_shape(layout))
     x, f, g = (random.standard_normal(shape, dtype=np.float32).astype(kind) for shape in shapes)
     return Operands(x, f, g)

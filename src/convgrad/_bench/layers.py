@@ -13,9 +13,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF
+
 OPS = ("fwd", "dx", "dw")
 LAYOUTS = ("NHWC", "NCHW")
-ITEMSIZE = {"float32": 4, "float64": 8, "half": 2, "bfloat16": 2}
+DTYPES = {row.name: row for row in (FLOAT, DOUBLE, HALF, BFLOAT16)}
 
 _TEXT = re.compile(
     r"(?:(?P<label>[a-z0-9_+-]+):)?(?P<sizes>\d+(?:x\d+){2,3})k(?P<kh>\d+)(?:x(?P<kw>\d+))?(?P<rest>(?:[sdmogb]\d+|v)*)",
@@ -132,7 +134,8 @@ class Layer:
             math.prod(s) for s in (self.input_shape(), self.filter_shape, self.output_shape())
         )
         read, written = {"fwd": (x + f, y), "dx": (y + f, x), "dw": (x + y, f)}[op]
-        return read * ITEMSIZE[dtype], written * ITEMSIZE[dtype]
+        itemsize = DTYPES[dtype].itemsize
+        return read * itemsize, written * itemsize
 
     def with_batch(self, batch: int) -> Layer:
         return replace(self, batch=batch)

@@ -24,8 +24,8 @@ import numpy as np
 
 import convgrad
 
-from .contests import DTYPES, Contest, Operands, our_call
-from .layers import parse
+from .contests import Contest, Operands, our_call
+from .layers import DTYPES, parse
 
 
 def extra_memory(contest: Contest, threads: int) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def _measure(contest: Contest) -> dict[str, Any]:
 
 def filled(contest: Contest) -> Operands:
     """Operands without temporaries."""
-    layer, kind = contest.layer, DTYPES[contest.dtype]
+    layer, kind = contest.layer, DTYPES[contest.dtype].numpy
     shapes = (
         layer.input_shape(contest.layout),
         layer.filter_shape,

@@ -18,14 +18,13 @@ import numpy as np
 
 from .. import _config
 from .._text import aligned
-from .contests import DTYPES, Array, Contest, Operands, expect_from, operands_of, our_call
-from .layers import Layer
+from .contests import Array, Contest, Operands, expect_from, operands_of, our_call
+from .layers import DTYPES, Layer
 from .machine import describe
 from .measure import race
 from .report import geometric_mean, ms
 from .runner import Ours, Progress, Settings
 
-UNITS = {"float32": 2.0**-24, "half": 2.0**-11, "bfloat16": 2.0**-8, "float64": 2.0**-53}
 DATA = ("normal", "heavy-tailed", "whole")
 
 
@@ -70,7 +69,7 @@ def algorithm(contest: Contest, switch: str) -> str:
             padding=layer.padding,
             data_format=contest.layout,
             dilations=layer.dilation,
-            dtype=DTYPES[contest.dtype],
+            dtype=DTYPES[contest.dtype].numpy,
         )
     return story.algorithm
 
@@ -114,7 +113,7 @@ def _measure(contest: Contest, settings: Settings) -> dict[str, Any]:
 def draw(contest: Contest, kind: str) -> Operands:
     """Return operands of one kind of data."""
     rng = np.random.default_rng(1)
-    layer, dtype = contest.layer, DTYPES[contest.dtype]
+    layer, dtype = contest.layer, DTYPES[contest.dtype].numpy
     shapes = (
         layer.input_shape(contest.layout),
         layer.filter_shape,
@@ -140,7 +139,7 @@ def draw(contest: Contest, kind: str) -> Operands:
 def _error(got: Array, exact: Array, dtype: str) -> float:
     difference = got.astype(np.float64) - exact
     size = float((exact**2).sum())
-    return math.sqrt(float((difference**2).sum()) / size) / UNITS[dtype] if size else 0.0
+    return math.sqrt(float((difference**2).sum()) / size) / DTYPES[dtype].unit if size else 0.0
 
 
 def render(results: dict[str, Any]) -> str:

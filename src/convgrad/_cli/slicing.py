@@ -160,12 +160,13 @@ def _filter_gradient(
 
 
 def _accumulated(problem: Problem) -> DType:
-    widened = problem.kind is Kind.FILTER_GRADIENT and problem.dtype.itemsize < 4
-    return _dtypes.FLOAT if widened else problem.dtype
+    partial = problem.kind is Kind.FILTER_GRADIENT
+    return _dtypes.accumulator(problem.dtype) if partial else problem.dtype
 
 
 def _wide(array: AnyArray, row: DType) -> AnyArray:
-    return array.astype(np.float32) if row.itemsize < 4 else array
+    wide = _dtypes.accumulator(row)
+    return array if wide is row else array.astype(wide.numpy)
 
 
 def _slices(batch: int, at_once: int) -> Iterator[tuple[int, int]]:

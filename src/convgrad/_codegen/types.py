@@ -1,7 +1,8 @@
 """Element types and how LLVM spells them, their vectors and their constants.
 
-A *storage* type is what memory holds, a *compute* type what arithmetic runs in. They differ for
-the two 16-bit floats only, which live in memory as bits (i16) and are float32 everywhere else.
+A *storage* type is what memory holds, a *compute* type what arithmetic runs in: the accumulator of
+the dtype's row. They differ for the two 16-bit floats only, which live in memory as bits (i16) and
+are float32 everywhere else.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import cache, lru_cache
+
+from .._dtypes import DTYPES
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,8 @@ I32 = Element("i32", 4, "i32", False)
 I64 = Element("i64", 8, "i64", False)
 
 ELEMENTS = {row.short: row for row in (F32, F64, F16, BF16, I16, I32, I64)}
+_COMPUTE = {ELEMENTS[row.short]: ELEMENTS[row.accumulator] for row in DTYPES}
+"""By storage type. The other types are of bits and indices, which are computed with as they are."""
 
 
 def element(short: str) -> Element:
@@ -42,7 +47,7 @@ def element(short: str) -> Element:
 
 def compute(storage: Element) -> Element:
     """Return the type arithmetic on `storage` runs in."""
-    return F32 if storage is F16 or storage is BF16 else storage
+    return _COMPUTE.get(storage, storage)
 
 
 @cache
