@@ -14,7 +14,7 @@ import pytest
 
 import convgrad
 from convgrad import _engine, reference
-from convgrad._api import calls
+from convgrad._api import repeated
 from convgrad.errors import ArgumentError
 
 SHAPE, FILTER = (2, 32, 32, 16), np.ones((3, 3, 16, 1), np.float32)
@@ -58,7 +58,7 @@ def test_resizing_is_refused_during_a_call(monkeypatch):
             seen.append(array.shape)
         return real(*arguments)
 
-    for module in (convgrad._arrays.numpy, convgrad._api.calls):
+    for module in (convgrad._arrays.numpy, repeated):
         monkeypatch.setattr(module, "new_result", resize)
     for _ in range(2):  # the second call is one that is remembered
         convgrad.depthwise_conv2d(x, FILTER, 1, "SAME")
@@ -120,7 +120,7 @@ def test_settings_changed_by_another_thread_are_not_remembered_under_another_nam
         _engine.memory.clear()
         convgrad.depthwise_conv2d(x, FILTER, strides, "SAME")
         for key, found in list(_engine.memory.items()):
-            if type(found) is calls.Ready:
+            if type(found) is repeated.Ready:
                 rows = -(-8 // key[0][3][1])
                 assert found.result_shape[1:3] == (rows, rows)
                 seen.add(rows)

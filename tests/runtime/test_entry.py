@@ -18,6 +18,7 @@ from convgrad import _engine, _jit, _planner, _prepare
 from convgrad._errors import AllocationError, InternalError
 from convgrad._program import Launch, Program
 from convgrad._runtime import bound, code, entry, threads
+from convgrad._runtime import slots as slot_text
 from convgrad._runtime.bound import Bound
 from convgrad._runtime.run import refuse, run
 from convgrad._runtime.state import OWN, SLOTS, STATE, STATE_BLOCK, State, address_of
@@ -165,7 +166,7 @@ def test_what_is_kept_is_bounded(step):
         once(chain(step, 10, state, partial_bytes=size))
     assert len(slots(state)) <= SLOTS
     code.current().release(state.address)
-    once(chain(step, 10, state, packed_bytes=80, partial_bytes=entry.KEPT + 1))
+    once(chain(step, 10, state, packed_bytes=80, partial_bytes=slot_text.KEPT + 1))
     assert len(slots(state)) == 2  # the large one was freed
     code.current().release(state.address)
 

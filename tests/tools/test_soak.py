@@ -12,7 +12,6 @@ import pytest
 
 import convgrad
 from convgrad import _engine, _jit
-from convgrad._api import calls
 from convgrad._jit import elf
 from convgrad._runtime.bound import Bound
 
@@ -94,13 +93,14 @@ def test_the_summary_names_all_that_is_watched() -> None:
 
 def test_problems_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many settings with few problems each must not add up."""
-    monkeypatch.setattr(calls, "_MOST_REMEMBERED", 20)
+    monkeypatch.setattr(_engine, "memory", {})
+    monkeypatch.setattr(_engine, "_LARGEST", 20)
     f = np.ones((1, 1, 1, 1), np.float32)
     for side in range(1, 16):
         for pad in range(6):
             x = np.ones((1, side, 1, 1), np.float32)
             convgrad.conv2d(x, f, 1, ((pad, 0), (0, 0)))
-    assert sum(map(len, calls._filled)) <= 20
+        assert len(_engine.memory) <= 20
 
 
 def test_kernels_are_forgotten_and_unmapped(monkeypatch: pytest.MonkeyPatch) -> None:

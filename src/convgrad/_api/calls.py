@@ -3,30 +3,23 @@
 The order of checks is TensorFlow's: call form, words and lists (`_arguments`), then dtypes, ranks, channels, window,
 `out_backprop`. Nothing is allocated before all of them have passed.
 
-A repeated call does none of this. All that the checks look at is in the key it is remembered by: whose call it is, the
-settings, shapes, dtypes and sizes, and the switches that decide what runs. What is remembered is the program.
+A repeated call does none of this: see `repeated`.
 """
 
 from __future__ import annotations
 
 from math import prod
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
-from .. import _arguments, _arrays, _config, _engine, _problem
-from .._arguments import NotPlain, plain
+from .. import _arguments, _arrays, _engine, _problem
 from .._arrays import Adapter, Lent
-from .._arrays.numpy import C_ALIGNED, lend
 from .._dtypes import FLOATING, INT32, AnyArray, DType
-from .._errors import AllocationError, ConvgradError
+from .._errors import AllocationError
 from .._problem import Call, Kind, Problem, Settings, Shape
-from .._runtime import code, threads
 from .._runtime.bound import Bound
-from .._runtime.pointers import data_pointer
-from .._runtime.results import new_result
-from .._runtime.run import refuse
+from .repeated import Given, Key, Ready, again, key_of, read, signature
 
 CONV2D = _problem.CONV2D
 CONV2D_INPUT = _problem.CONV2D_INPUT
@@ -37,34 +30,13 @@ DEPTHWISE_INPUT = _problem.DEPTHWISE_INPUT
 DEPTHWISE_FILTER = _problem.DEPTHWISE_FILTER
 
 
-Given = tuple[Any, ...]
-"""The settings as the caller wrote them: forms, strides, padding, data_format, dilations[, explicit paddings]."""
-
-
-class Ready:
-    """A call whose every check has passed before, and the program it came to."""
-
-    __slots__ = (
-        *("address", "call", "first_bytes", "function", "program"),
-        *("result_dtype", "result_shape", "row", "second_bytes", "serial"),
-    )
-
-    def __init__(self, function: str, problem: Problem, program: Bound) -> None:
-        self.function, self.program = function, program
-        self.address, self.serial = program.address, program.serial
-        self.call = code.entry_call()
-        self.first_bytes, self.second_bytes = problem.operand_bytes
-        self.result_shape, self.row = problem.result_shape, problem.dtype
-        self.result_dtype = problem.dtype.numpy
-
-
 def forward(call: Call, input: Any, filter: Any, given: Given) -> AnyArray:
     """Run conv2d or depthwise_conv2d on a rank-4 input."""
-    key = _key(call, given, input, filter, None)
+    key = key_of(call, given, input, filter, None)
     ready = _engine.memory.get(key)
     if ready is not None:
-        return _again(ready, input, filter)
-    settings, _, key = _read(call, given, None, key)
+        return again(ready, input, filter)
+    settings, _, key = read(call, given, None, key)
     adapter = _arrays.adapter_for(input, filter)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
@@ -92,11 +64,11 @@ def forward_batched(call: Call, input: Any, filter: Any, given: Given) -> AnyArr
 
 def input_gradient(call: Call, sizes: Any, filter: Any, grad: Any, given: Given) -> AnyArray:
     """Run the gradient of the input from a size vector."""
-    key = _key(call, given, filter, grad, sizes)
+    key = key_of(call, given, filter, grad, sizes)
     ready = _engine.memory.get(key)
     if ready is not None:
-        return _again(ready, filter, grad)
-    settings, sizes, key = _read(call, given, sizes, key)
+        return again(ready, filter, grad)
+    settings, sizes, key = read(call, given, sizes, key)
     lengths = (4,) if call.depthwise else (4, 2)
     shape = _arguments.sizes(call.function, call.input, sizes, lengths)
     adapter = _arrays.adapter_for(filter, grad)
@@ -106,11 +78,11 @@ def input_gradient(call: Call, sizes: Any, filter: Any, grad: Any, given: Given)
 
 def filter_gradient(call: Call, input: Any, sizes: Any, grad: Any, given: Given) -> AnyArray:
     """Run the gradient of the filter from a size vector."""
-    key = _key(call, given, input, grad, sizes)
+    key = key_of(call, given, input, grad, sizes)
     ready = _engine.memory.get(key)
     if ready is not None:
-        return _again(ready, input, grad)
-    settings, sizes, key = _read(call, given, sizes, key)
+        return again(ready, input, grad)
+    settings, sizes, key = read(call, given, sizes, key)
     shape = _arguments.sizes(call.function, call.filter, sizes, (4,))
     adapter = _arrays.adapter_for(input, grad)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
@@ -164,7 +136,13 @@ def separable(input: Any, depthwise_filter: Any, pointwise_filter: Any, given: G
 
 
 def _input_gradient(
-    call: Call, settings: Settings, adapter: Adapter, shape: Shape, f: Lent, grad: Any, key: Any
+    call: Call,
+    settings: Settings,
+    adapter: Adapter,
+    shape: Shape,
+    f: Lent,
+    grad: Any,
+    key: Key | None,
 ) -> AnyArray:
     g = adapter.borrow(call.function, call.grad, grad, _allowed(call), f.row)
     problem = _problem.build(call, settings, f.row, shape, f.shape, g.shape)
@@ -172,7 +150,13 @@ def _input_gradient(
 
 
 def _filter_gradient(
-    call: Call, settings: Settings, adapter: Adapter, x: Lent, shape: Shape, grad: Any, key: Any
+    call: Call,
+    settings: Settings,
+    adapter: Adapter,
+    x: Lent,
+    shape: Shape,
+    grad: Any,
+    key: Key | None,
 ) -> AnyArray:
     g = adapter.borrow(call.function, call.grad, grad, _allowed(call), x.row)
     problem = _problem.build(call, settings, x.row, x.shape, shape, g.shape)
@@ -180,7 +164,12 @@ def _filter_gradient(
 
 
 def _compute(
-    function: str, problem: Problem, adapter: Adapter, first: Lent, second: Lent, key: Any = None
+    function: str,
+    problem: Problem,
+    adapter: Adapter,
+    first: Lent,
+    second: Lent,
+    key: Key | None = None,
 ) -> AnyArray:
     """Hold the operands still, make the result, fill it; remember the program under `key`."""
     sizes = problem.operand_bytes
@@ -194,94 +183,8 @@ def _compute(
     except AllocationError as error:
         raise AllocationError(f"{function}: {error}.") from None
     del held_first, held_second  # kept until here
-    if key is not None and type(program) is Bound and key[1] == _signature(first, second):
+    if key is not None and type(program) is Bound and key[1] == signature(first, second):
         _engine.remember(key, Ready(function, problem, program))
-    return result
-
-
-Key = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
-"""The call, its settings and sizes; shapes and dtypes; switches."""
-
-
-def _key(call: Call, given: Given, first: Any, second: Any, sizes: Any) -> Key | None:
-    """Return what a call of plain arrays with plain settings is remembered by, or None for another call."""
-    if type(first) is not np.ndarray or type(second) is not np.ndarray:
-        return None
-    forms, strides, padding, layout, dilations = given if len(given) == 5 else given[:5]
-    try:
-        if type(strides) is not int:
-            strides = plain(strides)
-        if type(padding) is not str:
-            padding = plain(padding)
-        if type(layout) is not str:
-            layout = plain(layout)
-        if type(dilations) is not int:
-            dilations = plain(dilations)
-        explicit = () if len(given) == 5 else plain(given[5])
-        if sizes is not None:
-            if type(sizes) is not tuple and type(sizes) is not list:
-                return None
-            sizes = plain(sizes)
-    except NotPlain:
-        return None
-    settings = (call, sizes, forms, strides, padding, layout, dilations, explicit)
-    arrays = (first.shape, first.dtype, second.shape, second.dtype)
-    return settings, arrays, _config.deciding()
-
-
-def _signature(first: Lent, second: Lent) -> tuple[Any, ...]:
-    """Return shapes and dtypes as a key has them, of what was really computed with: in native byte order."""
-    return first.shape, first.row.numpy, second.shape, second.row.numpy
-
-
-def _read(
-    call: Call, given: Given, sizes: Any, key: Key | None
-) -> tuple[Settings, Any, Key | None]:
-    """Return the settings in canonical form, and the sizes.
-
-    They are read from the key's copies, if there are any: another thread may be changing the caller's lists.
-    """
-    if key is not None:
-        try:
-            return _arguments.settings(call.function, *key[0][2:]), key[0][1], key
-        except ConvgradError:
-            pass  # the same again, in the caller's spelling
-    return _arguments.settings(call.function, *given), sizes, None
-
-
-def _again(
-    ready: Ready,
-    first: AnyArray,
-    second: AnyArray,
-    # Bound here: a global lookup costs 20 ns, and this is the path of every small call.
-    pointer: Any = data_pointer,
-    pack: Any = code.pack_call,
-) -> AnyArray:
-    """Run a remembered call: shapes and dtypes are those it was checked with, or memory is not what it was."""
-    row = ready.row
-    held_first: object = ref(first)
-    held_second: object = ref(second)
-    if (
-        first.base is None
-        and second.base is None
-        and first.flags.num & C_ALIGNED == C_ALIGNED
-        and second.flags.num & C_ALIGNED == C_ALIGNED
-        and first.nbytes == ready.first_bytes
-        and second.nbytes == ready.second_bytes
-    ):
-        at_first, at_second = pointer(first), pointer(second)
-    else:
-        at_first, held_first = lend(ready.function, first, row, ready.first_bytes)
-        at_second, held_second = lend(ready.function, second, row, ready.second_bytes)
-    try:
-        result = new_result(ready.result_shape, ready.result_dtype)
-        count, pool = (1, 0) if ready.serial else threads.ready()
-        status = ready.call(pack(ready.address, at_first, at_second, pointer(result), count, pool))
-        if status:
-            refuse(status)
-    except AllocationError as error:
-        raise AllocationError(f"{ready.function}: {error}.") from None
-    del held_first, held_second  # kept until here
     return result
 
 

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from .._arguments import RAW
 from .._errors import ArgumentTypeError
 from . import calls
+from .repeated import Given
 from .types import Array, Result, Sizes, StrictInts
 
 P = ParamSpec("P")
@@ -58,7 +59,7 @@ def keywords_only(function: Callable[P, R]) -> Callable[P, R]:
 
 def _given(
     strides: Any, padding: Any, explicit_paddings: Any, data_format: Any, dilations: Any
-) -> calls.Given:
+) -> Given:
     explicit = [] if explicit_paddings is None else explicit_paddings
     return RAW, strides, padding, data_format, dilations, explicit
 

@@ -9,22 +9,17 @@ Both take every launch in order, find memory for partial sums, packed operand an
 threads, and return 0; or 1 where memory could not be had, and 2 where `program` is no program of this version. They
 need no interpreter and no lock of it, any thread may call them, and any number of threads at once.
 
-The text is compiled together with the parallel loop (`parfor`), which it hands jobs to. The other pool is OpenMP's: the
-body that `GOMP_parallel` runs on each of its threads claims chunks from the same kind of word, kept on the caller's
-stack, so that seats, chunks and bits are the same. One call at a time goes to OpenMP, as to our own pool: a second
-caller runs its items itself, where OpenMP would start another set of threads for it.
-
-Memory comes from `SLOTS` blocks that are kept between calls. A block is taken by exchanging its slot for 0 and given
-back to the first slot that is 0, so there is no lock and a fork or a thread that dies loses a block at most.
+The text is compiled together with the parallel loop (`parfor`), which it hands jobs to, or to OpenMP's threads
+(`handover`). Memory for partial sums and workspaces is kept between calls (`slots`).
 """
 
 from __future__ import annotations
 
 import re
 
+from . import handover, slots
 from .bound import LAUNCH, MAGIC, MOST_ARGUMENTS, PROGRAM
-from .parking import CONTROL_WORDS
-from .state import OPENMP, SLOTS, STATE
+from .state import OPENMP, STATE
 
 RUN = "cg_run"
 CALL = "cg_call"
@@ -34,12 +29,6 @@ SYMBOLS = (RUN, CALL, RELEASE)
 CALL_WORDS = ("PROGRAM", "FIRST", "SECOND", "RESULT", "THREADS", "POOL")
 """What `cg_call` is given. THREADS 0 asks the runtime block, or OpenMP if its pool is used; POOL -1 asks the block."""
 OK, NO_MEMORY, NO_PROGRAM = 0, 1, 2
-
-KEPT = 64 << 20
-"""Bytes of the largest block that is kept between calls."""
-_STEP, _HUGE = 64 << 10, 2 << 20
-_SLACK = 1 << 20
-"""A block may be 16 times too large for what it is taken for, and up to this size in any case."""
 
 
 def text() -> str:
@@ -52,17 +41,14 @@ def text() -> str:
         "LAUNCH_HEADER": len(LAUNCH),
         "MAGIC": MAGIC,
         "MOST_JOB": MOST_ARGUMENTS + 8,
-        "SLOTS": SLOTS,
-        "KEPT": KEPT,
-        "STEP": _STEP,
-        "HUGE": _HUGE,
-        "SLACK": _SLACK,
+        **slots.FIELDS,
+        **handover.FIELDS,
         "OPENMP": OPENMP,
-        "CONTROL_SIZE": CONTROL_WORDS,
         "NO_MEMORY": NO_MEMORY,
         "NO_PROGRAM": NO_PROGRAM,
     }
-    found = re.sub(r"\$([A-Z_]+)", lambda m: str(fields.get(m[1], m[0])), _TEXT)
+    whole = slots.TEXT + handover.TEXT + _TEXT
+    found = re.sub(r"\$([A-Z_]+)", lambda m: str(fields.get(m[1], m[0])), whole)
     return re.sub(r"^  %(\w+) = word (\w+) (%\w+), (\S+)$", _word, found, flags=re.MULTILINE)
 
 
@@ -76,294 +62,6 @@ def _word(match: re.Match[str]) -> str:
 
 
 _TEXT = """
-; ---- memory ----
-
-; A block lies behind 16 bytes that say where malloc's begins and how large it is.
-define internal void @free_block(ptr %state, ptr %block) nounwind {
-  %raw = word ptr %block, -2
-  %free = word ptr %state, $STATE_FREE
-  call void %free(ptr %raw)
-  ret void
-}
-
-define internal ptr @new_block(ptr %state, i64 %bytes) nounwind {
-entry:
-  %large = icmp uge i64 %bytes, $HUGE
-  %step = select i1 %large, i64 $HUGE, i64 $STEP
-  %alignment = select i1 %large, i64 $HUGE, i64 64
-  %up = add i64 %bytes, %step
-  %less = sub i64 %up, 1
-  %steps = udiv i64 %less, %step
-  %size = mul i64 %steps, %step
-  %room = add i64 %size, %alignment
-  %asked = add i64 %room, 64
-  %malloc = word ptr %state, $STATE_MALLOC
-  %raw = call ptr %malloc(i64 %asked)
-  %refused = icmp eq ptr %raw, null
-  br i1 %refused, label %none, label %got
-none:
-  ret ptr null
-got:
-  %start = ptrtoint ptr %raw to i64
-  %behind = add i64 %start, 63
-  %far = add i64 %behind, %alignment
-  %mask = sub i64 0, %alignment
-  %at = and i64 %far, %mask
-  %block = inttoptr i64 %at to ptr
-  %raw_at = getelementptr i64, ptr %block, i64 -2
-  store ptr %raw, ptr %raw_at, align 8
-  %size_at = getelementptr i64, ptr %block, i64 -1
-  store i64 %size, ptr %size_at, align 8
-  %madvise = word ptr %state, $STATE_MADVISE
-  %can = icmp ne ptr %madvise, null
-  %advise = and i1 %large, %can
-  br i1 %advise, label %huge, label %done
-huge:
-  ; 14: MADV_HUGEPAGE. The first touch of 4 KB pages costs more than most kernels.
-  %advised = call i32 %madvise(ptr %block, i64 %size, i32 14)
-  br label %done
-done:
-  ret ptr %block
-}
-
-; Find memory for %bytes; null where there is none, or nothing is asked.
-define internal ptr @take_memory(ptr %state, i64 %bytes) nounwind {
-entry:
-  %nothing = icmp eq i64 %bytes, 0
-  br i1 %nothing, label %none, label %who
-who:
-  %take = word ptr %state, $STATE_TAKE
-  %theirs = icmp ne ptr %take, null
-  br i1 %theirs, label %ask, label %ours
-ask:
-  %lent = call ptr %take(i64 %bytes)
-  ret ptr %lent
-ours:
-  %sixteen = shl i64 %bytes, 4
-  %small = icmp ult i64 %sixteen, $SLACK
-  %most = select i1 %small, i64 $SLACK, i64 %sixteen
-  br label %slot
-slot:
-  %i = phi i64 [ 0, %ours ], [ %next, %again ]
-  %number = add i64 %i, $STATE_SLOT
-  %slot_at = getelementptr i64, ptr %state, i64 %number
-  %found = atomicrmw xchg ptr %slot_at, i64 0 acquire, align 8
-  %empty = icmp eq i64 %found, 0
-  br i1 %empty, label %again, label %look
-look:
-  %block = inttoptr i64 %found to ptr
-  %size = word i64 %block, -1
-  %enough = icmp uge i64 %size, %bytes
-  %thrifty = icmp ule i64 %size, %most
-  %fits = and i1 %enough, %thrifty
-  br i1 %fits, label %got, label %back
-got:
-  ret ptr %block
-back:
-  %swap = cmpxchg ptr %slot_at, i64 0, i64 %found release monotonic, align 8
-  %kept = extractvalue { i64, i1 } %swap, 1
-  br i1 %kept, label %again, label %drop
-drop:
-  call void @free_block(ptr %state, ptr %block)
-  br label %again
-again:
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, $SLOTS
-  br i1 %more, label %slot, label %new
-new:
-  %made = call ptr @new_block(ptr %state, i64 %bytes)
-  ret ptr %made
-none:
-  ret ptr null
-}
-
-define internal void @give_memory(ptr %state, ptr %block, i64 %bytes) nounwind {
-entry:
-  %nothing = icmp eq ptr %block, null
-  br i1 %nothing, label %done, label %who
-who:
-  %give = word ptr %state, $STATE_GIVE
-  %theirs = icmp ne ptr %give, null
-  br i1 %theirs, label %return, label %ours
-return:
-  call void %give(ptr %block, i64 %bytes)
-  ret void
-ours:
-  %value = ptrtoint ptr %block to i64
-  %size = word i64 %block, -1
-  %large = icmp ugt i64 %size, $KEPT
-  br i1 %large, label %drop, label %slot
-slot:
-  %i = phi i64 [ 0, %ours ], [ %next, %taken ]
-  %number = add i64 %i, $STATE_SLOT
-  %slot_at = getelementptr i64, ptr %state, i64 %number
-  %swap = cmpxchg ptr %slot_at, i64 0, i64 %value release monotonic, align 8
-  %kept = extractvalue { i64, i1 } %swap, 1
-  br i1 %kept, label %done, label %taken
-taken:
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, $SLOTS
-  br i1 %more, label %slot, label %replace
-replace:
-  ; All are full, of sizes nobody asked for lately: the first makes room.
-  %first_at = getelementptr i64, ptr %state, i64 $STATE_SLOT
-  %old = atomicrmw xchg ptr %first_at, i64 %value acq_rel, align 8
-  %vacant = icmp eq i64 %old, 0
-  br i1 %vacant, label %done, label %free_old
-free_old:
-  %old_block = inttoptr i64 %old to ptr
-  call void @free_block(ptr %state, ptr %old_block)
-  ret void
-drop:
-  call void @free_block(ptr %state, ptr %block)
-  ret void
-done:
-  ret void
-}
-
-; Free all blocks that are in no call.
-define void @cg_release(ptr %state) nounwind {
-entry:
-  br label %slot
-slot:
-  %i = phi i64 [ 0, %entry ], [ %next, %again ]
-  %number = add i64 %i, $STATE_SLOT
-  %slot_at = getelementptr i64, ptr %state, i64 %number
-  %found = atomicrmw xchg ptr %slot_at, i64 0 acquire, align 8
-  %empty = icmp eq i64 %found, 0
-  br i1 %empty, label %again, label %free
-free:
-  %block = inttoptr i64 %found to ptr
-  call void @free_block(ptr %state, ptr %block)
-  br label %again
-again:
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, $SLOTS
-  br i1 %more, label %slot, label %done
-done:
-  ret void
-}
-
-; ---- pools ----
-
-; Keep our workers off the processor the calling thread is on (see `State.place_workers`).
-define internal void @make_room(ptr %state) nounwind {
-entry:
-  %others = alloca [16 x i64], align 8
-  %getcpu = word ptr %state, $STATE_GETCPU
-  %cannot = icmp eq ptr %getcpu, null
-  br i1 %cannot, label %done, label %ask
-ask:
-  %cpu32 = call i32 %getcpu()
-  %cpu = sext i32 %cpu32 to i64
-  %before = word i64 %state, $STATE_CALLER_CPU
-  %workers = word i64 %state, $STATE_WORKERS
-  %placed = word i64 %state, $STATE_PLACED
-  %same_cpu = icmp eq i64 %cpu, %before
-  %same_workers = icmp eq i64 %workers, %placed
-  %same = and i1 %same_cpu, %same_workers
-  br i1 %same, label %done, label %known
-known:
-  %in_mask = icmp ult i64 %cpu, 1024
-  br i1 %in_mask, label %move, label %done
-move:
-  %cpu_at = getelementptr i64, ptr %state, i64 $STATE_CALLER_CPU
-  store i64 %cpu, ptr %cpu_at, align 8
-  %placed_at = getelementptr i64, ptr %state, i64 $STATE_PLACED
-  store i64 %workers, ptr %placed_at, align 8
-  %mine = lshr i64 %cpu, 6
-  %shift = and i64 %cpu, 63
-  %bit = shl i64 1, %shift
-  %unset = xor i64 %bit, -1
-  br label %mask
-mask:
-  %i = phi i64 [ 0, %move ], [ %next, %mask ]
-  %any = phi i64 [ 0, %move ], [ %any_more, %mask ]
-  %allowed_number = add i64 %i, $STATE_ALLOWED
-  %allowed = word i64 %state, %allowed_number
-  %here = icmp eq i64 %i, %mine
-  %filter = select i1 %here, i64 %unset, i64 -1
-  %bits = and i64 %allowed, %filter
-  %to = getelementptr i64, ptr %others, i64 %i
-  store i64 %bits, ptr %to, align 8
-  %any_more = or i64 %any, %bits
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, 16
-  br i1 %more, label %mask, label %masked
-masked:
-  %nowhere = icmp eq i64 %any_more, 0
-  %nobody = icmp eq i64 %workers, 0
-  %useless = or i1 %nowhere, %nobody
-  br i1 %useless, label %done, label %place
-place:
-  %w = phi i64 [ 0, %masked ], [ %w_next, %place ]
-  %tid_number = add i64 %w, $STATE_TIDS
-  %tid = word i64 %state, %tid_number
-  %tid32 = trunc i64 %tid to i32
-  %setaffinity = word ptr %state, $STATE_SETAFFINITY
-  %r = call i32 %setaffinity(i32 %tid32, i64 128, ptr %others)
-  %w_next = add i64 %w, 1
-  %w_more = icmp ult i64 %w_next, %workers
-  br i1 %w_more, label %place, label %done
-done:
-  ret void
-}
-
-; What each of OpenMP's threads does with a job whose word is on the caller's stack.
-define internal void @openmp_body(ptr %control) nounwind {
-entry:
-  %next_at = getelementptr i64, ptr %control, i64 $DONE
-  %slot = atomicrmw add ptr %next_at, i64 1 seq_cst, align 8
-  %job = word ptr %control, $CURRENT_JOB
-  %threads = word i64 %job, $JOB_THREADS
-  %expected = icmp ult i64 %slot, %threads
-  br i1 %expected, label %seek, label %done
-seek:
-  %first = call i64 @take(ptr %control, i64 0)
-  %none = icmp eq i64 %first, -1
-  br i1 %none, label %done, label %work
-work:
-  %chunks = call i64 @drain(ptr %control, i64 %first, i64 %slot)
-  br label %done
-done:
-  ret void
-}
-
-define internal void @run_openmp(ptr %state, ptr %job) nounwind {
-entry:
-  %control = alloca [$CONTROL_SIZE x i64], align 128
-  %items = word i64 %job, $JOB_ITEMS
-  %asked = word i64 %job, $JOB_GRAIN
-  %threads = word i64 %job, $JOB_THREADS
-  %grain = call i64 @chunk_size(i64 %items, i64 %asked)
-  %sum = add i64 %items, %grain
-  %less = sub i64 %sum, 1
-  %chunks = udiv i64 %less, %grain
-  %word = shl i64 %chunks, $CHUNK_BITS
-  store i64 %word, ptr %control, align 8
-  %next_at = getelementptr i64, ptr %control, i64 $DONE
-  store i64 0, ptr %next_at, align 8
-  %job_at = getelementptr i64, ptr %control, i64 $CURRENT_JOB
-  store ptr %job, ptr %job_at, align 8
-  %grain_at = getelementptr i64, ptr %control, i64 $CURRENT_GRAIN
-  store i64 %grain, ptr %grain_at, align 8
-  %busy = getelementptr i64, ptr %state, i64 $STATE_OMP_BUSY
-  %lock = cmpxchg ptr %busy, i64 0, i64 1 acquire monotonic, align 8
-  %locked = extractvalue { i64, i1 } %lock, 1
-  br i1 %locked, label %share, label %alone
-share:
-  %gomp = word ptr %state, $STATE_GOMP
-  %threads32 = trunc i64 %threads to i32
-  call void %gomp(ptr @openmp_body, ptr %control, i32 %threads32, i32 0)
-  store atomic i64 0, ptr %busy release, align 8
-  ret void
-alone:
-  call void @openmp_body(ptr %control)
-  ret void
-}
-
-; ---- the entry ----
-
 define internal i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 %asked, i64 %pool) nounwind {
 entry:
   %job = alloca [$MOST_JOB x i64], align 16
