@@ -71,6 +71,8 @@ def test_it_is_never_loaded_by_us():
         with convgrad.options(pool="openmp"):
             assert threads.kind() == OWN
             bits()
+            assert threads.story() == ("own", "no OpenMP runtime is loaded in this process")
+        assert threads.story() == ("own", "none of torch is imported in this process")
         assert not openmp.usable() and openmp.runtime() is None
         with open("/proc/self/maps") as maps:
             print(any("libgomp" in line for line in maps))
@@ -89,8 +91,9 @@ def test_who_chooses_it():
         framework()
         assert threads.kind() == OPENMP
         assert openmp.runtime().path.endswith("libgomp.so.1") or "libgomp" in openmp.runtime().path
+        assert threads.story() == ("openmp", openmp.runtime().path)
         with convgrad.options(pool="own"):
-            assert threads.kind() == OWN
+            assert threads.kind() == OWN and threads.story() == ("own", "asked for")
         """
     )
     child("gomp(); framework(); assert threads.kind() == OWN", CONVGRAD_POOL="own")
@@ -220,6 +223,7 @@ def test_a_forked_child_uses_our_own_pool():
                     assert threads.kind() == OWN and not openmp.usable()
                     with convgrad.options(pool="openmp"):
                         assert threads.kind() == OWN
+                        assert threads.story()[1] == "OpenMP's threads do not survive a fork"
                     assert bits() == first
                     status = 0
                 finally:

@@ -14,7 +14,7 @@ from .. import _config, _jit, _targets
 from .._errors import CompileError
 from .._jit import cache, host, llvm
 from .._runtime.cpus import cgroup_cpus
-from .._runtime.threads import get_num_threads
+from .._runtime.threads import get_num_threads, story
 from .._version import __version__
 from .screen import Cell, Screen
 from .verb import DONE
@@ -151,7 +151,8 @@ def _threads() -> dict[str, Any]:
         source = f"{bound} processors this process may run on"
         if quota is not None:
             source += f", a share of {quota:g} of them"
-    return {"number": get_num_threads(), "source": source}
+    pool, why = story()
+    return {"number": get_num_threads(), "source": source, "pool": pool, "pool_reason": why}
 
 
 def _switch(row: _config.Switch) -> dict[str, Any]:
@@ -189,6 +190,7 @@ def _print(facts: dict[str, Any], screen: Screen) -> None:
         ),
         ("kernel cache", _cache_text(facts["cache"])),
         ("threads", f"{threads['number']}: {threads['source']}"),
+        ("pool", f"{threads['pool']}: {threads['pool_reason']}"),
     ]
     screen.table(("what", "value"), rows, left=2)
     screen.line()

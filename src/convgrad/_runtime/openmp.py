@@ -58,6 +58,11 @@ def runtime() -> Runtime | None:
     return _found if usable() else None
 
 
+def forked() -> bool:
+    """Tell whether this process is a forked child, which has none of OpenMP's threads."""
+    return _forked
+
+
 def max_threads() -> int:
     """Return how many threads OpenMP would give the calling thread: `OMP_NUM_THREADS` and its like."""
     ask = ctypes.CFUNCTYPE(ctypes.c_int)(STATE_BLOCK["OMP_MAX"])

@@ -56,6 +56,20 @@ def kind() -> int:
     return OPENMP if openmp.usable() else OWN
 
 
+def story() -> tuple[str, str]:
+    """Return the name of the pool a call from here uses, and why that one, for people."""
+    library = openmp.runtime()
+    if kind() == OPENMP and library is not None:
+        return "openmp", library.path
+    if _config.get("pool") == "own":
+        return "own", "asked for"
+    if openmp.forked():
+        return "own", "OpenMP's threads do not survive a fork"
+    if _config.get("pool") == "auto" and not openmp.in_use():
+        return "own", f"none of {', '.join(openmp.FRAMEWORKS)} is imported in this process"
+    return "own", "no OpenMP runtime is loaded in this process"
+
+
 def ready() -> tuple[int, int]:
     """Return threads and pool of a call from here, as the entry wants them; our own workers are there."""
     if kind() == OPENMP:
