@@ -53,11 +53,6 @@ def _run_ints(write_values, *words):
     return out
 
 
-def test_signed_division_truncates():
-    out = _run_ints(lambda k, a, b: [a.signed_div(b), a.signed_rem(b)], -7, 2)
-    assert out[:2].tolist() == [-3, -1]
-
-
 @pytest.mark.parametrize(("a", "b"), [*PAIRS, (3, 7), (-1, 5), (4, 5), (5, 5)])
 def test_comparisons_and_choices(a, b):
     def write(k, x, y):

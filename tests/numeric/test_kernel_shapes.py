@@ -20,7 +20,6 @@ from kernels import FIXED, NAMES, UNIVERSAL, compute, expected_exactly, problem_
 from shapes import DENSE_SHAPES, SHAPES
 
 HOST = _jit.host_target()
-PACKED = "depthwise_packed"
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -127,9 +127,6 @@ class Case:
             padding=self.padding,
             pads=((rows.before, rows.after), (cols.before, cols.after)),
         )
-
-    def with_dtype(self, name: str) -> Case:
-        return replace(self, dtype=name)
 
 
 @dataclass(frozen=True)

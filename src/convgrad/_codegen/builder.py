@@ -18,7 +18,7 @@ from . import flow
 from .emitter import Emitter
 from .flow import Branch, Value, Variable
 from .ints import Bool, Int, IntLike
-from .memory import Pointer, count_mask, range_mask
+from .memory import Pointer, count_mask
 from .types import Element
 from .vectors import Mask, Vector, fma, select, shuffle
 
@@ -73,10 +73,6 @@ class KernelBuilder:
         assert not self.emitter.scopes, "a loop or a branch is still open"
         return KernelSource(self.symbol, self.emitter.text(self.symbol), self._scratch_bytes)
 
-    def comment(self, text: str) -> None:
-        """Leave a remark in the IR for those who read it."""
-        self.emitter.line(f"; {text}")
-
     # Values
 
     def i64(self, value: IntLike) -> Int:
@@ -109,10 +105,6 @@ class KernelBuilder:
         mask = count_mask(self.emitter, lanes, count)
         assert mask is not None
         return mask
-
-    def lane_range(self, lanes: int, start: IntLike, stop: IntLike) -> Mask:
-        """Return the mask of the lanes from `start` to below `stop`; either may lie far outside."""
-        return range_mask(self.emitter, lanes, start, stop)
 
     def fma(self, a: Vector, b: Vector, c: Vector) -> Vector:
         """Return a * b + c; see `vectors.fma`."""

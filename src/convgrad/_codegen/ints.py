@@ -2,8 +2,7 @@
 
 An `Int` may be a constant: arithmetic on constants happens in Python and writes nothing, and so
 do adding nothing and multiplying by one. That folding replaces LLVM's mid-level passes, which
-kernels never run. Division is unsigned, since sizes and positions are never negative;
-`signed_div` and `signed_rem` truncate.
+kernels never run. Division is unsigned, since sizes and positions are never negative.
 """
 
 from __future__ import annotations
@@ -141,14 +140,6 @@ class Int:
 
     def __rmod__(self, other: int) -> Int:
         return Int.constant(self.emitter, other) % self
-
-    def signed_div(self, other: IntLike) -> Int:
-        """Divide towards zero, as C does."""
-        return self._write("sdiv", self.text, text_of(other))
-
-    def signed_rem(self, other: IntLike) -> Int:
-        """Remainder with the sign of the dividend, as C has it."""
-        return self._write("srem", self.text, text_of(other))
 
     def __and__(self, other: IntLike) -> Int:
         return self._write("and", self.text, text_of(other))

@@ -189,20 +189,11 @@ def count_mask(emitter: Emitter, lanes: int, count: IntLike) -> Mask | None:
     return lane_numbers(emitter, lanes).less(_clamped(emitter, lanes, count))
 
 
-def range_mask(emitter: Emitter, lanes: int, start: IntLike, stop: IntLike) -> Mask:
-    """Return the mask of the lanes from `start` to below `stop`, both known at run time only."""
-    numbers = lane_numbers(emitter, lanes)
-    below = numbers.less(_clamped(emitter, lanes, stop))
-    return below & numbers.compare("", "sge", _clamped(emitter, lanes, start))
-
-
-def _clamped(emitter: Emitter, lanes: int, number: IntLike) -> Vector:
+def _clamped(emitter: Emitter, lanes: int, number: Int) -> Vector:
     """Return a lane number in every lane.
 
     32 bits make a mask one comparison per vector; the clamp keeps what lies far outside right.
     """
-    if isinstance(number, int):
-        return Vector.constant(emitter, I32, lanes, min(max(number, 0), lanes))
     inside = number.minimum(lanes).maximum(0)
     scalar = Vector(emitter, emitter.value(f"trunc i64 {inside.text} to i32"), I32, 1)
     return scalar.broadcast(lanes)

@@ -26,12 +26,6 @@ class Mask:
     def constant(emitter: Emitter, lanes: Sequence[bool]) -> Mask:
         return Mask(emitter, mask_text(tuple(map(bool, lanes))), len(lanes))
 
-    def __and__(self, other: Mask) -> Mask:
-        assert self.lanes == other.lanes > 1
-        kind = f"<{self.lanes} x i1>"
-        text = self.emitter.value(f"and {kind} {self.text}, {other.text}")
-        return Mask(self.emitter, text, self.lanes)
-
 
 class Vector:
     """Some lanes of one compute type."""
