@@ -44,8 +44,7 @@ _forked = False
 
 def in_use() -> bool:
     """Tell whether some framework of this process works with OpenMP's threads."""
-    modules = sys.modules
-    return any(name in modules for name in FRAMEWORKS)
+    return not sys.modules.keys().isdisjoint(FRAMEWORKS)
 
 
 def usable() -> bool:

@@ -35,12 +35,10 @@ def get_num_threads() -> int:
     Unless set, that is the number of processors this process may keep busy, or what OpenMP says where its threads are
     used.
     """
-    chosen = _config.get("num_threads")
-    if chosen is not None:
-        return int(chosen)
-    if kind() == OPENMP:
+    chosen: int | None = _config.get("num_threads")
+    if chosen is None and kind() == OPENMP:
         return min(openmp.max_threads(), MAX_THREADS)
-    return _default or _find_default()
+    return chosen or _default or _find_default()
 
 
 def threads(n: SupportsIndex) -> _config.Scope:
@@ -72,9 +70,10 @@ def story() -> tuple[str, str]:
 
 def ready() -> tuple[int, int]:
     """Return threads and pool of a call from here, as the entry wants them; our own workers are there."""
+    chosen: int | None = _config.get("num_threads")
     if kind() == OPENMP:
-        return _config.get("num_threads") or 0, OPENMP
-    count = get_num_threads()
+        return chosen or 0, OPENMP
+    count = chosen or _default or _find_default()
     if count > 1:
         pool.ensure(count)
     return count, OWN
