@@ -62,7 +62,7 @@ def judged(*rows: dict[str, Any]) -> dict[str, Any]:
         "versions": {},
     }
     speed = {"peak": 1e11, "streams": {"copy": [1e11, 1e10]}, "fault_seconds": 2e-6}
-    settings = {**runner.Settings().__dict__}
+    settings = {**runner.RunSettings().__dict__}
     return {
         "began": "2026-01-31 12:00:00",
         "networks": {},

@@ -175,9 +175,9 @@ def test_partial_check_accepts_right_and_sees_wrong(
 
 def test_blocks_count_calls_and_keep_results() -> None:
     made: list[int] = []
-    block = measure.run_block(lambda: made.append(1), 0.0, keep=2)
-    assert len(block.times) in (1, 2, 3)
-    assert len(made) == len(block.times) + 3
+    turn = measure.run_turn(lambda: made.append(1), 0.0, keep=2)
+    assert len(turn.times) in (1, 2, 3)
+    assert len(made) == len(turn.times) + 3
 
 
 def test_race_takes_turns_and_drops_the_hopeless() -> None:
@@ -185,9 +185,9 @@ def test_race_takes_turns_and_drops_the_hopeless() -> None:
         def __init__(self, name: str, seconds: float) -> None:
             self.name, self.seconds = name, seconds
 
-        def block(self, seconds: float) -> measure.Block | None:
+        def turn(self, seconds: float) -> measure.Turn | None:
             order.append(self.name)
-            return measure.Block([self.seconds], 0.0, 1.0) if self.seconds else None
+            return measure.Turn([self.seconds], 0.0, 1.0) if self.seconds else None
 
     order: list[str] = []
     rivals = [Fake("a", 1.0), Fake("slow", 9.0), Fake("dead", 0.0)]
@@ -275,7 +275,7 @@ def test_step_runs_cold_and_warm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cannot pin processes here")
 def test_busy_compares_medians() -> None:
-    how = runner.Settings(ops=("fwd",), rounds=1, seconds=0.001)
+    how = runner.RunSettings(ops=("fwd",), rounds=1, seconds=0.001)
     results = busy.run([parse("1x4x4x3k3")], [], how)
     assert results["rows"][0]["medians"]["convgrad"]["busy_ms"] > 0
     assert "geometric mean" in busy.render(results)

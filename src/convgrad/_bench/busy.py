@@ -22,7 +22,7 @@ from .machine import describe
 from .measure import race
 from .peers import Peer
 from .report import geometric_mean, ms
-from .runner import Ours, Progress, Settings, workers_of
+from .runner import Ours, Progress, RunSettings, workers_of
 from .worker import Remote
 
 _SPIN = """
@@ -58,7 +58,7 @@ def spinning() -> Iterator[None]:
 def run(
     layers: Sequence[Layer],
     peers: Sequence[Peer],
-    settings: Settings,
+    settings: RunSettings,
     progress: Progress = lambda done, text: None,
 ) -> dict[str, Any]:
     """Race every contest on a quiet and on a busy machine."""
@@ -82,7 +82,7 @@ def run(
     return {"rows": rows, "machine": describe(versions, settings.threads)}
 
 
-def _measure(contest: Contest, remotes: list[Remote], settings: Settings) -> dict[str, Any]:
+def _measure(contest: Contest, remotes: list[Remote], settings: RunSettings) -> dict[str, Any]:
     ours = Ours(our_call(contest, operands_of(contest)))
     expected = expect(contest)
     ready = [remote for remote in remotes if remote.prepare(contest, expected)]

@@ -36,7 +36,7 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Operands:
+class Tensors:
     """Input and output gradient in the contest's layout, the filter in TensorFlow's."""
 
     x: Array
@@ -45,20 +45,20 @@ class Operands:
 
 
 @lru_cache(maxsize=1)
-def operands(layer: Layer, dtype: str, layout: str) -> Operands:
+def operands(layer: Layer, dtype: str, layout: str) -> Tensors:
     """Return the operands of all three operations, in memory as NumPy hands it out."""
     random = np.random.default_rng(0)
     kind = DTYPES[dtype].numpy
     shapes = (layer.input_shape(layout), layer.filter_shape, layer.output_shape(layout))
     x, f, g = (random.standard_normal(shape, dtype=np.float32).astype(kind) for shape in shapes)
-    return Operands(x, f, g)
+    return Tensors(x, f, g)
 
 
-def operands_of(contest: Contest) -> Operands:
+def operands_of(contest: Contest) -> Tensors:
     return operands(contest.layer, contest.dtype, contest.layout)
 
 
-def our_call(contest: Contest, arrays: Operands, module: Any = None) -> Callable[[], Array]:
+def our_call(contest: Contest, arrays: Tensors, module: Any = None) -> Callable[[], Array]:
     """Return the public convgrad call of a contest; `module` may be ``convgrad.reference`` instead."""
     if module is None:
         import convgrad as module
@@ -111,7 +111,7 @@ def expect(contest: Contest) -> Expected:
     return expect_from(contest, operands_of(contest))
 
 
-def expect_from(contest: Contest, arrays: Operands) -> Expected:
+def expect_from(contest: Contest, arrays: Tensors) -> Expected:
     """The same for operands of the caller's."""
     from .. import reference
 
@@ -123,7 +123,7 @@ def expect_from(contest: Contest, arrays: Operands) -> Expected:
     some_groups = _pick(groups, None if whole else 16)
     ins = _pick(per_in, None if whole or contest.op == "fwd" else 8)
     outs = _pick(per_out, None if whole or contest.op == "dx" else 8)
-    part = Operands(
+    part = Tensors(
         _image_part(contest, arrays.x, images, some_groups, ins),
         _filter_part(layer, arrays.f, some_groups, ins, outs),
         _image_part(contest, arrays.g, images, some_groups, outs),

@@ -1,11 +1,11 @@
-"""Timing: blocks of calls, contestants that take turns, and what their times say. Knows no convolution.
+"""Timing: contestants that take turns, and what their times say. Knows no convolution.
 
-Noise on a shared machine comes in bursts, so contestants alternate in short blocks and the order rotates every round:
+Noise on a shared machine comes in bursts, so contestants alternate in short turns and the order rotates every round:
 a burst then hits everybody. The minimum is the comparison, the median tells how far to trust it.
 
 Results are dropped call by call inside the clock, as in a training loop; `keep` holds the last few alive instead,
 which forces fresh memory. First-touch page faults cost about 2 us each on our machine and can outweigh the kernel, so
-every block counts them.
+every turn counts them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Protocol
 resource: Any = import_module("resource") if find_spec("resource") else None  # not on Windows
 
 GAP = 0.02
-"""Seconds between two blocks: idle worker threads of the previous contestant spin for a while before they sleep."""
+"""Seconds between two turns: idle worker threads of the previous contestant spin for a while before they sleep."""
 
 TOO_SLOW = 4.0
 """A peer this many times slower than the fastest peer after two rounds is not timed further."""
@@ -32,7 +32,7 @@ PATIENCE = 6.0
 
 
 @dataclass
-class Block:
+class Turn:
     """One uninterrupted run of calls."""
 
     times: list[float]
@@ -43,9 +43,7 @@ class Block:
     """Processor seconds per second: shows whether a thread limit was kept."""
 
 
-def run_block(
-    call: Callable[[], Any], seconds: float, *, keep: int = 0, warm: bool = True
-) -> Block:
+def run_turn(call: Callable[[], Any], seconds: float, *, keep: int = 0, warm: bool = True) -> Turn:
     """Call for `seconds`, at least three times unless one call takes longer than all of it."""
     kept: deque[Any] = deque(maxlen=max(keep, 1))
     if warm:
@@ -68,7 +66,7 @@ def run_block(
             break
     wall, cpu, after = clock() - began, time.process_time() - cpu, _faults()
     per_call = None if after is None or faults is None else (after - faults) / len(times)
-    return Block(times, per_call, cpu / wall if wall else 0.0)
+    return Turn(times, per_call, cpu / wall if wall else 0.0)
 
 
 def _faults() -> int | None:
@@ -76,37 +74,37 @@ def _faults() -> int | None:
 
 
 class Contestant(Protocol):
-    """Whoever can be timed; `block` returns None once it cannot any more."""
+    """Whoever can be timed; `turn` returns None once it cannot any more."""
 
     name: str
 
-    def block(self, seconds: float) -> Block | None: ...
+    def turn(self, seconds: float) -> Turn | None: ...
 
 
 @dataclass
 class Times:
     """Everything measured about one contestant in one contest."""
 
-    blocks: list[Block] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
 
     @property
     def calls(self) -> list[float]:
-        return [seconds for block in self.blocks for seconds in block.times]
+        return [seconds for turn in self.turns for seconds in turn.times]
 
     def summary(self) -> dict[str, Any]:
         """Milliseconds and counts, ready for JSON."""
         calls = self.calls
         if not calls:
             return {}
-        faults = [block.faults for block in self.blocks if block.faults is not None]
+        faults = [turn.faults for turn in self.turns if turn.faults is not None]
         return {
             "min_ms": min(calls) * 1e3,
             "median_ms": statistics.median(calls) * 1e3,
             "calls": len(calls),
-            "rounds_min_ms": [min(block.times) * 1e3 for block in self.blocks],
-            "rounds_median_ms": [statistics.median(block.times) * 1e3 for block in self.blocks],
+            "rounds_min_ms": [min(turn.times) * 1e3 for turn in self.turns],
+            "rounds_median_ms": [statistics.median(turn.times) * 1e3 for turn in self.turns],
             "faults": min(faults) if faults else None,
-            "cores": statistics.median(block.cores for block in self.blocks),
+            "cores": statistics.median(turn.cores for turn in self.turns),
         }
 
 
@@ -120,9 +118,9 @@ def race(
         for each in list(_rotated(running, number)):
             if gap:
                 time.sleep(gap)
-            block = each.block(seconds / rounds)
-            if block is not None:
-                times[each.name].blocks.append(block)
+            turn = each.turn(seconds / rounds)
+            if turn is not None:
+                times[each.name].turns.append(turn)
             else:
                 running.remove(each)
         running = [each for each in running if sum(times[each.name].calls) < PATIENCE * seconds]

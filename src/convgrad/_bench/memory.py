@@ -24,7 +24,7 @@ import numpy as np
 
 import convgrad
 
-from .contests import Contest, Operands, our_call
+from .contests import Contest, Tensors, our_call
 from .layers import DTYPES, parse
 
 
@@ -69,7 +69,7 @@ def _measure(contest: Contest) -> dict[str, Any]:
     return {"grown": grown, "result": result.nbytes, "extra": grown - result.nbytes}
 
 
-def filled(contest: Contest) -> Operands:
+def filled(contest: Contest) -> Tensors:
     """Operands without temporaries."""
     layer, kind = contest.layer, DTYPES[contest.dtype].numpy
     shapes = (
@@ -78,7 +78,7 @@ def filled(contest: Contest) -> Operands:
         layer.output_shape(contest.layout),
     )
     x, f, g = (np.full(shape, 1, kind) for shape in shapes)
-    return Operands(x, f, g)
+    return Tensors(x, f, g)
 
 
 def _trim() -> None:

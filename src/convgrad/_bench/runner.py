@@ -10,7 +10,7 @@ from typing import Any
 from .contests import WRONG, Array, Contest, expect, operands_of, our_call
 from .layers import OPS, Layer
 from .machine import Machine, describe, probe
-from .measure import Block, Times, race, run_block
+from .measure import Times, Turn, race, run_turn
 from .memory import extra_memory
 from .peers import Peer
 from .worker import Remote, Worker
@@ -26,7 +26,7 @@ Progress = Callable[[int, str], None]
 
 
 @dataclass(frozen=True)
-class Settings:
+class RunSettings:
     """What a run was asked to do."""
 
     ops: tuple[str, ...] = OPS
@@ -53,18 +53,18 @@ class Ours:
     keep: int = 0
     name: str = "convgrad"
     slow: bool = field(default=False)
-    """Whether a call takes longer than a block, so that a call to warm up is not worth it."""
+    """Whether a call takes longer than a turn, so that a call to warm up is not worth it."""
 
-    def block(self, seconds: float) -> Block:
-        block = run_block(self.call, seconds, keep=self.keep, warm=not self.slow)
-        self.slow = min(block.times) > seconds
-        return block
+    def turn(self, seconds: float) -> Turn:
+        turn = run_turn(self.call, seconds, keep=self.keep, warm=not self.slow)
+        self.slow = min(turn.times) > seconds
+        return turn
 
 
 def run(
     wanted: Iterable[tuple[Layer, str]],
     peers: Sequence[Peer],
-    settings: Settings,
+    settings: RunSettings,
     progress: Progress = lambda done, text: None,
     machine: Machine | None = None,
 ) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def run(
     }
 
 
-def workers_of(peers: Sequence[Peer], settings: Settings) -> dict[str, Worker]:
+def workers_of(peers: Sequence[Peer], settings: RunSettings) -> dict[str, Worker]:
     families: dict[str, list[Peer]] = {}
     for peer in peers:
         families.setdefault(peer.process, []).append(peer)
@@ -120,7 +120,7 @@ def workers_of(peers: Sequence[Peer], settings: Settings) -> dict[str, Worker]:
     return {process: Worker(members, *how) for process, members in families.items()}
 
 
-def _measure(contest: Contest, remotes: list[Remote], settings: Settings) -> dict[str, Any]:
+def _measure(contest: Contest, remotes: list[Remote], settings: RunSettings) -> dict[str, Any]:
     call = our_call(contest, operands_of(contest))
     start = time.perf_counter()
     result = call()

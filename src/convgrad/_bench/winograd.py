@@ -18,19 +18,19 @@ import numpy as np
 
 from .. import _config
 from .._text import aligned
-from .contests import Array, Contest, Operands, expect_from, operands_of, our_call
+from .contests import Array, Contest, Tensors, expect_from, operands_of, our_call
 from .layers import DTYPES, Layer
 from .machine import describe
 from .measure import race
 from .report import geometric_mean, ms
-from .runner import Ours, Progress, Settings
+from .runner import Ours, Progress, RunSettings
 
 DATA = ("normal", "heavy-tailed", "whole")
 
 
 def run(
     layers: Sequence[Layer],
-    settings: Settings,
+    settings: RunSettings,
     progress: Progress = lambda done, text: None,
 ) -> dict[str, Any]:
     """Compare on every contest the planner computes by Winograd as `settings.winograd` allows."""
@@ -82,7 +82,7 @@ def _switched(call: Callable[[], Array], switch: str) -> Callable[[], Array]:
     return run
 
 
-def _measure(contest: Contest, settings: Settings) -> dict[str, Any]:
+def _measure(contest: Contest, settings: RunSettings) -> dict[str, Any]:
     call = our_call(contest, operands_of(contest))
     ours = Ours(_switched(call, settings.winograd), name="winograd")
     direct = Ours(_switched(call, "off"), name="direct")
@@ -110,7 +110,7 @@ def _measure(contest: Contest, settings: Settings) -> dict[str, Any]:
     }
 
 
-def draw(contest: Contest, kind: str) -> Operands:
+def draw(contest: Contest, kind: str) -> Tensors:
     """Return operands of one kind of data."""
     rng = np.random.default_rng(1)
     layer, dtype = contest.layer, DTYPES[contest.dtype].numpy
@@ -121,7 +121,7 @@ def draw(contest: Contest, kind: str) -> Operands:
     )
     if kind == "whole":
         x, f, g = (rng.integers(-4, 5, shape).astype(dtype) for shape in shapes)
-        return Operands(x, f, g)
+        return Tensors(x, f, g)
     x, f, g = (rng.standard_normal(shape, dtype=np.float32) for shape in shapes)
     if kind == "heavy-tailed":
         # A 16-bit float with 5 bits of exponent cannot hold the outliers: milder ones there.
@@ -133,7 +133,7 @@ def draw(contest: Contest, kind: str) -> Operands:
         for image in (x, g):
             pixels = image if contest.layout == "NHWC" else image.transpose(0, 2, 3, 1)
             pixels[rng.random(pixels.shape[:3]) < 0.03] *= outlier
-    return Operands(*(each.astype(dtype) for each in (x, f, g)))
+    return Tensors(*(each.astype(dtype) for each in (x, f, g)))
 
 
 def _error(got: Array, exact: Array, dtype: str) -> float:

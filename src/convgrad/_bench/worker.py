@@ -5,7 +5,7 @@ itself; the parent only says when. Requests and answers are messages over stdin 
 
     ("setup", peers, threads, keep, warm_malloc)  -> ("ok", {version})
     ("prepare", peer, contest, expected)          -> ("ok", {error, first_ms, note}) or ("refused", reason)
-    ("block", peer, seconds, warm)                -> ("ok", Block)
+    ("turn", peer, seconds, warm)                 -> ("ok", Turn)
 
 A worker that aborts (TensorFlow does, on some arguments) or hangs costs one row, not the run: it is started again.
 """
@@ -30,7 +30,7 @@ from .. import _messages
 from .._frameworks import Prepared
 from .contests import WRONG, Contest, Expected
 from .layers import Layer
-from .measure import Block, run_block
+from .measure import Turn, run_turn
 from .peers import BY_NAME, Peer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -123,7 +123,7 @@ class Worker:
                 process.kill()
                 self.stop()
                 raise WorkerFailed(f"no answer within {self._timeout:g} s")
-            answer: tuple[str, Any] = _messages.read(process.stdout, Block)
+            answer: tuple[str, Any] = _messages.read(process.stdout, Turn)
             return answer
         except (EOFError, BrokenPipeError, ValueError):
             said = self._last_words()
@@ -162,14 +162,14 @@ class Remote:
             self.record = {"status": status, "reason": str(error)}
         return bool(self.record["status"] == "ok")
 
-    def block(self, seconds: float) -> Block | None:
+    def turn(self, seconds: float) -> Turn | None:
         try:
-            block: Block = self._worker.ask("block", self.name, seconds, not self._slow)
+            turn: Turn = self._worker.ask("turn", self.name, seconds, not self._slow)
         except (Refused, WorkerFailed) as error:
             self.record = {**self.record, "status": "failed", "reason": str(error)}
             return None
-        self._slow = min(block.times) > seconds
-        return block
+        self._slow = min(turn.times) > seconds
+        return turn
 
 
 def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -188,11 +188,11 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                 answer = "ok", _setup([BY_NAME[name] for name in names], threads, warm_malloc)
             elif verb == "prepare":
                 answer = "ok", _prepare(prepared, *arguments)
-            elif verb == "block":
+            elif verb == "turn":
                 name, seconds, warm = arguments
                 if name not in prepared:
                     raise Refused("its worker was started again in between")
-                answer = "ok", run_block(prepared[name].call, seconds, keep=keep, warm=warm)
+                answer = "ok", run_turn(prepared[name].call, seconds, keep=keep, warm=warm)
             else:
                 raise ValueError(f"no such request: {verb}")
         except Exception as error:

@@ -25,6 +25,8 @@ _DEADLY_CALLS, _DEADLY_SECONDS = 60, 90.0
 class Caller(Protocol):
     """Something that calls the kernel under test and lives to tell."""
 
+    @property
+    def version(self) -> str: ...
     def observe(
         self, case: Case, first: AnyArray, second: AnyArray, twice: bool
     ) -> Observation: ...

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from .._dtypes import AnyArray
 from .._errors import ArgumentError
 from .child import Isolated
-from .findings import Finder, Trouble
+from .findings import Caller, Finder, Trouble
 from .guess import Failure, Passed
 from .implementation import Kernel, Observation, load, observe, version
 from .judge import judge, truth
@@ -30,16 +30,6 @@ _KEPT = 400
 """Right answers kept for telling likely causes apart."""
 
 Advance = Callable[[int, str], None]
-
-
-class Caller(Protocol):
-    """Something that calls the kernel under test and lives to tell."""
-
-    @property
-    def version(self) -> str: ...
-    def observe(
-        self, case: Case, first: AnyArray, second: AnyArray, twice: bool
-    ) -> Observation: ...
 
 
 @dataclass

@@ -26,7 +26,7 @@ from .verb import DONE, INTERRUPTED, NO, Refusal
 if TYPE_CHECKING:
     from .._bench.compare import Comparison
     from .._bench.layers import Layer
-    from .._bench.runner import Settings
+    from .._bench.runner import RunSettings
 
 __all__ = ["EXAMPLES", "NAME", "SUMMARY", "add_arguments", "run"]
 
@@ -137,13 +137,13 @@ def _cases(given: Namespace) -> tuple[list[tuple[Layer, str]], dict[str, Any]]:
     return found, layers
 
 
-def _settings(given: Namespace) -> Settings:
-    from .._bench.runner import Settings
+def _settings(given: Namespace) -> RunSettings:
+    from .._bench.runner import RunSettings
 
     names = ("dtype", "layout", "threads", "rounds", "seconds", "keep", "warm_malloc")
     more = ("memory", "timeout", "winograd", "below")
     values = {name: getattr(given, name) for name in (*names, *more)}
-    return Settings(ops=words("ops", given.ops, OPS), **values)
+    return RunSettings(ops=words("ops", given.ops, OPS), **values)
 
 
 def _results(given: Namespace, screen: Screen) -> dict[str, Any]:
