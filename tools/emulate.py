@@ -64,7 +64,7 @@ ROW = _targets.find("neon")
 WIDTHS = (128, 128, 256, 128, 512)
 """Widths of successive problems: mostly the row's own; the others are what a switch can ask for."""
 MOST_PRODUCTS = 4_000_000
-"""Of one problem: the emulator is some fifty times slower than a machine."""
+"""Of one problem: the emulator is about fifty times slower than a real machine."""
 DRAWS = 300
 """Cases drawn before an algorithm counts as refusing a kind of problem."""
 PATIENCE = 60
@@ -174,7 +174,7 @@ class Machine:
         return int(struct.unpack("=q", answer)[0])
 
     def _restart(self) -> None:
-        """Begin anew, without any code or data mapped."""
+        """Start afresh, without any code or data mapped."""
         self.close()
         self._loaded.clear()
         self._start()
@@ -421,7 +421,7 @@ def check(machine: Machine, kernels: Kernels, chosen: Chosen, seed: int, tally: 
             continue
         finally:
             machine.forget_data()
-        # Not by bytes: the sign of a zero is nobody's business.
+        # Not by bytes: the sign of a zero does not matter.
         wrong = got.astype(np.float64) != expected.astype(np.float64)
         if wrong.any():
             where = tuple(int(n) for n in np.argwhere(wrong)[0])

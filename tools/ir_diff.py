@@ -85,7 +85,7 @@ _DENSE = (
 
 
 def cases(quick: bool) -> list[_Case]:
-    """Return the fixed list; every fourth of it in a hurry."""
+    """Return the fixed list; every fourth entry of it if `quick`."""
     depthwise = [(True, n, hw, c, 1, m, *rest) for n, hw, c, m, *rest in _DEPTHWISE]
     found: list[Any] = depthwise + [(False, *row) for row in _DENSE]
     return found[::4] if quick else found
@@ -102,7 +102,7 @@ def digests(quick: bool) -> dict[str, str]:
         for algorithm in _algorithms.ALGORITHMS:
             try:
                 plan = _planner.choose_named(problem, target, algorithm)
-            except ValueError as error:  # why it refuses may be worded anew
+            except ValueError as error:  # the reason for a refusal may be reworded
                 found[f"{name} | {algorithm}"] = "refused" if "does not take" in str(error) else "?"
                 continue
             found[f"{name} | {algorithm}"] = _digest(

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = [f"tests/numeric/test_{name}.py" for name in ("oracle", "operations", "rounding")]
-"""Run without kernels: each copy of the package would compile all of them anew."""
+"""Run without kernels: each copy of the package would compile all of them again."""
 KERNEL_TESTS = ["tests/numeric/test_kernels.py", "-k", "no_cell and (dense or winograd)"]
 """For bugs in kernels and their plans: generated dense problems on this machine, exact."""
 

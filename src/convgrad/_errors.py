@@ -35,7 +35,7 @@ class DTypeError(ArgumentTypeError):
 
 
 class AllocationError(ConvgradError, MemoryError):
-    """Memory for a result or a workspace could not be had."""
+    """Memory for a result or a workspace could not be allocated."""
 
 
 class BackendMissingError(ConvgradError, ImportError):

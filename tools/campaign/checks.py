@@ -18,7 +18,7 @@ from .steps import call_door, call_named, data_of, laid_out, operand_names
 from .trial import Trial, switches
 
 INEXACT = ("winograd_fast",)
-"""Algorithms whose constants are no short binary fractions: not even whole numbers come out exact."""
+"""Algorithms whose constants are not short binary fractions: not even whole numbers come out exact."""
 
 
 class Wrong(Exception):
@@ -165,7 +165,7 @@ class _Expected:
             worst = np.unravel_index(int(parts.argmax()), error.shape)
             at = tuple(int(each) for each in worst)
             raise Wrong(f"{who} ({algorithm}): {part:.3g} times the error allowed at {at}")
-        # A 16-bit result uses up its one rounding as a rule; that says nothing of the sum.
+        # A 16-bit result uses up its one rounding as a rule; that says nothing about the sum.
         return part if self.case.dtype in ("float32", "float64") else 0.0
 
     def _allowed(self, algorithm: str) -> Any:

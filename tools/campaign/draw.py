@@ -235,7 +235,7 @@ def _data(rng: np.random.Generator, case: Case, op: str) -> str:
 
 
 def _layouts(rng: np.random.Generator) -> tuple[str, str]:
-    """Half of all arrays are plain, a quarter lie against a forbidden page, a quarter anyhow."""
+    """Half of all arrays are plain, a quarter lie against a forbidden page, a quarter in any other way."""
     odd = [*LAYOUTS, "broadcast"]
     first, second = (
         str(rng.choice(["C", "start", "end", ""], p=[0.5, 0.1, 0.15, 0.25])) or str(rng.choice(odd))

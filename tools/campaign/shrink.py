@@ -24,7 +24,7 @@ def signature(trial: Trial, failure: str) -> str:
 
 
 def shrink(trial: Trial, failure: str, worker: Worker, seconds: float = 60.0) -> tuple[Trial, str]:
-    """Try smaller trials while they fail in the same manner: wrong, error, crash or hang."""
+    """Try smaller trials while they fail in the same way: wrong, error, crash or hang."""
     manner, until = failure.split(":")[0], time.monotonic() + seconds
     again = True
     while again:

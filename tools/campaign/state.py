@@ -1,4 +1,4 @@
-"""What a campaign has done so far, on disk: stopped at any time, it goes on where it was."""
+"""What a campaign has done so far, on disk: stopped at any time, it continues where it stopped."""
 
 from __future__ import annotations
 

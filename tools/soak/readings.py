@@ -1,4 +1,4 @@
-"""What the process holds, read now and then, and what is said of it at the end."""
+"""What the process holds, read now and then, and what is said about it at the end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Bounds:
     """How much more than after the warm-up is allowed, at any later reading.
 
     Memory: what the package keeps by design fills up as new problems come (docs/soak.md says what), and the allocator
-    adds its own slack. The rest has no reason to grow at all but for what is in flight when it is read.
+    adds its own slack. The rest has no reason to grow, apart from what is in flight when it is read.
     """
 
     rss: int = 256 * MEGABYTE

@@ -1,8 +1,8 @@
 """Two saved runs, row by row: what became faster or slower by more than the noise of either.
 
-The noise of a row is how far the minima of its rounds lie above the best of them, in the middle; two runs add up, and
-`LEAST_NOISE` is assumed of every row because a run cannot see what differs between runs. The peers, which did not
-change, say how much of a difference is the machine's.
+The noise of a row is how far the minima of its rounds lie above the best one: the median of that. The noise of two
+runs adds up. Every row is assumed to have at least `LEAST_NOISE`, because a run cannot see what differs between runs.
+The peers did not change, so they show how much of a difference is due to the machine.
 """
 
 from __future__ import annotations

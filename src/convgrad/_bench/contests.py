@@ -2,7 +2,7 @@
 
 Operands are made from a fixed seed, so every process builds the same ones and only the expected numbers travel.
 Layers of more than `FULL_CHECK` products are checked in part: some images, groups and channels, always the first
-and the last, each exactly as far as its own sum reaches.
+and the last, with all the terms of their sums.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .layers import DTYPES, Layer
 Array = npt.NDArray[Any]
 
 WRONG = {"float32": 1e-4, "float64": 1e-10, "half": 3e-2, "bfloat16": 1e-1}
-"""Largest error over largest value from which a result is wrong, not merely sloppy: some peers add in 16 bits."""
+"""Largest error over largest value above which a result is wrong, not merely imprecise: some peers add in 16 bits."""
 
 FULL_CHECK = 100_000_000
 
@@ -112,7 +112,7 @@ def expect(contest: Contest) -> Expected:
 
 
 def expect_from(contest: Contest, arrays: Tensors) -> Expected:
-    """The same for operands of the caller's."""
+    """The same for the caller's operands."""
     from .. import reference
 
     layer = contest.layer

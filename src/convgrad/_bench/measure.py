@@ -38,7 +38,7 @@ class Turn:
     times: list[float]
     """Seconds of each call."""
     faults: float | None
-    """Page faults per call, minor ones; None where the system does not tell."""
+    """Minor page faults per call; None where the system does not count them."""
     cores: float
     """Processor seconds per second: shows whether a thread limit was kept."""
 
@@ -74,7 +74,7 @@ def _faults() -> int | None:
 
 
 class Contestant(Protocol):
-    """Whoever can be timed; `turn` returns None once it cannot any more."""
+    """Whoever can be timed; `turn` returns None once it can no longer be."""
 
     name: str
 

@@ -1,8 +1,8 @@
-"""How much memory a call of ours takes beyond its operands, read from the kernel's own books.
+"""How much memory a call of ours takes beyond its operands, as the operating system counts it.
 
 `tracemalloc` sees neither scratch mapped outside Python nor LLVM's heap, so a fresh process (``python -m
 convgrad._bench.memory``) does: operands; the same operation on a tiny layer, which loads the compiler; note the
-resident size; call, drop, call again; read the peak. What the second call's peak exceeds the noted size by is its
+resident size; call, drop, call again; read the peak. The second call's peak less the noted size is its
 result, its scratch, whatever the library keeps, and the code of one kernel. Linux only; elsewhere the reason is
 reported.
 """

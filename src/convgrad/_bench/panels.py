@@ -27,11 +27,11 @@ OP_COLOURS = {"fwd": "#0072B2", "dx": "#D55E00", "dw": "#009E73"}
 OP_MARKERS = {"fwd": "o", "dx": "s", "dw": "^"}
 
 TOP, BOTTOM = 8.0, 0.5
-"""Ratios of a strip; what lies beyond stands at the edge."""
+"""The range of ratios of a strip; what lies outside is drawn at the edge."""
 FEWEST = 16
-"""Columns there is room for at least, so that one bar is no wall."""
+"""A strip has room for at least so many columns, so that a single bar does not fill it."""
 LONGEST = 4.0
-"""Bars of totals end at so many times ours and say the rest in figures."""
+"""Bars of totals are cut off at so many times ours; figures give the rest."""
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def slopes(roof: Roofs) -> tuple[tuple[float, str, Any], ...]:
 
 
 def draw_roofline(axes: Axes, group: Group, roof: Roofs) -> None:
-    """Arithmetic against traffic: points below the machine's roofs, full for dense, hollow for depthwise layers."""
+    """Arithmetic against traffic: points below the machine's roofs, filled for dense, hollow for depthwise layers."""
     left, right = roof.across
     axes.set_xscale("log")
     axes.set_yscale("log")

@@ -30,7 +30,7 @@ class Peer:
     way: Mapping[str, Any] = field(default_factory=dict)
     """What its `prepare` is told."""
     switches: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the process beside the framework's own."""
+    """Variables of the process in addition to the framework's own."""
 
     @property
     def is_installed(self) -> bool:

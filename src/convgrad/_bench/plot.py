@@ -28,7 +28,7 @@ HEADER, TITLE = 0.98, 0.58
 """With and without the key to the strips."""
 TOTALS, MARGIN = 2.55, 0.35
 MOST = 44
-"""Columns of a strip; a longer list of problems goes on below."""
+"""Columns of a strip; a longer list of problems continues below."""
 
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -192,7 +192,7 @@ def _machine(results: dict[str, Any]) -> str:
 
 
 def _busy(about: dict[str, Any]) -> str:
-    """Warn of figures measured beside other work, which say more about waiting than about kernels."""
+    """Warn about figures measured beside other work: they say more about waiting than about kernels."""
     before = (about.get("load_before") or [0.0])[0]
     return f", BUSY (load {before:.1f})" if before > 1.5 * about["cpus"] else ""
 

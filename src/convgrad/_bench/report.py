@@ -243,7 +243,7 @@ def faults(rows: Sequence[Row]) -> str:
 
 
 def memory(rows: Sequence[Row]) -> str:
-    """The hungriest call."""
+    """The call that takes the most memory."""
     known = [row for row in rows if "extra" in row["memory"]]
     if not known:
         reasons = {row["memory"]["reason"] for row in rows if "reason" in row["memory"]}

@@ -22,7 +22,7 @@ NOISY = 1.5
 
 
 Progress = Callable[[int, str], None]
-"""Takes how many contests were done since, and what is going on now."""
+"""Is told how many contests were done since the last call, and what is going on now."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def run(
             remotes = [Remote(peer, workers[peer.process]) for peer in peers]
             try:
                 rows.append(_measure(contest, remotes, settings))
-            except Exception as error:  # ours: a peer's end up in its record
+            except Exception as error:  # an error of ours; a peer's ends up in its record
                 errors.append(f"{contest.layer.name} {contest.op}: {type(error).__name__}: {error}")
         if machine is None:
             progress(1, "measuring the machine again")

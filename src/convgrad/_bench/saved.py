@@ -12,7 +12,7 @@ from .._files import open_regular
 
 
 def save(results: dict[str, Any], path: Path) -> None:
-    """Write everything, a row a line and six figures a number; one that is not finite becomes null."""
+    """Write everything, one row per line and six figures per number; one that is not finite becomes null."""
     parts = []
     for name, value in _plain(results).items():
         text = json.dumps(value)

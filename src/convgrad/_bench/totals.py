@@ -33,7 +33,7 @@ def family_times(row: Row) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Total:
-    """All convolutions of one operation in a network, in milliseconds; a family that misses a layer is missing."""
+    """All convolutions of one operation in a network, in milliseconds; a family that lacks a layer is left out."""
 
     network: str
     op: str

@@ -67,7 +67,7 @@ class Worker:
         self._log: IO[bytes] | None = None
 
     def ask(self, *request: Any) -> Any:
-        """Send a request and return the answer; raise `WorkerFailed` if none comes, `Refused` if it is no."""
+        """Send a request and return the answer; raise `WorkerFailed` if none comes, `Refused` if it is a refusal."""
         if self._process is None:
             self._start()
         kind, value = self._exchange(request)

@@ -34,7 +34,7 @@ class Caller(Protocol):
 
 @dataclass(frozen=True)
 class Trouble:
-    """Something wrong beside the numbers."""
+    """Something wrong other than the numbers."""
 
     kind: str
     """died, written, shared or repeated."""

@@ -39,7 +39,7 @@ _BROKEN = (
     RecursionError,
     SystemError,
 )
-"""Exceptions nobody refuses a problem with: the kernel stumbled."""
+"""Exceptions that are no way to refuse a problem: the kernel has a bug."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Observation:
     died: str | None = None
     """How the process ended, or which mistake was raised."""
     late: bool = False
-    """Whether it died of not answering in time."""
+    """Whether it was ended because it did not answer in time."""
     written: bool = False
     """Whether an operand was changed."""
     shared: str | None = None

@@ -43,7 +43,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the judge says of one result."""
+    """What the judge says about one result."""
 
     wrong: str | None
     """In words, or None."""

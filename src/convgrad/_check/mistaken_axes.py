@@ -17,7 +17,7 @@ AxesChange = Callable[[Axis, Axis], tuple[Axis, Axis]]
 
 
 def axes(change: AxesChange) -> Predict:
-    """Predict with changed axes: as they come, and with pads and output sizes worked out anew from them.
+    """Predict with changed axes: as they come, and with pads and output sizes worked out again from them.
 
     A gradient's `out_backprop` keeps its size, so there outputs that do not exist are left out.
     """
@@ -66,7 +66,7 @@ def both(change: Callable[[Axis], Axis]) -> AxesChange:
 
 
 def remainder_dropped(case: Case, first: AnyArray, second: AnyArray) -> Iterator[AnyArray]:
-    """The last row or column of outputs goes unseen where cells are left over behind it."""
+    """The last row or column of outputs goes unseen where cells are left over after it."""
     problem = case.problem
     if not (_left_over(problem.rows) or _left_over(problem.cols)):
         return
@@ -87,7 +87,7 @@ def remainder_dropped(case: Case, first: AnyArray, second: AnyArray) -> Iterator
 
 
 def _left_over(axis: Axis) -> int:
-    """How many cells, pads included, lie behind the last window."""
+    """How many cells, pads included, lie after the last window."""
     room = axis.size + axis.before + axis.after - reach(axis.window, axis.dilation)
     return room % axis.stride if room >= 0 else 0
 

@@ -46,7 +46,7 @@ from .problems import Case
 
 @dataclass(frozen=True)
 class Mistake:
-    """A row: what is said of a kernel, and what such a kernel returns."""
+    """A row: what the report says about a kernel, and what such a kernel returns."""
 
     text: str
     predict: Predict

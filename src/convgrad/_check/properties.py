@@ -1,4 +1,4 @@
-"""What is looked at: one row per property, with a generator of problems that show it.
+"""What is checked: one row per property, with a generator of problems that show it.
 
 Each row keeps everything else as plain as it can, so that a kernel without NCHW, or without half, fails in that row and
 nowhere else. Only `mixed` draws everything at once.
@@ -21,7 +21,7 @@ Random = np.random.Generator
 
 @dataclass(frozen=True)
 class Base:
-    """What a plain problem is: the operation, and the layout and dtype the kernel takes for sure."""
+    """What a plain problem is: the operation, and a layout and a dtype the kernel is known to take."""
 
     op: str
     dtypes: tuple[str, ...] = tuple(DTYPES)
@@ -39,7 +39,7 @@ class Base:
 
 
 Draw = Callable[[Random, Base], tuple[Case, Data] | None]
-"""Draws one problem; None where a second throw of the dice is needed."""
+"""Draws one problem; None if it has to be drawn again."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Property:
     meaning: str
     draw: Draw
     every: int = 1
-    """One problem in so many rounds: some are slow, or few will do."""
+    """One problem in so many rounds: some are slow, and of some a few are enough."""
     twice: bool = False
     """Whether the kernel is called a second time with the same operands."""
 
@@ -240,7 +240,7 @@ def _special(random: Random, base: Base) -> tuple[Case, Data] | None:
 
 
 def _long_sums(random: Random, base: Base) -> tuple[Case, Data] | None:
-    """Add 300 to 5000 products into each number: ones, where a narrow sum stands still, or normal numbers."""
+    """Add 300 to 5000 products into each number: ones, where a narrow sum gets stuck, or normal numbers."""
     many = int(random.integers(300, 1200))
     side = int(random.integers(17, 33))
     chosen: dict[str, Any] = {
@@ -287,7 +287,7 @@ def _odd_cell(case: Case) -> bool:
 
 
 def _remainder(case: Case) -> bool:
-    """Whether cells are left over behind the last window."""
+    """Whether cells are left over after the last window."""
     return any(
         (axis.size + axis.before + axis.after - reach(axis.window, axis.dilation)) % axis.stride
         for axis in _axes(case)
@@ -339,5 +339,5 @@ OBSERVED = {
     "operands-kept": "the operands are not written to",
     "fresh-result": "the result is memory of its own",
 }
-"""Looked at in every call, without problems of their own."""
+"""Checked in every call, without problems of their own."""
 NAMES = (*(row.name for row in PROPERTIES), *OBSERVED)

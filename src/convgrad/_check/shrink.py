@@ -39,7 +39,7 @@ def smallest(
 ) -> tuple[Case, Data, Operands, Found]:
     """Return the smallest failing problem met on the way down, and what was found there."""
     case, data = trial.case, trial.data
-    if data == "normal" and budget.spend():  # a sum of ones that stands still says more than digits
+    if data == "normal" and budget.spend():  # a sum of ones that gets stuck says more than digits
         drawn = fill(case, "ones", trial.seed)
         result = attempt(case, "ones", *drawn)
         if result is not None:

@@ -58,7 +58,7 @@ def want_small(case: Case) -> bool:
 
 
 def numbers(array: AnyArray, other: AnyArray) -> str:
-    """Show a small array as nested lists, of a large one the number that is farthest from another array's."""
+    """Show a small array as nested lists, and of a large one the number farthest from another array's."""
     wide = np.asarray(array).astype(np.float64)
     if wide.size <= _SMALL:
         return str(wide.tolist())

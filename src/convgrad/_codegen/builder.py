@@ -119,7 +119,7 @@ class KernelBuilder:
     @overload
     def select(self, condition: Bool, yes: Value, no: Value) -> Value: ...
     def select(self, condition, yes, no):  # type: ignore[no-untyped-def]  # typed by the overloads
-        """Choose without a branch: lane by lane with a mask, as a whole with a truth."""
+        """Choose without a branch: lane by lane with a mask, as a whole with a `Bool`."""
         if isinstance(condition, Mask):
             return select(condition, yes, no)
         if condition.value is not None:

@@ -150,12 +150,13 @@ def cases(emitter: Emitter, value: Int, values: Iterable[int]) -> Iterator[int]:
 
 
 def _opaque(emitter: Emitter, index: str) -> str:
-    """Hide that a loop's index is one from LLVM's loop strength reduction.
+    """Hide from LLVM's loop strength reduction that a loop's index is one.
 
-    That pass weighs every address of an unrolled tile against every other: of 31 ms for a 3x3
-    depthwise kernel 11, of 52 ms for a 5x5 one 15 (Zen 3, LLVM 22), for code that ran no faster.
-    Its off switch gives objects of exactly the same sizes as this, but is global to the process and
-    would reach other users of LLVM. A freeze of the bare index is looked through, of a sum not.
+    That pass weighs every address of an unrolled tile against every other. It took 11 of the 31 ms
+    for a 3x3 depthwise kernel and 15 of 52 for a 5x5 one (Zen 3, LLVM 22), and the code ran no
+    faster. Its off switch gives objects of exactly the same sizes as this, but is global to the
+    process and would reach other users of LLVM. LLVM looks through a freeze of the bare index, but
+    not of a sum.
     """
     same = emitter.value(f"add i64 {index}, 0")
     return emitter.value(f"freeze i64 {same}")

@@ -37,7 +37,7 @@ I64 = Element("i64", 8, "i64", False)
 
 ELEMENTS = {row.short: row for row in (F32, F64, F16, BF16, I16, I32, I64)}
 _COMPUTE = {ELEMENTS[row.short]: ELEMENTS[row.accumulator] for row in DTYPES}
-"""By storage type. The other types are of bits and indices, which are computed with as they are."""
+"""By storage type. The others are bits and indices, which arithmetic takes as they are."""
 
 
 def element(short: str) -> Element:
@@ -67,7 +67,7 @@ def suffix(of: Element, lanes: int) -> str:
 def constant_text(of: Element, lanes: int, value: float) -> str:
     """Spell a constant with the same value in all lanes.
 
-    Written out lane by lane: `splat (...)` is younger than the oldest LLVM we meet.
+    Written out lane by lane: `splat (...)` is newer than the oldest LLVM we support.
     """
     if of.is_float:
         if of is F32:

@@ -27,7 +27,7 @@ __all__ = ["FRAMEWORKS", "Framework", "Prepared", "Wanted"]
 
 @dataclass(frozen=True)
 class Framework:
-    """A row: what can be said of a framework without importing it, and the module that calls it."""
+    """A row: what is known about a framework without importing it, and the module that calls it."""
 
     name: str
     """What its users import."""

@@ -33,7 +33,7 @@ class Stats:
     from_disk: int
     compiled: int
     compile_ms: float
-    """Spent in LLVM in all."""
+    """Spent in LLVM in total."""
     disk_entries: int
     disk_bytes: int
     folder: str | None

@@ -56,7 +56,7 @@ class _Symbol(NamedTuple):
 
 
 def supported() -> bool:
-    """Tell whether this system's objects are ELF and memory is had in the way used here."""
+    """Tell whether this system has ELF objects and allocates memory in the way used here."""
     return (
         sys.platform.startswith("linux")
         and sys.byteorder == "little"

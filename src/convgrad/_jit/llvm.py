@@ -88,7 +88,7 @@ class _Job:
         )
 
     def start(self) -> None:
-        """Begin, unless that was done before. RuntimeError where no thread can be had."""
+        """Begin, unless that was done before. RuntimeError if no thread can be started."""
         if self._thread.ident is None:
             self._thread.start()
 

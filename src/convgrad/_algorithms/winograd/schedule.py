@@ -37,7 +37,7 @@ _ITEMS = 32
 _PART = 128
 """Channels that come out of an item, at least, if panels are divided: the input is transformed once per part."""
 _LARGEST_SCRATCH = 2 << 20
-"""Bytes per thread, far above L2, where the fused pass is none: from about 2500 channels on."""
+"""Bytes per thread, far above L2, beyond which no pass is fused: from about 2500 channels on."""
 _SERIAL_FLOPS = 400_000
 
 
