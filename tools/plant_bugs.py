@@ -125,7 +125,7 @@ BUGS = (
     Bug(
         "result of an empty problem left as it was",
         "_engine.py",
-        "result[...] = 0",
+        "ctypes.memset(result, 0, problem.result_bytes)",
         "pass",
     ),
     Bug(

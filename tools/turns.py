@@ -3,8 +3,8 @@
 Usage: python tools/turns.py [--list dense|depthwise|small|all] [--seconds S]
 
 In one process, PyTorch in both memory formats and convgrad with either pool call the same operation in turn, each
-twice; the second call is timed. After each of its operators PyTorch's threads spin for a while on the processors our own
-workers need, and that is what this shows. Printed per row: the best PyTorch time over ours, minima (medians).
+twice; the second call is timed. After each of its operators PyTorch's threads spin for a while on the processors our
+own workers need, and that is what this shows. Printed per row: the best PyTorch time over ours, minima (medians).
 """
 
 from __future__ import annotations
