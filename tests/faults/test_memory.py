@@ -44,7 +44,7 @@ work(range(1, 2))
 """,
         None,
     )
-    assert out.startswith("no memory to compile a kernel: fewer than ")
+    assert out.startswith("depthwise_conv2d: no memory to compile a kernel: fewer than ")
 
 
 def test_no_memory_for_results_and_copies(warm):

@@ -53,8 +53,10 @@ def forget() -> None:
 
 
 def import_all() -> None:
-    """Import what is imported late, compiler included."""
-    from convgrad import _prepare  # noqa: F401 - for its effect
+    """Import what is imported late, compiler included, and load the entry that runs programs."""
+    from convgrad import _prepare
     from convgrad._jit import llvm
+    from convgrad._runtime import code
 
     llvm.binding()
+    code.ensure(_prepare.load_runtime)
