@@ -173,7 +173,9 @@ class _TypeDispatcher(OpDispatcher):
 
     def _holds(self, value: Any) -> bool:
         if isinstance(value, list | tuple):
-            return any(isinstance(item, self._types) for item in value)
+            # As the base class goes through it: a subclass may never end.
+            items = list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value)
+            return any(isinstance(item, self._types) for item in items)
         return isinstance(value, self._types)
 
     def _without_absent(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -487,3 +488,19 @@ for wrong in (
     raise SystemExit(1)
 """
     assert subprocess.run([sys.executable, "-O", "-c", program], check=False).returncode == 0
+
+
+def test_a_list_that_never_ends_is_looked_through_once(function):
+    """A handler is registered, the call is refused, and an argument is a list that goes on for ever."""
+
+    class Endless(list):
+        def __iter__(self):
+            return itertools.repeat(1)
+
+    @_dispatch.dispatch_for_types(function, Box)
+    def handler(input, filter, strides=None, dilations=[1, 1, 1, 1], name=None):  # noqa: B006
+        return "handled"
+
+    with pytest.raises(ValueError, match="no such"):
+        function(ValueError("no such"), 1, strides=Endless())
+    assert function(ValueError("no such"), 1, strides=Endless([Box()])) == "handled"
