@@ -6,7 +6,9 @@ import json
 import os
 import re
 import runpy
+import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -39,7 +41,7 @@ TINY = ["--peers", "none", "--rounds", "2", "--seconds", "0.002", "--threads", "
 @pytest.fixture
 def quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measuring the machine takes seconds."""
-    monkeypatch.setattr(runner, "probe", lambda threads, dtype: flat())
+    monkeypatch.setattr(runner, "probe", lambda threads, dtype, wanted: flat())
 
 
 def a_run(**times: float) -> dict[str, Any]:
@@ -238,6 +240,51 @@ def test_a_tiny_run(tmp_path: Path, quick_machine: None, capsys: Any) -> None:
     shown = capsys.readouterr().out
     assert re.search(r"^problem +op +ours ms ", shown, re.MULTILINE)  # no column for absent peers
     assert "1 threads" in shown
+
+
+def test_a_problem_in_the_place_of_a_suite(quick_machine: None, capsys: Any) -> None:
+    assert (
+        main(["bench", "1x4x4x3k3s2", "--ops", "fwd", "--shape", "1x5x5x3k3", *TINY, "--json"]) == 0
+    )
+    printed = json.loads(capsys.readouterr().out)
+    assert [row["text"] for row in printed["rows"]] == [
+        parse(text).text for text in ("1x4x4x3k3s2", "1x5x5x3k3")
+    ]
+    assert main(["bench", "8x8", *TINY]) == 2
+    assert "8x8" in capsys.readouterr().err
+
+
+def test_a_short_run_probes_the_machine_once(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    for after, times in ((1e9, 1), (-1.0, 2)):
+        probes: list[Any] = []
+        monkeypatch.setattr(runner, "probe", lambda *how, to=probes: to.append(how) or flat())
+        monkeypatch.setattr(runner, "AGAIN", after)
+        assert main(["bench", "1x4x4x3k3s2", *TINY, "--ops", "fwd"]) == 0
+        assert len(probes) == times
+
+
+def test_it_runs_from_a_zip_file(tmp_path: Path) -> None:
+    """Children were started in the folder that holds the package, which is then a file."""
+    packed = tmp_path / "packed.zip"
+    source = Path(runner.__file__).resolve().parents[2]
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in sorted(source.glob("convgrad/**/*.py")):
+            archive.write(path, path.relative_to(source))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "json.py").write_text("raise SystemExit('the caller's own module')")
+    program = "import runpy, sys; sys.path[0] = '../packed.zip'; runpy.run_module('convgrad', run_name='__main__')"
+    arguments = ["bench", "1x4x4x3k3s2", "--ops", "fwd", "--memory", "--json", *TINY]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        cwd=tmp_path / "elsewhere",
+        env={name: each for name, each in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert rows and "reason" not in rows[0].get("memory", {})
 
 
 def test_a_model_is_measured_once_per_layer(

@@ -13,6 +13,7 @@ import pytest
 from bench.rows import GB, flat, judged, row
 from convgrad._bench import (
     busy,
+    machine,
     measure,
     networks,
     peers,
@@ -147,6 +148,34 @@ def test_roofline_is_the_slower_of_arithmetic_and_traffic() -> None:
     read, written = halved.traffic("dx", "float32")
     wanted = 2 * read / (50 * GB) + (written - read) / (20 * GB)
     assert math.isclose(flat(peak=1e15).roofline(halved, "dx", "float32"), wanted)
+
+
+def test_a_problem_needs_few_footprints() -> None:
+    """Measuring all of them took 25 s of the 30 s that one problem took."""
+    problem = parse("8x56x56x64k3s1o64")
+    cases = [(problem, op) for op in OPS]
+    wanted = machine.footprints(cases, "float32")
+    assert sum(map(len, wanted.values())) <= 10
+    assert {0, len(machine.FOOTPRINTS) - 1} <= set(wanted["copy"])
+    # Nothing else is looked at: the roofline is the same whatever the other footprints would have shown.
+    speeds = {
+        name: [50 * GB if at in places else math.nan for at in range(len(machine.FOOTPRINTS))]
+        for name, places in wanted.items()
+    }
+    known = machine.Machine(1e18, {name: tuple(each) for name, each in speeds.items()}, 2e-6, {})
+    for _, op in cases:
+        moved = sum(problem.traffic(op, "float32"))
+        assert known.roofline(problem, op, "float32") == pytest.approx(moved / (50 * GB))
+    everything = [(parse(f"1x{size}x{size}x64k3"), "fwd") for size in range(4, 600, 10)]
+    assert len(machine.footprints(everything, "float32")["copy"]) == len(machine.FOOTPRINTS)
+
+
+def test_what_lies_between_footprints_is_interpolated() -> None:
+    last = len(machine.FOOTPRINTS) - 1
+    speeds = machine._between([0, last], [90.0, 10.0])
+    assert (speeds[0], speeds[-1]) == (90.0, 10.0)
+    assert sorted(speeds, reverse=True) == speeds and len(set(speeds)) == last + 1
+    assert machine._between([0, 1, last], [80.0, 90.0, 10.0])[0] == 90.0
 
 
 def test_bandwidth_is_interpolated_and_best_of_two_runs_counts() -> None:

@@ -1,8 +1,8 @@
 """What this computer can do, measured in the same run: peak arithmetic, memory speed by footprint, cost of a fault.
 
-The measurement runs in a process of its own (``python -m convgrad._bench.machine float32``) because BLAS takes its
-number of threads from the environment. Peak and memory speed are those of `_probe`: NumPy's own loops stop short of
-what a kernel can reach.
+The measurement runs in a process of its own (``python -m convgrad._bench.machine``) because BLAS takes its number of
+threads from the environment. Peak and memory speed are those of `_probe`: NumPy's own loops stop short of what a kernel
+can reach.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -60,17 +61,38 @@ class Machine:
 
         A written byte is paired with a read one at copy speed; what is left over moves at read or fill speed.
         """
-        read, written = layer.traffic(op, dtype)
-        total, paired = read + written, min(read, written)
-        seconds = 2 * paired / self.bandwidth("copy", total)
-        rest = "read" if read > written else "fill"
-        seconds += (max(read, written) - paired) / self.bandwidth(rest, total)
+        moved = _streams(layer, op, dtype)
+        total = sum(moved.values())
+        seconds = sum(part / self.bandwidth(stream, total) for stream, part in moved.items())
         return max(layer.flops() / self.peak, seconds)
 
 
-def probe(threads: int, dtype: str) -> Machine:
-    """Measure this computer with so many threads."""
-    from .worker import ROOT, child_environment
+def _streams(layer: Layer, op: str, dtype: str) -> dict[str, int]:
+    """Return the bytes of each stream an operation moves."""
+    read, written = layer.traffic(op, dtype)
+    paired = min(read, written)
+    return {"copy": 2 * paired, "read" if read > written else "fill": max(read, written) - paired}
+
+
+def footprints(turns: Iterable[tuple[Layer, str]], dtype: str) -> dict[str, list[int]]:
+    """Return which of `FOOTPRINTS` the rooflines of some layers need, by stream.
+
+    Those are the two around each, and what every report states: the smallest and the largest copy. Measuring all
+    of them takes 6 s, most of it for the largest of each stream; those of one layer take a third of that.
+    """
+    wanted: dict[str, set[int]] = {name: set() for name in _probe.STREAMS}
+    wanted["copy"] |= {0, 1, len(FOOTPRINTS) - 1}  # the second keeps noise out of the first
+    for layer, op in turns:
+        moved = _streams(layer, op, dtype)
+        above = bisect_left(FOOTPRINTS, sum(moved.values()))
+        for stream in moved:
+            wanted[stream] |= {max(0, above - 1), min(above, len(FOOTPRINTS) - 1)}
+    return {name: sorted(places) for name, places in wanted.items()}
+
+
+def probe(threads: int, dtype: str, wanted: Mapping[str, Sequence[int]]) -> Machine:
+    """Measure this computer with so many threads, at the wanted places of `FOOTPRINTS`."""
+    from .worker import FOLDER, child_environment
 
     names = (
         "CONVGRAD_NUM_THREADS",
@@ -79,10 +101,11 @@ def probe(threads: int, dtype: str) -> Machine:
         "MKL_NUM_THREADS",
         "VECLIB_MAXIMUM_THREADS",
     )
-    command = [sys.executable, "-m", "convgrad._bench.machine", dtype]
+    request = json.dumps([dtype, {name: list(at) for name, at in wanted.items()}])
+    command = [sys.executable, "-m", "convgrad._bench.machine", request]
     environment = child_environment(dict.fromkeys(names, str(threads)))
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        command, cwd=FOLDER, env=environment, capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(f"measuring the machine failed:\n{done.stderr}")
@@ -91,15 +114,16 @@ def probe(threads: int, dtype: str) -> Machine:
     return Machine(found.pop("peak"), streams, found.pop("fault_seconds"), found)
 
 
-def _measure(dtype: str) -> dict[str, Any]:
+def _measure(dtype: str, wanted: dict[str, list[int]]) -> dict[str, Any]:
     double = dtype == "float64"
     loop_peak = _probe.peak(double, steps=500_000, rounds=24)
     blas_peak = _blas_peak(double)
     streams = {
-        name: _never_rising(
-            [_probe.stream(name, size, seconds=0.005, rounds=10) for size in FOOTPRINTS]
+        name: _between(
+            places,
+            [_probe.stream(name, FOOTPRINTS[at], seconds=0.005, rounds=10) for at in places],
         )
-        for name in _probe.STREAMS
+        for name, places in wanted.items()
     }
     return {
         "peak": max(loop_peak, blas_peak),
@@ -108,6 +132,15 @@ def _measure(dtype: str) -> dict[str, Any]:
         "streams": streams,
         "fault_seconds": _fault_cost(),
     }
+
+
+def _between(places: list[int], speeds: list[float]) -> list[float]:
+    """Return a speed for each of `FOOTPRINTS`: measured, or on the line between the measured ones."""
+    if not places:
+        return [math.nan] * len(FOOTPRINTS)
+    at = [math.log(size) for size in FOOTPRINTS]
+    known = _never_rising(speeds)
+    return [float(each) for each in np.interp(at, [at[place] for place in places], known)]
 
 
 def _never_rising(speeds: list[float]) -> list[float]:
@@ -191,4 +224,4 @@ def _read(path: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(_measure(sys.argv[1])))
+    print(json.dumps(_measure(*json.loads(sys.argv[1]))))

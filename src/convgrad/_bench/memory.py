@@ -30,14 +30,14 @@ from .layers import DTYPES, parse
 
 def extra_memory(contest: Contest, threads: int) -> dict[str, Any]:
     """Return bytes ``{"grown": ..., "result": ..., "extra": ...}``, or ``{"reason": ...}``."""
-    from .worker import ROOT, child_environment
+    from .worker import FOLDER, child_environment
 
     request = [contest.layer.text, contest.op, contest.dtype, contest.layout, threads]
     command = [sys.executable, "-m", "convgrad._bench.memory", json.dumps(request)]
     try:
         done = subprocess.run(
             command,
-            cwd=ROOT,
+            cwd=FOLDER,
             env=child_environment(),
             capture_output=True,
             text=True,

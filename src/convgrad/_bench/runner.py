@@ -9,7 +9,7 @@ from typing import Any
 
 from .contests import WRONG, Array, Contest, expect, operands_of, our_call
 from .layers import OPS, Layer
-from .machine import Machine, describe, probe
+from .machine import Machine, describe, footprints, probe
 from .measure import Times, Turn, race, run_turn
 from .memory import extra_memory
 from .peers import Peer
@@ -19,7 +19,8 @@ FAULTS_MATTER = 0.1
 """Page faults that make up more than this share of a time are worth a flag."""
 NOISY = 1.5
 """A median this many times the minimum makes a row doubtful."""
-
+AGAIN = 10.0
+"""Seconds after which the machine is measured a second time: other programs come and go, and only ever slow it down."""
 
 Progress = Callable[[int, str], None]
 """Is told how many contests were done since the last call, and what is going on now."""
@@ -71,13 +72,26 @@ def run(
     """Measure every pair of layer and operation; an interrupt ends the run early and keeps what there is."""
     absent = [peer.name for peer in peers if not peer.is_installed]
     peers = [peer for peer in peers if peer.is_installed]
-    progress(0, "measuring the machine")
-    known = machine or probe(settings.threads, settings.dtype)
+    wanted = list(wanted)
     workers = workers_of(peers, settings)
+    needed = footprints(wanted, settings.dtype)
+    load_before = describe({}, settings.threads)["load"]
+    try:
+        progress(0, "starting the peers")
+        for worker in workers.values():
+            worker.launch()
+        for worker in workers.values():
+            worker.await_start()
+        progress(0, "measuring the machine")
+        known = machine or probe(settings.threads, settings.dtype, needed)
+        probed = time.monotonic()
+    except BaseException:
+        for worker in workers.values():
+            worker.stop()
+        raise
     began, rows, complete = time.strftime("%Y-%m-%d %H:%M:%S"), list[dict[str, Any]](), True
     errors: list[str] = []
     contests = [Contest(p, op, settings.dtype, settings.layout) for p, op in wanted]
-    load_before = describe({}, settings.threads)["load"]
     try:
         for number, contest in enumerate(contests):
             progress(
@@ -89,9 +103,9 @@ def run(
                 rows.append(_measure(contest, remotes, settings))
             except Exception as error:  # an error of ours; a peer's ends up in its record
                 errors.append(f"{contest.layer.name} {contest.op}: {type(error).__name__}: {error}")
-        if machine is None:
+        if machine is None and time.monotonic() - probed > AGAIN:
             progress(1, "measuring the machine again")
-            known = known.best_of(probe(settings.threads, settings.dtype))
+            known = known.best_of(probe(settings.threads, settings.dtype, needed))
     except KeyboardInterrupt:
         complete = False
     finally:

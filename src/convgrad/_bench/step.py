@@ -25,7 +25,7 @@ from .networks import training_step
 from .report import ms
 from .runner import Progress
 from .totals import title
-from .worker import ROOT, child_environment
+from .worker import FOLDER, child_environment
 
 
 def run(
@@ -45,7 +45,7 @@ def run(
                 request = json.dumps([network, batch, threads, dtype, layout])
                 done = subprocess.run(
                     [sys.executable, "-m", "convgrad._bench.step", request],
-                    cwd=ROOT,
+                    cwd=FOLDER,
                     env=child_environment({"CONVGRAD_CACHE_DIR": folder}),
                     capture_output=True,
                     text=True,

@@ -24,7 +24,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from .. import _messages
 from .._frameworks import Prepared
@@ -34,6 +34,9 @@ from .measure import Turn, run_turn
 from .peers import BY_NAME, Peer
 
 ROOT = Path(__file__).resolve().parents[2]
+"""What holds the package: a folder, or a zip file."""
+FOLDER = ROOT if ROOT.is_dir() else Path(sys.prefix)
+"""Where children start: Python looks there for modules first, so it must be a folder without any but ours."""
 
 SLOW_MS = 1000.0
 """A peer whose first call took longer than this needs no second one to warm up."""
@@ -41,7 +44,7 @@ SLOW_MS = 1000.0
 
 def child_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     """Return our environment with our import path, so that a child finds the same convgrad."""
-    path = os.pathsep.join([str(ROOT), *filter(None, sys.path)])
+    path = os.pathsep.join([str(ROOT), *map(os.path.abspath, filter(None, sys.path))])
     return {**os.environ, "PYTHONPATH": path, **(extra or {})}
 
 
@@ -54,7 +57,7 @@ class WorkerFailed(Exception):
 
 
 class Worker:
-    """The parent's end: starts the process on first use and again after a crash."""
+    """The parent's end: starts the process when told to or on first use, and again after a crash."""
 
     def __init__(
         self, peers: Sequence[Peer], threads: int, keep: int, warm_malloc: bool, timeout: float
@@ -64,20 +67,33 @@ class Worker:
         self._settings = (threads, keep, warm_malloc)
         self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
+        self._starting = False
         self._log: IO[bytes] | None = None
 
     def ask(self, *request: Any) -> Any:
         """Send a request and return the answer; raise `WorkerFailed` if none comes, `Refused` if it is a refusal."""
-        if self._process is None:
-            self._start()
-        kind, value = self._exchange(request)
+        self._launch()
+        self._await_start()
+        self._send(request)
+        kind, value = self._receive()
         if kind == "refused":
             raise Refused(value)
         return value
 
+    def launch(self) -> None:
+        """Start the process and wait for nothing: frameworks take seconds to import, and can do so side by side."""
+        with contextlib.suppress(WorkerFailed):  # whoever asks is told
+            self._launch()
+
+    def await_start(self) -> None:
+        """Wait until the process can answer."""
+        with contextlib.suppress(Refused, WorkerFailed):  # whoever asks is told
+            self._await_start()
+
     def stop(self) -> None:
         """End the process, which we started, and forget it."""
         process, self._process = self._process, None
+        self._starting = False
         if process is None:
             return
         for pipe in (process.stdin, process.stdout):
@@ -92,7 +108,9 @@ class Worker:
         if self._log is not None:
             self._log.close()
 
-    def _start(self) -> None:
+    def _launch(self) -> None:
+        if self._process is not None:
+            return
         threads, keep, warm_malloc = self._settings
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = subprocess.Popen(
@@ -100,21 +118,34 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            cwd=ROOT,
+            cwd=FOLDER,
             env=child_environment(self.peers[0].environment(threads)),
         )
-        names = [peer.name for peer in self.peers]
-        kind, value = self._exchange(("setup", names, threads, keep, warm_malloc))
+        self._starting = True
+        self._send(("setup", [peer.name for peer in self.peers], threads, keep, warm_malloc))
+
+    def _await_start(self) -> None:
+        if not self._starting:
+            return
+        self._starting = False
+        kind, value = self._receive()
         if kind == "refused":  # installed, but does not start
             self.stop()
             raise Refused(value)
         self.versions = value
 
-    def _exchange(self, request: tuple[Any, ...]) -> tuple[str, Any]:
+    def _send(self, request: tuple[Any, ...]) -> None:
         process = self._process
-        assert process is not None and process.stdin is not None and process.stdout is not None
+        assert process is not None and process.stdin is not None
         try:
             _messages.write(process.stdin, request)
+        except (BrokenPipeError, ValueError):
+            self._fail(process)
+
+    def _receive(self) -> tuple[str, Any]:
+        process = self._process
+        assert process is not None and process.stdout is not None
+        try:
             # Answers are short and written at once, so the first byte is as good as all of them.
             if (
                 os.name == "posix"
@@ -125,10 +156,13 @@ class Worker:
                 raise WorkerFailed(f"no answer within {self._timeout:g} s")
             answer: tuple[str, Any] = _messages.read(process.stdout, Turn)
             return answer
-        except (EOFError, BrokenPipeError, ValueError):
-            said = self._last_words()
-            self.stop()
-            raise WorkerFailed(f"process ended with code {process.returncode}: {said}") from None
+        except (EOFError, ValueError):
+            self._fail(process)
+
+    def _fail(self, process: subprocess.Popen[bytes]) -> NoReturn:
+        said = self._last_words()
+        self.stop()
+        raise WorkerFailed(f"process ended with code {process.returncode}: {said}") from None
 
     def _last_words(self) -> str:
         if self._log is None:

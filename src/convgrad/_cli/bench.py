@@ -2,9 +2,12 @@
 
 SUITE is a table of problems (depthwise, dense, all) or a question of its own: winograd (fast algorithms against our
 direct kernels, with errors), busy (beside a process that spins on a core), step (the first training step of a
-network: kernels and time). Without SUITE, --model or --shape, twenty problems of the tables are run.
+network: kernels and time); or a problem. Without SUITE, --model or --shape, twenty problems of the tables are run.
 
-Everybody computes the same case in turns, in a process of its own, and is checked first. Problems are written
+Everybody computes the same case in turns, in a process of its own, and is checked first: 0.25 s for each in 5 rounds,
+unless said otherwise. Before that the frameworks are started, all at once, and the speed of this machine's arithmetic
+and memory is measured, again at the end if that is more than 10 s later. One problem takes some 10 s without peers, and
+the time to import them with them. Problems are written
 [batch x]height x width x channels, then letters: k window (k3 or k1x7), s stride, d dilation, m multiplier
 (depthwise), o output channels and g groups (dense), v for VALID padding, b batch.
 """
@@ -34,6 +37,7 @@ NAME = "bench"
 SUMMARY = "time suites, networks or your own shapes against other frameworks"
 EXAMPLES = """
 convgrad bench
+convgrad bench 8x56x56x64k3s1o64
 convgrad bench --model mobilenet_v2 --plot mobilenet.svg
 convgrad bench --shape 8x56x56x144k3s2 --shape 8x14x14x256k3o256 --peers torch
 convgrad bench depthwise --quick --ops dx,dw --save before.json

@@ -22,8 +22,14 @@ PANELS = ("totals", "layers", "roofline")
 def add_arguments(parser: ArgumentParser) -> None:
     """Add what to measure, how, and what to do with it."""
     add = parser.add_argument
-    suites = (*RACES, *QUESTIONS)
-    add("suite", nargs="?", choices=suites, metavar="SUITE", help=f"one of {', '.join(suites)}")
+    suites = _Suites((*RACES, *QUESTIONS))
+    add(
+        "suite",
+        nargs="?",
+        choices=suites,
+        metavar="SUITE",
+        help=f"one of {', '.join(suites)}; or one problem, as --shape takes it",
+    )
     _add_problems(parser)
     _add_measuring(parser)
     results = parser.add_argument_group("results")
@@ -56,6 +62,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--below", type=float, default=1.0, metavar="RATIO", help="list all rows below; default 1")
 
 
+class _Suites(tuple[str, ...]):
+    """The suites, for errors and completion; what begins with a digit is a problem and may stand in their place."""
+
+    def __contains__(self, word: object) -> bool:
+        return super().__contains__(word) or (isinstance(word, str) and word[:1].isdigit())
+
+
 def _add_problems(parser: ArgumentParser) -> None:
     add = parser.add_argument_group("problems").add_argument
     add(
@@ -73,13 +86,17 @@ def _add_problems(parser: ArgumentParser) -> None:
         help="a problem of your own; may repeat",
     )
     add("--batch", type=int, default=8, help="of --model and step; default %(default)s")
-    add("--ops", default=",".join(OPS), help="fwd, dx (input gradient), dw (filter gradient)")
-    add("--dtype", default="float32", choices=DTYPES)
+    add(
+        "--ops",
+        default=",".join(OPS),
+        help="fwd, dx (input gradient), dw (filter gradient); default all three",
+    )
+    add("--dtype", default="float32", choices=DTYPES, help="default %(default)s")
     add(
         "--layout",
         default="NHWC",
         choices=("NHWC", "NCHW"),
-        help="of our arrays; PyTorch always runs both of its own",
+        help="of our arrays; PyTorch always runs both of its own; default %(default)s",
     )
     add("--quick", action="store_true", help="about ten problems of a suite instead of all")
     add("--filter", default="", metavar="REGEX", help="only problems whose name or network matches")
@@ -102,13 +119,13 @@ def _add_measuring(parser: ArgumentParser) -> None:
         default=0.25,
         help="per contestant and case, all rounds; default %(default)s",
     )
-    add("--keep", type=int, default=0, metavar="K", help="keep the last K results alive")
+    add("--keep", type=int, default=0, metavar="K", help="keep the last K results alive; default 0")
     add("--warm-malloc", action="store_true", help="let peers' malloc keep big blocks")
     add(
         "--memory",
         action=BooleanOptionalAction,
         default=False,
-        help="measure extra memory too, in a process per case",
+        help="measure extra memory too, in a process per case; default not",
     )
     add(
         "--timeout",
@@ -116,11 +133,18 @@ def _add_measuring(parser: ArgumentParser) -> None:
         default=120,
         help="seconds until a silent peer is given up; default %(default)s",
     )
-    add("--winograd", default="auto", choices=("off", "auto", "fast"), help="convgrad's switch")
+    add(
+        "--winograd",
+        default="auto",
+        choices=("off", "auto", "fast"),
+        help="convgrad's switch; default auto",
+    )
 
 
 def check(given: Namespace) -> None:
-    """Refuse before measuring what would fail after it."""
+    """Refuse before measuring what would fail after it; a problem in the place of a suite becomes a shape."""
+    if given.suite and given.suite not in (*RACES, *QUESTIONS):
+        given.shape, given.suite = [given.suite, *given.shape], None
     positive = ("threads", "rounds", "batch", "seconds", "timeout")
     for name in positive:
         if getattr(given, name) <= 0:
