@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._check import findings, run
+from convgrad._check import child, findings, run
 from convgrad._cli.main import main
 from convgrad.errors import ArgumentError
 from convgrad.testing import check_op, implementation
@@ -102,6 +102,10 @@ def hangs(*arguments, **settings):
         time.sleep(60)
     return reference.conv2d(*arguments, **settings).astype(arguments[0].dtype)
 
+def loops(*arguments, **settings):
+    while True:
+        pass
+
 def fails(*arguments, **settings):
     print("noise on standard output")
     return reference.conv2d(*arguments, **settings).astype(arguments[0].dtype) + 1
@@ -152,8 +156,25 @@ def test_hang_is_reported(module: Path) -> None:
 def test_a_kernel_that_often_does_not_answer_is_given_up(module: Path) -> None:
     """Three calls of every property took an hour at the usual time limit."""
     report = check_op("somebodys_kernels:hangs", "conv2d", isolate=True, timeout=0.3)
-    assert sum(row.died for row in report.rows) == 4
+    assert sum(row.died for row in report.rows) == 3
     assert not report.ok
+
+
+def test_a_kernel_that_never_answers_costs_a_few_time_limits(
+    module: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It took 20: four problems, and then every smaller one."""
+    monkeypatch.setattr(findings, "_DEADLY_CALLS", 60)
+    calls = []
+    observe = child.Isolated.observe
+    monkeypatch.setattr(
+        child.Isolated, "observe", lambda *given: calls.append(given) or observe(*given)
+    )
+    assert main(["check", "somebodys_kernels:loops", "conv2d", "--timeout", "0.5"]) == 1
+    assert len(calls) <= 5
+    told = capsys.readouterr().out
+    assert "given up after 3 calls without an answer" in told
+    assert "expected float32 [1, 1, 1, 1]" in told  # the plainest problem is tried first
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
@@ -244,7 +265,7 @@ def test_command_line_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     narrow = ["--in-process", "--problems", "24", "--property", "half"]
     assert main(["check", "convgrad.reference", "conv2d", *narrow]) == 1
     assert (
-        "likely cause: the result is float64 where the operands are half" in capsys.readouterr().out
+        "likely cause: the result is float64 where the operands are not" in capsys.readouterr().out
     )
 
 

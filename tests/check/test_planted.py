@@ -151,6 +151,58 @@ def test_found_with_the_right_guess(
     assert best.evidence.startswith("matches")
 
 
+def one_row_more(*arguments: Any, **settings: Any) -> Any:
+    """A wrong shape, in float64 whatever the operands are."""
+    result = reference.conv2d(*arguments, **settings)
+    at = 1 if settings["data_format"] == "NHWC" else 2
+    return np.concatenate([result, result.take([0], at)], at) if result.shape[at] else result
+
+
+def test_a_wrong_shape_is_called_a_wrong_shape() -> None:
+    """It was called float64, once for every dtype."""
+    report = check_op(one_row_more, "conv2d", problems=150)
+    guesses = [each.guess for each in report.findings]
+    assert guesses == [
+        "the result has the wrong shape: its rows or columns",
+        "the result is float64 where the operands are not",
+    ]
+    assert report.findings[0].what.startswith("shape [1, 2, 1, 1] instead of [1, 1, 1, 1], dtype")
+    assert "[[]]" not in report.findings[1].got  # shown by a problem with numbers in it
+
+
+@pytest.mark.parametrize(("change", "guess"), [
+    (lambda y: y[0], "3 dimensions instead of 4"),
+    (lambda y: y.transpose(3, 1, 2, 0), "its dimensions are in another order"),
+    (lambda y: y[:, :, :, :-1], "its channels"),
+    (lambda y: np.concatenate([y, y]), "its batch"),
+])  # fmt: skip
+def test_every_wrong_shape_has_words(change: Any, guess: str) -> None:
+    def kernel(*arguments: Any, **settings: Any) -> Any:
+        return change(reference.conv2d(*arguments, **settings).astype(arguments[0].dtype))
+
+    found = check_op(
+        kernel, "conv2d", problems=60, layouts=["NHWC"], properties=["basic", "stride"]
+    ).findings
+    assert f"the result has the wrong shape: {guess}" in [each.guess for each in found]
+
+
+@pytest.mark.parametrize("op", DENSE)
+def test_a_problem_with_nothing_in_it_is_shown_only_where_no_other_fails(op: str) -> None:
+    """A kernel that adds 1 to everything was said to leave the results of empty problems unwritten."""
+    report = check_op(kernel_of(op, after=lambda case, result: result + 1), op, problems=200)
+    assert [each.guess for each in report.findings] == [None]
+    best = report.findings[0]
+    assert "empty" in best.properties or op == "conv2d"
+    assert "reshape([0" not in best.program and "zeros" not in best.program
+    assert best.got != "[]" and "[[]]" not in best.got
+    died = check_op(raises, op, problems=60)
+    assert all("reshape([0" not in each.program for each in died.findings)
+
+
+def raises(*arguments: Any, **settings: Any) -> Any:
+    raise IndexError("always")
+
+
 def test_narrow_accumulation_is_found_and_named() -> None:
     report = check_op(
         narrow_sum,

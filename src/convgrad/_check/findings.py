@@ -20,6 +20,8 @@ from .snippet import numbers, program
 _CALLS, _SECONDS = 600, 15.0
 _DEADLY_CALLS, _DEADLY_SECONDS = 60, 90.0
 """Each call of a kernel that dies may cost a new process, and the import of a framework."""
+_LATE_CALLS = 2
+"""Calls without an answer while a problem is made smaller: each takes the whole time limit."""
 
 
 class Caller(Protocol):
@@ -42,6 +44,8 @@ class Trouble:
     trial: Trial
     first: AnyArray
     second: AnyArray
+    late: bool = False
+    """Whether it died of not answering in time."""
 
 
 class Finder:
@@ -61,7 +65,10 @@ class Finder:
         return (*numbers_wrong, *(self._trouble(group) for group in groups.values()))
 
     def _wrong(self, cause: Cause, failures: Sequence[Failure]) -> Finding:
-        start = min(cause.explained, key=lambda each: (each.trial.data != "ones", _work(each)))
+        start = min(
+            cause.explained,
+            key=lambda each: (_is_empty(each.trial), each.trial.data != "ones", _work(each)),
+        )
 
         def attempt(case: Case, data: Data, first: AnyArray, second: AnyArray) -> Failure | None:
             seen = self._caller.observe(case, first, second, False)
@@ -95,11 +102,19 @@ class Finder:
         )
 
     def _trouble(self, group: list[Trouble]) -> Finding:
-        start = min(group, key=lambda each: _size(each.trial.case))
+        start = min(group, key=lambda each: (_is_empty(each.trial), _size(each.trial.case)))
         twice = start.kind in ("repeated", "shared")
+        budget = Budget(_CALLS, _SECONDS)
+        if start.kind == "died":
+            budget = Budget(_DEADLY_CALLS, _DEADLY_SECONDS, bold=start.late)
+        late = 0
 
         def attempt(case: Case, data: Data, first: AnyArray, second: AnyArray) -> str | None:
+            nonlocal late
             seen = self._caller.observe(case, first, second, twice)
+            late += seen.late
+            if late >= _LATE_CALLS:
+                budget.calls = 0
             words = {
                 "died": seen.died,
                 "written": start.words if seen.written else None,
@@ -109,8 +124,6 @@ class Finder:
             same = words is not None and words.partition(":")[0] == start.words.partition(":")[0]
             return words if same else None
 
-        deadly = start.kind == "died"
-        budget = Budget(_DEADLY_CALLS, _DEADLY_SECONDS) if deadly else Budget(_CALLS, _SECONDS)
         case, data, operands, words = smallest(
             start.trial, (start.first, start.second), start.words, attempt, budget
         )
@@ -132,6 +145,11 @@ def _properties(trials: Sequence[Trial]) -> tuple[str, ...]:
 def _kind(failure: Failure) -> str:
     """Tell wrong numbers from wrong shapes and lost NaNs."""
     return failure.wrong.partition(" ")[0] if failure.wrong[0].isalpha() else "numbers"
+
+
+def _is_empty(trial: Trial) -> bool:
+    """Whether there is nothing to add up; such a problem is shown only where no other fails alike."""
+    return trial.case.problem.is_empty
 
 
 def _size(case: Case) -> int:

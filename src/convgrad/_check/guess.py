@@ -14,6 +14,7 @@ from typing import TypeVar
 import numpy as np
 
 from .._dtypes import AnyArray, round_once
+from .._problem import Kind
 from .implementation import FILL
 from .judge import Truth, agrees
 from .mistakes import MISTAKES, Mistake
@@ -56,6 +57,8 @@ class Cause:
     explained: list[Failure] = field(default_factory=list)
     explains: Callable[[Failure], bool] = lambda failure: True
     """Asked of smaller failures, so that shrinking does not slide into another mistake."""
+    beside: bool = False
+    """Whether other causes explain most of its failures too: it is said after them."""
 
 
 def causes(failures: Sequence[Failure], passed: Sequence[Passed]) -> list[Cause]:
@@ -71,19 +74,34 @@ def causes(failures: Sequence[Failure], passed: Sequence[Passed]) -> list[Cause]
         found.append(cause)
         short, rest = _without(short, cause), _without(rest, cause)
     left = [*short, *rest]
+    weak: list[Cause] = []
     for sign in SIGNS:
-        texts = dict.fromkeys(filter(None, (sign(each) for each in left)))
-        for text in texts:
-            explained = [each for each in left if sign(each) == text]
-            found.append(Cause(text, explained, partial(_shows, sign, text)))
-            left = [each for each in left if each not in explained]
+        pool = failures if sign is _dtype else left  # another mistake does not hide that one
+        for text in dict.fromkeys(filter(None, (sign(each) for each in pool))):
+            explained = [each for each in pool if sign(each) == text]
+            cause = Cause(text, explained, partial(_shows, sign, text))
+            others = _without(left, cause)
+            cause.beside = len(left) - len(others) < len(explained) / 2
+            left = others
+            (weak if sign in WEAK else found).append(cause)
+    plain = [each for each in left if not _is_special(each)]
+    for cause in weak:
+        if len(plain) > len(cause.explained):  # ordinary problems fail as well: that is not why
+            left = [*left, *cause.explained]
+        else:
+            found.append(cause)
     long_left = [each for each in left if each.right.case.terms > LONG]
     if long_left and (best := _best(long_left[:4], passed)):
         cause = _cause(best, left)
         found.append(cause)
         left = _without(left, cause)
-    found.sort(key=lambda cause: -len(cause.explained))
+    found.sort(key=lambda cause: (cause.beside, -len(cause.explained)))
     return [*found, Cause(None, left)] if left else found
+
+
+def _is_special(failure: Failure) -> bool:
+    """Whether a problem is one of those weak signs are about: empty, or with long sums."""
+    return failure.right.case.problem.is_empty or failure.right.case.terms > LONG
 
 
 def _shows(sign: Callable[[Failure], str | None], text: str, failure: Failure) -> bool:
@@ -91,14 +109,17 @@ def _shows(sign: Callable[[Failure], str | None], text: str, failure: Failure) -
 
 
 def reproduces(mistake: Mistake, failure: Failure) -> bool:
-    """Whether a kernel with this mistake returns what was returned."""
+    """Whether a kernel with this mistake returns what was returned, and would be wrong where this one is."""
     case = failure.right.case
     allowed = np.asarray(failure.right.allowed.max() if failure.right.allowed.size else 0.0)
     got = failure.got.astype(np.float64)
     for predicted in mistake.predict(case, failure.first, failure.second):
         if predicted.shape == got.shape:
             rounded = round_once(predicted, case.row).astype(np.float64)
-            if agrees(got, rounded, allowed):
+            right = predicted.shape == failure.right.exact.shape and agrees(
+                rounded, failure.right.exact, failure.right.allowed
+            )
+            if not right and agrees(got, rounded, allowed):
                 return True
     return False
 
@@ -159,12 +180,16 @@ def _narrow(failure: Failure) -> str | None:
     return None
 
 
+def _empty(failure: Failure) -> str | None:
+    if not failure.got.size or not failure.right.case.problem.is_empty:
+        return None
+    return "the result of an empty problem is left unwritten"
+
+
 def _unwritten(failure: Failure) -> str | None:
     got = np.ascontiguousarray(failure.got)
     if not got.size:
         return None
-    if failure.right.case.problem.is_empty:
-        return "the result of an empty problem is left unwritten"
     bytes_ = got.reshape(-1).view(np.uint8).reshape(got.size, -1)
     return "part of the result is never written" if (bytes_ == FILL).all(1).any() else None
 
@@ -180,11 +205,34 @@ def _spreads(failure: Failure) -> str | None:
     )
 
 
+def _shape(failure: Failure) -> str | None:
+    """A wrong shape, whatever else is wrong: which sizes, in words that do not depend on the problem."""
+    case = failure.right.case
+    got, wanted = failure.got.shape, case.problem.result_shape
+    if got == wanted:
+        return None
+    if len(got) != len(wanted):
+        return f"the result has the wrong shape: {len(got)} dimensions instead of 4"
+    if sorted(got) == sorted(wanted):
+        return "the result has the wrong shape: its dimensions are in another order"
+    names = ("batch", "rows or columns", "rows or columns", "channels")
+    if case.call.kind is Kind.FILTER_GRADIENT:
+        names = ("rows or columns", "rows or columns", "channels", "channels")
+    elif case.data_format == "NCHW":
+        names = ("batch", "channels", "rows or columns", "rows or columns")
+    wrong = dict.fromkeys(
+        name for name, one, other in zip(names, got, wanted, strict=True) if one != other
+    )
+    return f"the result has the wrong shape: its {', '.join(wrong)}"
+
+
 def _dtype(failure: Failure) -> str | None:
     if failure.got.dtype == failure.right.case.row.numpy:
         return None
-    return f"the result is {failure.got.dtype} where the operands are {failure.right.case.dtype}"
+    return f"the result is {failure.got.dtype} where the operands are not"
 
 
-SIGNS = (_dtype, _unwritten, _spreads, _narrow)
-"""Each names a cause, or None."""
+SIGNS = (_shape, _dtype, _empty, _unwritten, _spreads, _narrow)
+"""Each names a cause, or None; the first that does counts, but a wrong dtype is seen beside everything else."""
+WEAK = (_empty, _narrow)
+"""Those that any other mistake may look like: they count only where ordinary problems do not fail too."""

@@ -78,10 +78,13 @@ def judge(right: Truth, observed: Observation) -> Verdict:
     got = observed.result
     assert got is not None
     case = right.case
+    wrong = []
     if got.shape != right.exact.shape:
-        return Verdict(f"shape {_text(got.shape)} instead of {_text(right.exact.shape)}")
+        wrong.append(f"shape {_text(got.shape)} instead of {_text(right.exact.shape)}")
     if got.dtype != case.row.numpy:
-        return Verdict(f"dtype {got.dtype} instead of {case.row.numpy}")
+        wrong.append(f"dtype {got.dtype} instead of {case.row.numpy}")
+    if wrong:
+        return Verdict(", ".join(wrong))
     wide = got.astype(np.float64)
     if agrees(wide, right.exact, right.allowed):
         return Verdict(None, error(right, wide))

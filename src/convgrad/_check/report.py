@@ -76,6 +76,8 @@ class Report:
         The worst error among right results per dtype, in u, relative to the sum of absolute products.
     findings : tuple of Finding
         What is wrong: likely cause, smallest failing program, what came out and what should have.
+    stopped : str
+        Why not all problems were tried, or nothing.
     """
 
     implementation: str
@@ -89,6 +91,7 @@ class Report:
     findings: tuple[Finding, ...]
     seconds: float
     settings: Mapping[str, Any] = field(default_factory=dict)
+    stopped: str = ""
 
     @property
     def ok(self) -> bool:
@@ -126,7 +129,8 @@ class Report:
         """Return the outcome in one line."""
         counts = {status: sum(row.status == status for row in self.rows) for status in _ORDER}
         parts = [f"{count} {status}" for status, count in counts.items() if count]
-        return f"{self.problems} problems, properties: {', '.join(parts)}"
+        early = f"; {self.stopped}" if self.stopped else ""
+        return f"{self.problems} problems, properties: {', '.join(parts)}{early}"
 
     def __str__(self) -> str:
         lines = [self.title, self.summary(), ""]
@@ -169,6 +173,7 @@ class Report:
             "ok": self.ok,
             "seed": self.seed,
             "problems": self.problems,
+            "stopped": self.stopped or None,
             "dtype": self.dtype,
             "layout": self.layout,
             "settings": dict(self.settings),

@@ -23,9 +23,9 @@ from .report import Report, Row
 PROBLEMS = 2000
 _DEATHS = 3
 """After so many deaths a property is not tried further: each costs a new process."""
-_HANGS = 4
+_HANGS = 3
 """After so many calls without an answer nothing is tried further: each takes the whole time limit, a minute as a rule,
-so that a kernel that never answers would take an hour."""
+so that a kernel that never answers would take an hour. Two more may go by while the problem is made smaller."""
 _KEPT = 400
 """Right answers kept for telling likely causes apart."""
 
@@ -79,7 +79,7 @@ def check_op(
     isolate : bool
         Call the kernel in a child process, which may crash or hang; it must then be given as text.
     timeout : float
-        Seconds an isolated call may take.
+        Seconds an isolated call may take. After three calls that took longer nothing is tried further.
     advance : callable, optional
         Told after each problem: how many were done, and the property.
 
@@ -154,6 +154,7 @@ class _Check:
         advance: Advance,
     ) -> None:
         self._caller, self._name, self._seed, self._advance = caller, name, seed, advance
+        self._hangs = 0
         self._base = self._accepted(base)
         self._properties = [row for row in applicable(self._base) if row.name in chosen]
         if not self._properties:  # a property of every call alone: any problem shows it
@@ -166,7 +167,6 @@ class _Check:
         self._passed: list[Passed] = []
         self._troubles: list[Trouble] = []
         self._worst: dict[str, float] = {}
-        self._hangs = 0
 
     def run(self, count: int, seconds: float | None) -> Report:
         start = time.monotonic()
@@ -193,6 +193,9 @@ class _Check:
             findings=findings,
             seconds=time.monotonic() - start,
             settings={"problems": count, "seconds": seconds},
+            stopped=f"given up after {self._hangs} calls without an answer"
+            if self._hangs >= _HANGS
+            else "",
         )
 
     def _accepted(self, base: Base) -> Base:
@@ -205,6 +208,7 @@ class _Check:
                 for number in range(3):
                     each = trial(basic, plain, self._seed, number)
                     seen = self._caller.observe(each.case, *each.operands(), False)
+                    self._hangs += seen.late
                     if seen.refused is None:
                         return plain
                     reason = reason or seen.refused
@@ -223,7 +227,7 @@ class _Check:
         if seen.died is not None:
             account.died += 1
             self._hangs += seen.late
-            self._troubles.append(Trouble("died", seen.died, each, first, second))
+            self._troubles.append(Trouble("died", seen.died, each, first, second, seen.late))
             return
         assert seen.result is not None
         right = truth(each.case, each.data, first, second)

@@ -19,10 +19,12 @@ Attempt = Callable[[Case, Data, AnyArray, AnyArray], Found | None]
 
 @dataclass
 class Budget:
-    """How long to go on: calls and seconds."""
+    """How long to go on: calls and seconds. Whoever calls may take away what is left of `calls`."""
 
     calls: int
     seconds: float
+    bold: bool = False
+    """Whether to try the plainest problem of all first, as where each step takes long."""
     until: float = 0.0
 
     def __post_init__(self) -> None:
@@ -44,18 +46,31 @@ def smallest(
         result = attempt(case, "ones", *drawn)
         if result is not None:
             data, operands, found = "ones", drawn, result
+    plainest = _plainest(case)
+    if budget.bold and plainest.legal and budget.spend():
+        drawn = fill(plainest, data, trial.seed)
+        result = attempt(plainest, data, *drawn)
+        if result is not None:
+            case, operands, found = plainest, drawn, result
     going = True
     while going:
         going = False
         for smaller in _smaller(case):
-            if not smaller.legal or not budget.spend():
-                continue
+            if not smaller.legal or (smaller.problem.is_empty and not case.problem.is_empty):
+                continue  # a problem with nothing in it shows little
+            if not budget.spend():
+                break
             drawn = fill(smaller, data, trial.seed)
             result = attempt(smaller, data, *drawn)
             if result is not None:
                 case, operands, found, going = smaller, drawn, result, True
                 break
     return _simpler_data(case, data, operands, found, attempt, budget)
+
+
+def _plainest(case: Case) -> Case:
+    """Return one pixel under one tap."""
+    return Case(case.op, batch=1, size=(1, 1), groups=1, group_in=1, group_out=1, window=(1, 1))
 
 
 def _smaller(case: Case) -> Iterator[Case]:

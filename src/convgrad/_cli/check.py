@@ -64,7 +64,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=float,
         default=60.0,
         metavar="S",
-        help="a call that takes longer hangs; default 60",
+        help="a call that takes longer hangs, and after three of them nothing more is tried; default 60",
     )
     parser.add_argument(
         "--in-process", action="store_true", help="call it in this process, as a debugger wants it"
