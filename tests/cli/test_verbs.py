@@ -285,6 +285,7 @@ def test_cache_is_warmed_counted_and_cleared(
     ("warm --model a --shape b", "one of them"),
     ("clear --model a", "are for `cache warm`"),
     ("wram", "invalid choice: 'wram'"),
+    ("warm --shape 8x9999999x9999999x3k3o8", "8x9999999x9999999x3k3o8: there is no memory for its"),
 ])  # fmt: skip
 def test_cache_mistakes(convgrad_command, words, reason):
     ending = convgrad_command("cache", *words.split())

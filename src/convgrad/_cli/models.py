@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .. import _headroom
+from .._errors import AllocationError
 from .verb import Refusal
 
 if TYPE_CHECKING:
@@ -29,10 +32,20 @@ def network(name: str, batch: int) -> list[Layer]:
 
 
 def layers(texts: Sequence[str]) -> list[Layer]:
-    """Read layers such as 8x56x56x144k3s2."""
+    """Read layers such as 8x56x56x144k3s2; one that no memory holds is refused, or it would be planned for ever."""
     from .._bench.layers import parse
 
     try:
-        return [parse(text) for text in texts]
+        found = [parse(text) for text in texts]
     except ValueError as error:
         raise Refusal(str(error)) from None
+    for text, layer in zip(texts, found, strict=True):
+        shapes = (layer.input_shape(), layer.filter_shape, layer.output_shape())
+        elements = sum(map(math.prod, shapes))
+        try:
+            _headroom.ask(2 * elements, "")  # numbers have 2 bytes at least
+        except AllocationError:
+            raise Refusal(
+                f"{text}: there is no memory for its {elements:,} numbers, input {list(shapes[0])}"
+            ) from None
+    return list(found)
