@@ -6,6 +6,8 @@ import math
 import os
 import re
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from convgrad._bench import (
     step,
     tables,
     winograd,
+    worker,
 )
 from convgrad._bench.contests import Contest, expect, operands_of, our_call
 from convgrad._bench.layers import OPS, Layer, deduplicate, parse
@@ -319,3 +322,20 @@ def test_data_of_the_winograd_table() -> None:
     assert np.isfinite(winograd.draw(replace(contest, dtype="half"), "heavy-tailed").x).all()
     assert winograd.is_candidate(contest.layer)
     assert not winograd.is_candidate(parse("1x9x9x16k3s2o16"))
+
+
+def test_peers_start_side_by_side_and_say_later_what_is_wrong() -> None:
+    stranger: Any = SimpleNamespace(name="nobody", environment={})
+    ours = [worker.Worker([stranger], 1, 0, False, 60.0) for _ in range(2)]
+    try:
+        for each in ours:
+            each.launch()
+        assert all(each._process is not None for each in ours)
+        for each in ours:
+            each.await_start()
+            with pytest.raises(peers.Refused, match="KeyError: 'nobody'"):
+                each.ask("block", "nobody", 0.1, True)
+            assert each._process is None  # it is started again for whoever asks next
+    finally:
+        for each in ours:
+            each.stop()

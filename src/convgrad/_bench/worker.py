@@ -90,8 +90,8 @@ class Worker:
         with contextlib.suppress(Refused, WorkerFailed):  # whoever asks is told
             self._await_start()
 
-    def stop(self) -> None:
-        """End the process, which we started, and forget it."""
+    def stop(self, patience: float = 0.0) -> None:
+        """End the process, which we started, and forget it; one that is ending by itself is given some seconds."""
         process, self._process = self._process, None
         self._starting = False
         if process is None:
@@ -101,7 +101,7 @@ class Worker:
                 with contextlib.suppress(OSError):
                     pipe.close()
         try:
-            process.wait(timeout=2)
+            process.wait(timeout=patience)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -161,7 +161,7 @@ class Worker:
 
     def _fail(self, process: subprocess.Popen[bytes]) -> NoReturn:
         said = self._last_words()
-        self.stop()
+        self.stop(patience=2.0)
         raise WorkerFailed(f"process ended with code {process.returncode}: {said}") from None
 
     def _last_words(self) -> str:
