@@ -203,7 +203,12 @@ def test_info_knows_where_switches_come_from(convgrad_command, environment):
         3,
         "CONVGRAD_NUM_THREADS",
     )
-    assert facts["threads"] == {"number": 3, "source": "CONVGRAD_NUM_THREADS"}
+    assert facts["threads"] == {
+        "number": 3,
+        "source": "CONVGRAD_NUM_THREADS",
+        "pool": "own",
+        "pool_reason": "none of torch is imported in this process",
+    }
     assert (
         rows["winograd"]["value"] == "auto" and "sometimes is ignored" in rows["winograd"]["source"]
     )

@@ -90,5 +90,5 @@ def test_security_states_the_bounds_of_what_is_remembered():
     page = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
     (told,) = [part for part in page.split("\n- ") if part.startswith("**Compiled kernels**")]
     assert f"up to {_jit._MOST:,} of" in told
-    assert f"up to {_engine._LARGEST:,} prepared problems" in told
+    assert f"up to {_engine._LARGEST:,} programs and calls" in told
     assert f"at most {_engine._MOST_TABLES >> 20} MB of tables" in told

@@ -93,6 +93,7 @@ def check(record: Any, wanted: int, text: str) -> None:
 @pytest.mark.parametrize("door", DOORS)
 def test_a_variable_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, door: Any) -> None:
     monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setattr(_config, "_decided", None)
     monkeypatch.setenv("CONVGRAD_VECTOR_BITS", "100")
     with pytest.warns(RuntimeWarning) as record:
         wanted = door()
