@@ -58,7 +58,7 @@ def right_arguments(name: str) -> dict[str, Any]:
         "depthwise_filter": np.ones((3, 3, 2, 1), np.float32),
         "pointwise_filter": np.ones((1, 1, 2, 2), np.float32),
         "output_shape": [1, 4, 4, 2],
-        "op": "conv2d",
+        "op": "conv2d_transpose",
         "input_shape": [1, 4, 4, 2],
         "filter_shape": list(f.shape),
         "n": 2,
