@@ -189,6 +189,8 @@ DECIDING = ("kernels", "target", "vector_bits", "winograd")
 """The switches that decide what computes a problem."""
 _decided: tuple[Any, ...] | None = None
 """Their values outside of all blocks, once they were asked for."""
+_changes = 0
+"""How often a default was set."""
 _strangers_named = False
 """Whether the environment was searched for names that look like ours and are none."""
 
@@ -213,16 +215,20 @@ def deciding() -> tuple[Any, ...]:
     global _decided
     decided = _decided
     if decided is None or not _scoped.get(_NOTHING)[1].keys().isdisjoint(DECIDING):
+        changes = _changes
         decided = tuple([get(name) for name in DECIDING])
         if not _scoped.get(_NOTHING)[1]:
             _decided = decided
+            if changes != _changes:  # by another thread, in between
+                _decided = None
     return decided
 
 
 def set_default(name: str, value: Any) -> None:
     """Set a switch for the whole process."""
-    global _decided
+    global _decided, _changes
     _process[SWITCHES[name].name] = value
+    _changes += 1
     _decided = None
 
 

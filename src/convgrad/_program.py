@@ -16,6 +16,8 @@ from typing import Any
 
 PLACES = ("first", "second", "result", "partial", "packed")
 """What a launch's pointers can point to: the operands, the result, partial sums, and an operand in another order."""
+MOST_ARGUMENTS = 256
+"""Words a kernel may have, table and pointers included: the entry copies them to the stack, where they take 2 KB."""
 MAGIC = b"convgrad program 1\n"
 _LENGTH = 8
 
@@ -52,10 +54,6 @@ class Program:
     serial: bool = False
     """Whether the work is too little to share with other threads."""
 
-    @property
-    def table_bytes(self) -> int:
-        return sum(len(launch.table) for launch in self.launches)
-
     def to_bytes(self) -> bytes:
         """Write the program down.
 
@@ -88,6 +86,8 @@ class Program:
         try:
             kernels, launches, sizes, memory, serial = json.loads(data[start:end])
             partial, packed = memory
+            if type(kernels) is not list:
+                raise ValueError("kernels are no list")
             found = cls(
                 tuple(kernels), _launches(launches, sizes, data[end:]), partial, packed, serial
             )
@@ -115,12 +115,18 @@ def _check(program: Program) -> None:
     if type(program.serial) is not bool:
         raise ValueError("no program: `serial` is no truth value")
     memory = (program.partial_bytes, program.packed_bytes)
+    if not all(type(value) is int and 0 <= value < 2**63 for value in memory):
+        raise ValueError(f"no program: {memory} are no bytes of memory")
     for number, each in enumerate(program.launches):
-        sizes = (each.items, each.grain - 1, each.scratch_bytes, each.kernel)
-        numbers = (*memory, *sizes, *each.places, *each.words)
+        sizes = (each.items, each.grain, each.scratch_bytes, each.kernel)
+        numbers = (*sizes, *each.places, *each.words)
         if not all(type(value) is int and -(2**63) <= value < 2**63 for value in numbers):
             raise ValueError(f"no program: launch {number} has numbers that fit no word")
-        if min(*memory, *sizes) < 0 or each.kernel >= len(program.kernels) or len(each.table) % 8:
+        if min(sizes) < 0 or each.grain < 1 or each.kernel >= len(program.kernels):
             raise ValueError(f"no program: launch {number} has impossible sizes")
+        if len(each.table) % 8:
+            raise ValueError(f"no program: launch {number} has a table of no whole words")
         if not all(0 <= place < len(PLACES) for place in each.places):
             raise ValueError(f"no program: launch {number} has pointers to nowhere")
+        if len(each.places) + len(each.words) >= MOST_ARGUMENTS:
+            raise ValueError(f"no program: launch {number} has too many words")

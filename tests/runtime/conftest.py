@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from convgrad import _config
-from convgrad._runtime import code, openmp
+from convgrad._runtime import code
 from convgrad._runtime import pool as pool_module
 from convgrad._runtime.state import STATE_BLOCK
 from runtime.kernels import Counting, loader
@@ -36,7 +36,6 @@ def make_counting():
 def loaded(monkeypatch):
     """Every test starts with the entry and without a process-wide number of threads."""
     code.ensure(loader)
-    openmp.look_again()
     monkeypatch.setattr(_config, "_process", {})
     yield
     gc.collect()

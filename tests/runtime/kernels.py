@@ -10,7 +10,7 @@ import numpy as np
 from convgrad._program import Launch, Program
 from convgrad._runtime import code, threads
 from convgrad._runtime.bound import Bound
-from convgrad._runtime.run import refuse
+from convgrad._runtime.run import try_again
 from convgrad._runtime.state import OWN, STATE_BLOCK, State
 
 _keep: list[object] = []
@@ -47,11 +47,11 @@ def launch(program: Bound, first: int, count=None, pool=OWN) -> None:
     if count is None:
         count, pool = threads.ready()
     elif count > 1 and pool == OWN and not program.serial:
-        threads.pool.ensure(min(count, threads.MAX_THREADS))
+        threads.pool.ensure(min(count, program.chunks))
     words = code.pack_call(program.address, first, 0, 0, count, pool)
     status = code.entry_call()(words)
     if status:
-        refuse(status)
+        try_again(program, words, status)
 
 
 def count_kernel() -> int:

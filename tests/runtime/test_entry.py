@@ -20,7 +20,7 @@ from convgrad._program import Launch, Program
 from convgrad._runtime import bound, code, entry, threads
 from convgrad._runtime import slots as slot_text
 from convgrad._runtime.bound import Bound
-from convgrad._runtime.run import refuse, run
+from convgrad._runtime.run import run, try_again
 from convgrad._runtime.state import OWN, SLOTS, STATE, STATE_BLOCK, State, address_of
 from kernels import problem_of
 from runtime.kernels import compile_text, launch
@@ -73,7 +73,7 @@ def go(program: Bound, x, y, number: int = 1) -> None:
     words = code.pack_call(program.address, x.ctypes.data, 0, y.ctypes.data, number, OWN)
     status = code.entry_call()(words)
     if status:
-        refuse(status)
+        try_again(program, words, status)
 
 
 def once(program: Bound) -> None:
@@ -121,6 +121,10 @@ def test_a_program_survives_being_written_down(step):
         (lambda data: data.replace(b"[3,4]", b"[3,.5"), "cannot be read"),
         (lambda data: data.replace(b"[3,4]", b'[3,"4'), "cannot be read"),
         (lambda data: data.replace(b"false", b"12345"), "no truth value"),
+        (lambda data: data.replace(b",9,1,64]", b',9,"",4]'), "fit no word"),
+        (lambda data: data.replace(b'["k"]', b'"kkk"'), "kernels are no list"),
+        (lambda data: data.replace(b"[0,0]", b'["",]'), "cannot be read"),
+        (lambda data: data.replace(b"[0,0]", b"[-1,0"), "cannot be read"),
     ],
 )
 def test_what_is_no_program_is_refused(change, message):
@@ -129,6 +133,19 @@ def test_what_is_no_program_is_refused(change, message):
     assert changed != data
     with pytest.raises(ValueError, match=message):
         Program.from_bytes(changed)
+
+
+def test_memory_and_words_of_a_program_without_launches_are_checked_too():
+    with pytest.raises(ValueError, match="no bytes of memory"):
+        Program.from_bytes(Program((), (), partial_bytes=-1).to_bytes())
+
+
+def test_a_kernel_with_more_words_than_the_entry_copies_is_refused(step):
+    program = Program(("k",), (Launch(0, (0,), (1,) * 5000, 1, 1, 0),))
+    with pytest.raises(ValueError, match="too many words"):
+        Program.from_bytes(program.to_bytes())
+    with pytest.raises(InternalError, match="5001 words"):
+        Bound(program, [(step, 0)])
 
 
 def test_a_number_that_fits_no_word_is_refused():
@@ -180,16 +197,39 @@ def test_a_large_block_is_not_taken_for_little(step):
     code.current().release(state.address)
 
 
-@pytest.mark.parametrize("sizes", [{"partial_bytes": 1 << 59}, {"packed_bytes": 1 << 59}])
+@pytest.mark.parametrize("sizes", [{"partial_bytes": 1 << 53}, {"packed_bytes": 1 << 53}])
 def test_no_memory_is_an_error_and_nothing_is_lost(step, sizes):
     state = State()
     once(chain(step, 10, state))
     before = sorted(slots(state))
     for _ in range(3):
-        with pytest.raises(AllocationError, match="no memory for a workspace"):
+        with pytest.raises(
+            AllocationError, match=r"no memory for a workspace of 9,007,[\d,]+ bytes"
+        ):
             once(chain(step, 10, state, **sizes))
         assert sorted(slots(state)) == before
     code.current().release(state.address)
+
+
+def test_idle_memory_is_given_back_before_memory_is_refused(step, monkeypatch):
+    """A first answer of "no memory" has the slots and the pool of results emptied, and the call made again."""
+    once(chain(step, 10))
+    assert slots()
+    program = chain(step, 10)
+    call, answers = code.entry_call(), [entry.NO_MEMORY]
+    seen = []
+
+    def short(words: bytes) -> int:
+        if answers:
+            return answers.pop()
+        seen.append(slots())
+        return call(words)
+
+    monkeypatch.setattr(code, "entry_call", lambda: short)
+    x, y = np.arange(10), np.zeros(10, np.int64)
+    run(program, x.ctypes.data, 0, y.ctypes.data)
+    np.testing.assert_array_equal(y, 30 * x)
+    assert seen == [[]]
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -197,7 +237,7 @@ def test_no_memory_for_scratch_is_an_error(counting, number):
     state = State()
     if number > 1:
         state["CONTROL"] = threads.pool.ensure(number).control
-    program = counting.program(100, scratch_bytes=1 << 58, state=state)
+    program = counting.program(100, scratch_bytes=1 << 53, state=state)
     with pytest.raises(AllocationError, match="workspace"):
         launch(program, counting.counters.ctypes.data, number)
     assert counting.calls == 0 and not slots(state)
@@ -206,6 +246,18 @@ def test_no_memory_for_scratch_is_an_error(counting, number):
 def test_sizes_beyond_all_memory_are_refused_before_they_wrap(step):
     with pytest.raises(AllocationError, match=f"workspace of {1 << 61:,} bytes"):
         chain(step, 10, partial_bytes=1 << 61)
+
+
+def test_as_many_workspaces_as_threads_do_not_wrap(counting):
+    """256 times 2**56 is 2**64: kernels would have been given addresses behind nothing."""
+    with pytest.raises(AllocationError, match="workspace of"):
+        counting.program(1000, scratch_bytes=1 << 56)
+    state = State()
+    state["CONTROL"] = threads.pool.ensure(2).control
+    program = counting.program(1000, scratch_bytes=(1 << 54) - 1, state=state)
+    with pytest.raises(AllocationError, match="workspace of"):
+        launch(program, counting.counters.ctypes.data, 256)
+    assert counting.calls == 0
 
 
 def test_many_threads_share_the_blocks(step):
@@ -263,7 +315,7 @@ def test_a_block_that_is_no_program_is_refused():
     call = code.pack_call(ctypes.addressof(words), 0, 0, 0, 1, 0)
     assert code.entry_call()(call) == entry.NO_PROGRAM
     with pytest.raises(InternalError, match="status 2"):
-        refuse(entry.NO_PROGRAM)
+        try_again(None, call, entry.NO_PROGRAM)
 
 
 # ---- from C
@@ -363,7 +415,7 @@ def test_the_layout_is_the_documented_one(step):
     header = dict(zip(bound.PROGRAM, words, strict=False))
     assert bytes(words)[:8] == b"CPROGRM1"
     assert header["STATE"] == STATE_BLOCK.address and header["LAUNCHES"] == 3
-    assert (header["PARTIAL"], header["PACKED"], header["THREADS"]) == (80, 80, 256)
+    assert (header["PARTIAL"], header["PACKED"], header["THREADS"]) == (80, 80, 4)
     at = len(bound.PROGRAM)
     for factor, grain in ((2, 7), (3, 5), (5, 3)):
         one = dict(zip(bound.LAUNCH, words[at:], strict=False))

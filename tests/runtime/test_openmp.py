@@ -50,11 +50,11 @@ def bits():
 
 
 def child(body: str, **environment: str) -> str:
-    """Run a program in a process of its own; it must end by itself, quietly, with code 0."""
+    """Run a program in a process of its own, with 8 threads for OpenMP; it must end by itself, quietly, with code 0."""
     program = PREAMBLE.format(tests=str(TESTS), sources=str(TESTS.parent / "src"))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program + textwrap.dedent(body)],
-        env={**os.environ, **environment},
+        env={**os.environ, "OMP_NUM_THREADS": "8", **environment},
         capture_output=True,
         text=True,
         timeout=120,
@@ -181,9 +181,78 @@ def test_its_own_number_of_threads_is_the_default():
         assert convgrad.get_num_threads() == 5
         with convgrad.threads(2):
             assert convgrad.get_num_threads() == 2
+        with convgrad.threads(7):
+            assert convgrad.get_num_threads() == 5  # never more than there are
         bits()
         """,
         OMP_NUM_THREADS="3",
+    )
+
+
+def test_a_share_of_the_processors_is_heeded_where_nobody_said_a_number():
+    child(
+        """
+        del os.environ["OMP_NUM_THREADS"]
+        gomp().omp_set_num_threads(64); framework()
+        threads._default = 2  # what a container's quota comes to
+        assert convgrad.get_num_threads() == 2 and threads.ready() == (2, OPENMP)
+        """
+    )
+
+
+def team() -> str:
+    return """
+        def threads_now():
+            return len(os.listdir("/proc/self/task"))
+    """
+
+
+def test_the_framework_keeps_its_threads():
+    """A smaller team would end those it does not need, and the framework would have to start them again."""
+    child(
+        team()
+        + """
+        library = gomp(); framework()
+        body = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda data: None)
+        with convgrad.options(pool="own"), convgrad.threads(1):
+            bits()  # all that is compiled is there
+        library.GOMP_parallel(body, None, 0, 0)
+        before = threads_now()
+        with convgrad.threads(2):
+            for _ in range(5):
+                bits()
+        assert threads_now() == before, (threads_now(), before)
+        """
+    )
+
+
+def test_no_more_threads_are_asked_for_than_there_are():
+    """libgomp ends the process where it cannot start a thread."""
+    child(
+        team()
+        + """
+        gomp(); framework()
+        bits()
+        before = threads_now()
+        with convgrad.threads(40):
+            bits()
+        assert threads_now() <= before  # the compiler's own thread may have ended
+        assert len(os.listdir("/proc/self/task")) >= 2  # and there is a second one
+        """,
+        OMP_NUM_THREADS="2",
+    )
+
+
+def test_a_library_that_comes_after_the_first_call_is_found():
+    child(
+        """
+        with convgrad.options(pool="openmp"):
+            first = bits()
+            assert threads.kind() == OWN
+            library = gomp()
+            import html.parser  # any import: there is no other sign
+            assert threads.kind() == OPENMP and bits() == first
+        """
     )
 
 
@@ -253,6 +322,9 @@ def test_a_c_caller_uses_it_too():
         gomp(); framework()
         first = bits()
         threads.serve()
-        assert STATE_BLOCK["POOL"] == OPENMP
+        assert STATE_BLOCK["POOL"] == OPENMP and STATE_BLOCK["THREADS"] == 0
+        convgrad.set_num_threads(3)
+        threads.serve()
+        assert STATE_BLOCK["THREADS"] == 3
         """
     )

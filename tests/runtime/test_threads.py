@@ -17,6 +17,7 @@ import pytest
 from convgrad import _config
 from convgrad._errors import ArgumentError, ArgumentTypeError
 from convgrad._runtime import cpus, pool, threads
+from convgrad._runtime.state import STATE_BLOCK
 from convgrad._runtime.threads import get_num_threads, set_num_threads
 
 TESTS = Path(__file__).parents[1]
@@ -175,6 +176,25 @@ def test_going_up_and_down_starts_no_more_than_the_most(counting, fresh_pool):
     assert threading.active_count() == before + 4
     pool._pool.stop(5)
     assert threading.active_count() == before
+
+
+def test_an_interrupt_while_workers_are_placed_leaves_the_pool_growing(
+    counting, fresh_pool, monkeypatch
+):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(STATE_BLOCK), "place_workers", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            counting.run(100, threads=2)
+    counting.run(100, threads=4)
+    assert pool._pool.workers == 3 and STATE_BLOCK["CONTROL"] == pool._pool.control
+
+
+def test_no_more_workers_are_started_than_there_is_work_for(counting, fresh_pool):
+    counting.run(12, grain=4, threads=100)
+    assert pool._pool.workers == 2
 
 
 def test_refused_threads_are_done_without(counting, fresh_pool, monkeypatch):

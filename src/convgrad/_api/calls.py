@@ -172,10 +172,14 @@ def _compute(
     key: Key | None = None,
 ) -> AnyArray:
     """Hold the operands still, make the result, fill it; remember the program under `key`."""
-    sizes = problem.operand_bytes
-    at_first, held_first = first.lend(function, sizes[0])
-    at_second, held_second = second.lend(function, sizes[1])
     result: AnyArray
+    at_first, at_second = 0, 0
+    held_first: object = None
+    held_second: object = None
+    if not problem.is_empty:  # else nothing is read, and a copy could be large
+        sizes = problem.operand_bytes
+        at_first, held_first = first.lend(function, sizes[0])
+        at_second, held_second = second.lend(function, sizes[1])
     try:
         # Before the plan is made: planning for sizes that no memory can hold would take for ever.
         result, at_result = adapter.allocate(problem.result_shape, problem.dtype)

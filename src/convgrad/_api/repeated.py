@@ -23,7 +23,7 @@ from .._runtime import code, threads
 from .._runtime.bound import Bound
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
-from .._runtime.run import refuse
+from .._runtime.run import try_again
 
 Given = tuple[Any, ...]
 """The settings as the caller wrote them: forms, strides, padding, data_format, dilations[, explicit paddings]."""
@@ -33,13 +33,14 @@ class Ready:
     """A call whose every check has passed before, and the program it came to."""
 
     __slots__ = (
-        *("address", "call", "first_bytes", "function", "program"),
+        *("address", "call", "chunks", "first_bytes", "function", "program"),
         *("result_dtype", "result_shape", "row", "second_bytes", "serial"),
     )
 
     def __init__(self, function: str, problem: Problem, program: Bound) -> None:
         self.function, self.program = function, program
         self.address, self.serial = program.address, program.serial
+        self.chunks = program.chunks
         self.call = code.entry_call()
         self.first_bytes, self.second_bytes = problem.operand_bytes
         self.result_shape, self.row = problem.result_shape, problem.dtype
@@ -120,10 +121,11 @@ def again(
         at_second, held_second = lend(ready.function, second, row, ready.second_bytes)
     try:
         result = new_result(ready.result_shape, ready.result_dtype)
-        count, pool = (1, 0) if ready.serial else threads.ready()
-        status = ready.call(pack(ready.address, at_first, at_second, pointer(result), count, pool))
+        count, pool = (1, 0) if ready.serial else threads.ready(ready.chunks)
+        words = pack(ready.address, at_first, at_second, pointer(result), count, pool)
+        status = ready.call(words)
         if status:
-            refuse(status)
+            try_again(ready.program, words, status)
     except AllocationError as error:
         raise AllocationError(f"{ready.function}: {error}.") from None
     del held_first, held_second  # kept until here

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._errors import AllocationError
-from .._program import Program
+from .._errors import AllocationError, InternalError
+from .._program import MOST_ARGUMENTS, Program
 from .pointers import data_pointer
 from .state import STATE_BLOCK, State
 
@@ -20,24 +20,22 @@ MAGIC = 0x31_4D_52_47_4F_52_50_43
 """`CPROGRM1` in memory."""
 
 PROGRAM = ("MAGIC", "STATE", "LAUNCHES", "PARTIAL", "PACKED", "THREADS", "BYTES", "RESERVED")
-"""The header: address of the runtime block; number of launches; bytes of partial sums and packed operand; 1 if the
-program is to run on the calling thread, else 256; bytes of the whole block."""
+"""The header: address of the runtime block; number of launches; bytes of partial sums and packed operand;
+threads there is work for, 1 if the program is to run on the calling one; bytes of the whole block."""
 LAUNCH = ("KERNEL", "ITEMS", "GRAIN", "SCRATCH", "PLACES", "WORDS", "NEXT", "RESERVED")
 """Address of the kernel; items and how many are claimed at a time; bytes of one thread's workspace; number of places
 and of words, which follow in this order; words from this launch to the next."""
 
 _LINE = 64
 _MOST_THREADS = 256
-MOST_ARGUMENTS = 256
-"""Words a kernel may have: the entry copies them to the stack, where they take 2 KB."""
-_MOST_BYTES = 1 << 60
-"""Of any memory a program asks for: sums and products of such numbers fit a word."""
+_MOST_BYTES = 1 << 54
+"""Of any memory a program asks for: as often as there are threads, it still fits a word."""
 
 
 class Bound:
     """A program and where it lies; valid as long as this object lives."""
 
-    __slots__ = ("_kept", "address", "memory", "serial")
+    __slots__ = ("_kept", "_scratch", "_shared", "address", "chunks", "memory", "serial")
 
     def __init__(
         self,
@@ -48,7 +46,12 @@ class Bound:
     ) -> None:
         """Bind to `kernels`, pairs of an address and the scratch bytes of the kernel's own; `kept` holds them."""
         self._kept = kept, state
-        self.serial = program.serial or all(each.items <= each.grain for each in program.launches)
+        chunks = [-(-each.items // each.grain) for each in program.launches]
+        self.chunks = 1 if program.serial else min(max(chunks, default=1), _MOST_THREADS)
+        """Threads there is work for."""
+        self.serial = self.chunks <= 1
+        self._shared = program.partial_bytes + program.packed_bytes
+        self._scratch = 0
         body: list[int] = []
         tables: list[tuple[int, bytes]] = []
         """Where in the body a table's address belongs, and the table."""
@@ -60,12 +63,14 @@ class Bound:
             count = len(launch.places) + len(constants)
             _check(scratch, program.partial_bytes, program.packed_bytes)
             longest = max(longest, count)
+            self._scratch = max(self._scratch, scratch)
             body += [address, launch.items, launch.grain, scratch]
             body += [len(launch.places), len(constants), len(LAUNCH) + count, 0, *launch.places]
             if launch.table:
                 tables.append((len(PROGRAM) + len(body), launch.table))
             body += constants
-        assert longest <= MOST_ARGUMENTS, longest
+        if longest > MOST_ARGUMENTS:
+            raise InternalError(f"a kernel has {longest} words, more than {MOST_ARGUMENTS}")
         size = 8 * (len(PROGRAM) + len(body))
         places = []
         for _, table in tables:
@@ -79,10 +84,9 @@ class Bound:
         start = data_pointer(memory)
         shift = -start % _LINE
         self.memory, self.address = memory, start + shift
-        threads = 1 if self.serial else _MOST_THREADS
         header = (
             *(MAGIC, state.address, len(program.launches), program.partial_bytes),
-            *(program.packed_bytes, threads, size, 0),
+            *(program.packed_bytes, max(1, self.chunks), size, 0),
         )
         words = memory[shift : shift + 8 * (len(PROGRAM) + len(body))].view(np.int64)
         words[:] = (*header, *body)
@@ -94,6 +98,10 @@ class Bound:
     @property
     def nbytes(self) -> int:
         return int(self.memory.nbytes)
+
+    def workspace(self, threads: int) -> int:
+        """Return the bytes a call on some threads asks for beside its result."""
+        return self._shared + self._scratch * max(1, min(threads, self.chunks))
 
 
 def _check(*sizes: int) -> None:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from . import entry, parfor, parking
+from .state import STATE_BLOCK
 
 Loader = Callable[[parfor.ParforSource], Mapping[str, int]]
 """Compiles the text and returns the addresses of its symbols; the code must never be unloaded."""
@@ -67,6 +68,12 @@ def entry_call() -> Callable[[bytes], int]:
     """Return `cg_call` as a function of packed words; only where a program has been bound."""
     assert _code is not None, "the entry is not loaded"
     return _code.call
+
+
+def release() -> None:
+    """Give the memory back that programs keep between calls."""
+    if _code is not None:
+        _code.release(STATE_BLOCK.address)
 
 
 def after_fork_in_child() -> None:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import re
 
+from .._program import MOST_ARGUMENTS
 from . import handover, slots
-from .bound import LAUNCH, MAGIC, MOST_ARGUMENTS, PROGRAM
+from .bound import LAUNCH, MAGIC, PROGRAM
 from .state import OPENMP, STATE
 
 RUN = "cg_run"
@@ -27,7 +28,7 @@ RELEASE = "cg_release"
 SYMBOLS = (RUN, CALL, RELEASE)
 
 CALL_WORDS = ("PROGRAM", "FIRST", "SECOND", "RESULT", "THREADS", "POOL")
-"""What `cg_call` is given. THREADS 0 asks the runtime block, or OpenMP if its pool is used; POOL -1 asks the block."""
+"""What `cg_call` is given. THREADS 0 are as many as OpenMP has; -1 in THREADS or POOL asks the runtime block."""
 OK, NO_MEMORY, NO_PROGRAM = 0, 1, 2
 
 
@@ -96,20 +97,23 @@ begin:
   %can_share = and i1 %has_pool, %many
   br i1 %can_share, label %count, label %counted
 count:
-  %unsaid = icmp eq i64 %asked, 0
-  br i1 %unsaid, label %default, label %counted
-default:
-  br i1 %openmp, label %ask_openmp, label %ask_state
-ask_openmp:
-  %omp_max = word ptr %state, $STATE_OMP_MAX
-  %theirs32 = call i32 %omp_max()
-  %theirs = sext i32 %theirs32 to i64
-  br label %counted
-ask_state:
+  ; -1 asks the block, 0 asks OpenMP.
   %ours = word i64 %state, $STATE_THREADS
+  %unsaid = icmp slt i64 %asked, 0
+  %said_here = select i1 %unsaid, i64 %ours, i64 %asked
+  br i1 %openmp, label %ask_openmp, label %counted
+ask_openmp:
+  ; Never more than the team that is there: OpenMP ends the process where it cannot start a thread.
+  %omp_max = word ptr %state, $STATE_OMP_MAX
+  %team32 = call i32 %omp_max()
+  %team = sext i32 %team32 to i64
+  %nothing_said = icmp eq i64 %said_here, 0
+  %exceeds = icmp sgt i64 %said_here, %team
+  %all_of_it = or i1 %nothing_said, %exceeds
+  %theirs = select i1 %all_of_it, i64 %team, i64 %said_here
   br label %counted
 counted:
-  %wanted = phi i64 [ 1, %begin ], [ %asked, %count ], [ %theirs, %ask_openmp ], [ %ours, %ask_state ]
+  %wanted = phi i64 [ 1, %begin ], [ %said_here, %count ], [ %theirs, %ask_openmp ]
   %too_many = icmp sgt i64 %wanted, %most
   %threads = select i1 %too_many, i64 %most, i64 %wanted
 
@@ -257,7 +261,7 @@ leave:
 }
 
 define i64 @cg_run(ptr %program, ptr %first, ptr %second, ptr %result) nounwind {
-  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 0, i64 -1)
+  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 -1, i64 -1)
   ret i64 %status
 }
 

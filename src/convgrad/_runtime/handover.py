@@ -3,7 +3,7 @@
 OpenMP's runtime is given a body that each of its threads runs. It claims chunks from the same kind of word as our own
 workers (see `parfor`), kept on the caller's stack, so that seats, chunks and bits are the same. One call at a time goes
 to OpenMP, as to our own pool: a second caller runs its items itself, where OpenMP would start another set of threads
-for it.
+for it. A job is handed to the whole team that the framework has; threads without a seat return at once.
 """
 
 from __future__ import annotations
@@ -63,12 +63,18 @@ masked:
   %useless = or i1 %nowhere, %nobody
   br i1 %useless, label %done, label %place
 place:
-  %w = phi i64 [ 0, %masked ], [ %w_next, %place ]
+  %w = phi i64 [ 0, %masked ], [ %w_next, %placed_one ]
   %tid_number = add i64 %w, $STATE_TIDS
   %tid = word i64 %state, %tid_number
+  ; 0 would be the calling thread itself.
+  %known_tid = icmp ne i64 %tid, 0
+  br i1 %known_tid, label %set, label %placed_one
+set:
   %tid32 = trunc i64 %tid to i32
   %setaffinity = word ptr %state, $STATE_SETAFFINITY
   %r = call i32 %setaffinity(i32 %tid32, i64 128, ptr %others)
+  br label %placed_one
+placed_one:
   %w_next = add i64 %w, 1
   %w_more = icmp ult i64 %w_next, %workers
   br i1 %w_more, label %place, label %done
@@ -101,7 +107,6 @@ entry:
   %control = alloca [$CONTROL_SIZE x i64], align 128
   %items = word i64 %job, $JOB_ITEMS
   %asked = word i64 %job, $JOB_GRAIN
-  %threads = word i64 %job, $JOB_THREADS
   %grain = call i64 @chunk_size(i64 %items, i64 %asked)
   %sum = add i64 %items, %grain
   %less = sub i64 %sum, 1
@@ -120,8 +125,9 @@ entry:
   br i1 %locked, label %share, label %alone
 share:
   %gomp = word ptr %state, $STATE_GOMP
-  %threads32 = trunc i64 %threads to i32
-  call void %gomp(ptr @openmp_body, ptr %control, i32 %threads32, i32 0)
+  ; 0: the whole team. A smaller one would end its other threads, and the framework would have to start them again;
+  ; those that find no seat return at once.
+  call void %gomp(ptr @openmp_body, ptr %control, i32 0, i32 0)
   store atomic i64 0, ptr %busy release, align 8
   ret void
 alone:

@@ -38,7 +38,8 @@ class Runtime:
 
 
 _found: Runtime | None = None
-_looked = False
+_looked_at = -1
+"""How many modules there were when no library was found; it is looked for again when there are others."""
 _forked = False
 
 
@@ -49,7 +50,9 @@ def in_use() -> bool:
 
 def usable() -> bool:
     """Tell whether jobs can be handed to OpenMP here; the first time it looks for the library."""
-    return STATE_BLOCK["GOMP"] != 0 or (not _looked and not _forked and _attach())
+    if STATE_BLOCK["GOMP"]:
+        return True
+    return not _forked and len(sys.modules) != _looked_at and _attach()
 
 
 def runtime() -> Runtime | None:
@@ -68,28 +71,23 @@ def max_threads() -> int:
     return max(1, int(ask()))
 
 
-def look_again() -> None:
-    """Forget that no library was found: one may have been loaded since."""
-    global _looked
-    _looked = False
-
-
 def _attach() -> bool:
-    global _found, _looked
-    _looked = True
-    if not IN_MAIN_INTERPRETER:
-        return False
+    global _found, _looked_at
+    modules = len(sys.modules)
     for path in sorted(_loaded(), key=_rank):
         _found = _open(path)
         if _found is not None:
             STATE_BLOCK["OMP_MAX"] = _found.max_threads
             STATE_BLOCK["GOMP"] = _found.parallel
             return True
+    _looked_at = modules
     return False
 
 
 def _loaded() -> list[str]:
     """Return the OpenMP libraries among the files mapped into this process (Linux)."""
+    if not IN_MAIN_INTERPRETER:
+        return []
     try:
         lines = Path("/proc/self/maps").read_text(errors="replace").splitlines()
     except OSError:
@@ -101,7 +99,7 @@ def _loaded() -> list[str]:
 def _rank(path: str) -> bool:
     """Put what a framework brought before what came from elsewhere."""
     folders = [
-        str(Path(file).parent)
+        f"{Path(file).parent}{os.sep}"
         for name in FRAMEWORKS
         if (file := getattr(sys.modules.get(name), "__file__", None))
     ]

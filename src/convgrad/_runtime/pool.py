@@ -70,8 +70,10 @@ class Pool:
         except RuntimeError:  # "can't start new thread", or the interpreter is on its way out
             self.refused = True
         finally:
-            STATE_BLOCK.place_workers([each.native_id or 0 for each in self._members])
-            self._growing.release()
+            try:
+                STATE_BLOCK.place_workers([each.native_id or 0 for each in self._members])
+            finally:
+                self._growing.release()
 
     def stop(self, timeout: float) -> None:
         """Tell the workers to leave, and wait for them, but not long."""
@@ -108,8 +110,11 @@ def _start() -> Pool | None:
         return None
     try:
         if _pool is None:
-            _pool = Pool(loop)
-            STATE_BLOCK["CONTROL"] = _pool.control
+            made = Pool(loop)
+            STATE_BLOCK["CONTROL"] = (
+                made.control
+            )  # first: an interrupt in between costs a pool nobody has
+            _pool = made
         return _pool
     finally:
         _starting.release()

@@ -17,6 +17,7 @@ import numpy as np
 from convgrad import _config
 from convgrad._errors import AllocationError
 
+from . import code
 from .blocks import CAN_MAP, BlockPool, PoolStats
 from .interpreter import IN_MAIN_INTERPRETER
 from .pointers import data_pointer
@@ -51,7 +52,8 @@ def pool_stats() -> PoolStats:
 
 
 def trim() -> int:
-    """Give all idle blocks back to the system and return their bytes."""
+    """Give all idle blocks back to the system, those of programs too, and return the bytes of the former."""
+    code.release()
     return _pool.trim()
 
 
@@ -75,8 +77,9 @@ def _large(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> AnyArra
         return _aligned(shape, dtype, nbytes)
     _pool.bound = bound
     lease = _lend(nbytes)
-    if lease is None and _pool.trim():
+    if lease is None:
         # The memory may have been there, only idle in other sizes.
+        trim()
         lease = _lend(nbytes)
     if lease is None:
         raise MemoryError

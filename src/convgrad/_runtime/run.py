@@ -9,6 +9,7 @@ from __future__ import annotations
 from .._errors import AllocationError, InternalError
 from . import code, entry, threads
 from .bound import Bound
+from .results import trim
 
 
 def run(program: Bound, first: int, second: int, result: int) -> None:
@@ -16,14 +17,20 @@ def run(program: Bound, first: int, second: int, result: int) -> None:
 
     All three must be what the program was planned for: nothing is checked here.
     """
-    count, pool = (1, 0) if program.serial else threads.ready()
-    status = code.entry_call()(code.pack_call(program.address, first, second, result, count, pool))
+    count, pool = (1, 0) if program.serial else threads.ready(program.chunks)
+    words = code.pack_call(program.address, first, second, result, count, pool)
+    status = code.entry_call()(words)
     if status:
-        refuse(status)
+        try_again(program, words, status)
 
 
-def refuse(status: int) -> None:
-    """Raise what a status other than 0 means."""
+def try_again(program: Bound, words: bytes, status: int) -> None:
+    """Make a call once more that has failed for want of memory, after idle memory was given back; or raise."""
     if status == entry.NO_MEMORY:
-        raise AllocationError("no memory for a workspace")
-    raise InternalError(f"the entry refused a program with status {status}; please report this")
+        trim()
+        status = code.entry_call()(words)
+    if status == entry.NO_MEMORY:
+        needed = program.workspace(threads.get_num_threads())
+        raise AllocationError(f"no memory for a workspace of {needed:,} bytes")
+    if status:
+        raise InternalError(f"the entry refused a program with status {status}; please report this")

@@ -22,7 +22,7 @@ MOST_WORKERS = 255
 # Word numbers. What callers write is a line pair away from what they only read.
 STATE = {
     "CONTROL": 0,  # control block of our own pool, or 0
-    "THREADS": 1,  # threads of a call that does not say
+    "THREADS": 1,  # threads of a call that does not say; 0 as many as OpenMP has
     "CPUS": 2,  # processors this process may keep busy
     "POOL": 3,  # pool of a call that does not say: 0 our own, 1 OpenMP's
     "GOMP": 4,  # address of GOMP_parallel, or 0
@@ -63,7 +63,7 @@ class State:
         start = ctypes.addressof(block)
         self.address = start + -start % 128
         self.words = (ctypes.c_int64 * WORDS).from_address(self.address)
-        self["THREADS"] = self["CPUS"] = 1
+        self["CPUS"] = 1
         self["CALLER_CPU"] = -1
         libc = ctypes.CDLL("msvcrt" if sys.platform == "win32" else None)
         self["MALLOC"], self["FREE"] = address_of(libc.malloc), address_of(libc.free)

@@ -26,7 +26,6 @@ def set_num_threads(n: SupportsIndex) -> None:
     """Set how many threads a call may use, the calling one included, for the whole process."""
     _config.set_default("num_threads", _checked("set_num_threads", n))
     pool.ask_again()
-    openmp.look_again()
 
 
 def get_num_threads() -> int:
@@ -36,8 +35,8 @@ def get_num_threads() -> int:
     used.
     """
     chosen: int | None = _config.get("num_threads")
-    if chosen is None and kind() == OPENMP:
-        return min(openmp.max_threads(), MAX_THREADS)
+    if kind() == OPENMP:
+        return min(chosen or _team() or MAX_THREADS, openmp.max_threads())
     return chosen or _default or _find_default()
 
 
@@ -68,21 +67,31 @@ def story() -> tuple[str, str]:
     return "own", "no OpenMP runtime is loaded in this process"
 
 
-def ready() -> tuple[int, int]:
-    """Return threads and pool of a call from here, as the entry wants them; our own workers are there."""
+def ready(most: int = MAX_THREADS) -> tuple[int, int]:
+    """Return threads and pool of a call from here that has work for `most`, as the entry wants them.
+
+    Our own workers are there afterwards, if they are used. 0 threads are as many as OpenMP has.
+    """
     chosen: int | None = _config.get("num_threads")
     if kind() == OPENMP:
-        return chosen or 0, OPENMP
-    count = chosen or _default or _find_default()
+        return chosen or _team(), OPENMP
+    count = min(chosen or _default or _find_default(), most)
     if count > 1:
         pool.ensure(count)
     return count, OWN
 
 
 def serve() -> None:
-    """Get ready for callers that are not Python: the entry uses what the settings of the process say now."""
-    count, chosen = ready()
-    STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = count or 1, chosen
+    """Get ready for callers that are not Python: the entry then uses what the settings say here and now."""
+    STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = ready()
+
+
+def _team() -> int:
+    """Return how many of OpenMP's threads to use where nobody said: 0 for all.
+
+    OpenMP counts the processors and knows nothing of a container's share of them, beyond which all threads stall.
+    """
+    return 0 if "OMP_NUM_THREADS" in os.environ else _default or _find_default()
 
 
 def _checked(function: str, n: SupportsIndex) -> int:
