@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _algorithms, _arguments, _dtypes, _jit, _planner, _probe, _problem
+from . import _algorithms, _arguments, _costs, _dtypes, _jit, _planner, _probe, _problem
 from ._api import calls
 from ._api.types import FlexibleInts, FlexiblePadding
 from ._dtypes import DType
@@ -40,7 +40,11 @@ class Explanation:
     plan: Plan
     target: Target
     refusals: dict[str, str | None]
-    """Every algorithm in order of preference: why it was not taken, or None."""
+    """Every algorithm: why it cannot compute this or may not, or None."""
+    predicted: dict[str, float]
+    """Every algorithm that could: microseconds its best candidate should take on so many threads."""
+    offered: dict[str, tuple[tuple[str, float], ...]]
+    """The same for all candidates of an algorithm, each with what tells it from the others."""
     threads: int
     bytes_moved: int
     """Operands read once and the result written once."""
@@ -77,6 +81,13 @@ class Explanation:
             return f"arithmetic ({self._peak:,.0f} GFLOP/s)"
         where = "cache" if self.bytes_moved < self.target.l3_bytes else "memory"
         return f"{where} traffic ({self._stream:,.0f} GB/s)"
+
+    def _times(self, name: str) -> str:
+        """Write what an algorithm's candidates should take, or nothing."""
+        found = self.offered.get(name, ())
+        if len(found) < 2:
+            return f"predicted {_time(found[0][1])}" if found else ""
+        return "predicted " + ", ".join(f"{_time(time)} ({label})" for label, time in found)
 
     @property
     def formula(self) -> str:
@@ -160,7 +171,11 @@ class Explanation:
             "target": self.target.label,
             "threads": self.threads,
             "algorithm": self.algorithm,
-            "candidates": self.refusals,
+            "candidates": {
+                name: {"reason": reason, "predicted_us": self.predicted.get(name)}
+                for name, reason in self.refusals.items()
+            },
+            "predicted_us": self.predicted[self.algorithm],
             "choices": dict(self.plan.story),
             "steps": [
                 {
@@ -207,15 +222,19 @@ class Explanation:
         ]
         for name, reason in self.refusals.items():
             if name == self.algorithm:
-                lines.append(f"* {name}")
+                lines.append(f"* {name}: {self._times(name)}")
                 lines += [f"    {what}: {value}" for what, value in self.plan.story]
                 lines += [
                     f"    {type(step.kernel).__name__}: {step.items} items, {step.grain} at a time"
                     for step in self.plan.steps
                 ]
             else:
-                lines.append(f"  {name}: {reason or 'comes later in the order'}")
+                time = self._times(name)
+                both = f"{reason} ({time})" if reason and time else reason or time
+                lines.append(f"  {name}: {both}")
         lines.append(f"workspace {self.scratch_bytes / 1e3:,.1f} kB")
+        if self.target.name not in _costs.FITTED:
+            lines.append("predicted times are guesses: nothing was measured for this target")
         if p.is_empty:
             lines.append("nothing to add up: the result is empty, or zeros")
         elif self.algorithm == "reference":
@@ -312,6 +331,14 @@ def _explained(operation: str, problem: Problem, then: Explanation | None = None
         )
     target = _jit.host_target()
     plan = _planner.choose(problem, target)
+    threads = get_num_threads()
+    offered = {
+        name: tuple(
+            (each.label, _costs.microseconds(each.work, target, threads))
+            for _, each in _planner.candidates(problem, target, name)
+        )
+        for name in _algorithms.ALGORITHMS
+    }
     shapes_moved = (problem.input_shape, problem.filter_shape, problem.output_shape)
     itemsize = problem.dtype.itemsize
     moved = sum(prod(shape) for shape in shapes_moved) * itemsize
@@ -322,7 +349,9 @@ def _explained(operation: str, problem: Problem, then: Explanation | None = None
         plan=plan,
         target=target,
         refusals=_planner.refusals(problem, target),
-        threads=1 if plan.serial else get_num_threads(),
+        predicted={name: found[0][1] for name, found in offered.items() if found},
+        offered={name: found for name, found in offered.items() if found},
+        threads=1 if plan.serial else threads,
         bytes_moved=moved,
         roofline_seconds=roof.seconds(problem.flops, moved, target.l3_bytes, itemsize),
         roof=roof,
@@ -386,6 +415,15 @@ def _row(call: Call, dtype: Any) -> DType:
             f"explain: `dtype` must be one of {', '.join(by_name)} for {call.function}, got {shown(dtype)}."
         )
     return found
+
+
+def _time(microseconds: float) -> str:
+    """Write a predicted time in three digits, for it is no more exact than that.
+
+    >>> _time(3.14159), _time(12345.6)
+    ('3.14 us', '12,300 us')
+    """
+    return f"{float(f'{microseconds:.3g}'):,.{2 if microseconds < 10 else 1 if microseconds < 100 else 0}f} us"
 
 
 def _name(problem: Problem) -> str:

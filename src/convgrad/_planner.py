@@ -1,4 +1,7 @@
-"""Which algorithm computes a problem, and why: algorithms say why not, the first that does not refuse is taken.
+"""Which algorithm computes a problem, and why: algorithms offer candidates, the cheapest by predicted time is taken.
+
+The prediction (`_costs`) is a function of the problem and the target; no clock is asked, so the choice is always the
+same. Equals are taken in the order of the table. The reference is taken only where no kernel is.
 
 An algorithm may stand behind a switch: its module then names, under the switch's name in capitals, the least value that
 allows it. `choose` and `refusals` heed the switches of the caller's context; `choose_named` does not.
@@ -8,9 +11,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from . import _config
+from . import _config, _costs
 from ._algorithms import ALGORITHMS, reference
-from ._errors import ArgumentError, InternalError
+from ._algorithms.shared.table import Candidate
+from ._errors import ArgumentError
 from ._plan import Plan
 from ._problem import Problem
 from ._targets import Target
@@ -23,10 +27,25 @@ def choose(problem: Problem, target: Target) -> Plan:
 
 @lru_cache(maxsize=64)
 def _choose(problem: Problem, target: Target, winograd: str) -> Plan:
+    return best(problem, target, winograd)[1].plan()
+
+
+def best(problem: Problem, target: Target, winograd: str) -> tuple[str, Candidate]:
+    """Return the algorithm whose candidate is the cheapest with the switch at a value, and that candidate."""
+    taken: tuple[str, Candidate] | None = None
+    least = float("inf")
     for name, algorithm in ALGORITHMS.items():
-        if not _switched_off(name, winograd) and _why_not(name, problem, target) is None:
-            return algorithm.plan(problem, target)
-    raise InternalError(f"no algorithm takes {problem}; please report this")
+        if switched_off(name, winograd) or (name == reference.NAME and taken):
+            continue
+        # Some take long to list their candidates, and even to tell whether they have any.
+        at_least = getattr(algorithm, "at_least", None)
+        if taken and at_least is not None and at_least(problem, target) >= least:
+            continue
+        for rank, candidate in candidates(problem, target, name):
+            if rank < least:
+                taken, least = (name, candidate), rank
+    assert taken is not None, "the reference refuses nothing"
+    return taken
 
 
 def choose_named(problem: Problem, target: Target, name: str) -> Plan:
@@ -34,16 +53,24 @@ def choose_named(problem: Problem, target: Target, name: str) -> Plan:
     reason = _why_not(name, problem, target)
     if reason is not None:
         raise ArgumentError(f"{name} does not take this problem: {reason}.")
-    return ALGORITHMS[name].plan(problem, target)
+    return candidates(problem, target, name)[0][1].plan()
 
 
 def refusals(problem: Problem, target: Target) -> dict[str, str | None]:
     """Return, for every algorithm in order, why it refuses or is not asked, or None."""
     winograd = _config.get("winograd")
     return {
-        name: _why_not(name, problem, target) or _switched_off(name, winograd)
-        for name in ALGORITHMS
+        name: _why_not(name, problem, target) or switched_off(name, winograd) for name in ALGORITHMS
     }
+
+
+def candidates(problem: Problem, target: Target, name: str) -> list[tuple[float, Candidate]]:
+    """Return what an algorithm offers, best first, each with what it is ranked by; nothing where it refuses."""
+    if _why_not(name, problem, target) is not None:
+        return []
+    offered = ALGORITHMS[name].candidates(problem, target)
+    ranked = [(_costs.rank(each.work, target), each) for each in offered]
+    return sorted(ranked, key=lambda pair: pair[0])
 
 
 def _why_not(name: str, problem: Problem, target: Target) -> str | None:
@@ -53,7 +80,7 @@ def _why_not(name: str, problem: Problem, target: Target) -> str | None:
     return ALGORITHMS[name].why_not(problem, target)
 
 
-def _switched_off(name: str, winograd: str) -> str | None:
+def switched_off(name: str, winograd: str) -> str | None:
     """Return why the switch keeps an algorithm from being asked, or None."""
     least = getattr(ALGORITHMS[name], "WINOGRAD", None)
     order = _config.WINOGRAD

@@ -30,7 +30,7 @@ def test_every_package_is_in_the_table():
     assert Counter([*_algorithms._EMITTERS]) == kernels + Counter([ReduceKernel])
 
 
-def test_the_order_is_the_preference():
+def test_equals_are_preferred_in_this_order():
     assert [*_algorithms.ALGORITHMS] == [
         "depthwise_direct",
         "depthwise_plane",

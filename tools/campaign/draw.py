@@ -19,7 +19,6 @@ from convgrad import _planner
 from kernels import problem_of
 from layouts import LAYOUTS
 
-from .steps import any_size
 from .trial import DENSE_OPS, DEPTHWISE_OPS, DOORS, Trial, kinds_of, target_of, targets
 
 CHANNELS = (
@@ -250,8 +249,7 @@ def _named(rng: np.random.Generator, drawn: Trial) -> tuple[str, ...]:
     shapes = (case.input_shape, case.filter_shape, case.output_shape)
     if drawn.mixing or any(0 in shape for shape in shapes):
         return ()
-    with any_size():
-        reasons = _planner.refusals(problem_of(case, drawn.kind), target_of(drawn))
+    reasons = _planner.refusals(problem_of(case, drawn.kind), target_of(drawn))
     chances = rng.random(len(reasons))
     return tuple(
         name

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 import convgrad
 from cases import NUMPY, Data, door_settings, run, whole_numbers
-from convgrad._algorithms.winograd import schedule as winograd
-from convgrad._algorithms.winograd_gradient import schedule as winograd_gradient
 from guard import Room
 from kernels import compute, placed
 from layouts import LAYOUTS
 
 from .trial import Trial, target_of
-
-
-@contextmanager
-def any_size() -> Iterator[None]:
-    """Let Winograd's algorithms take small problems too, where they would gain nothing."""
-    with (
-        mock.patch.object(winograd, "_LEAST_GAIN", 0.0),
-        mock.patch.object(winograd_gradient, "_LEAST_GAIN", 0.0),
-    ):
-        yield
 
 
 def data_of(trial: Trial) -> tuple[Data, Any]:
@@ -124,7 +109,5 @@ def _call_nn(trial: Trial, data: Data) -> Any:
 
 def call_named(trial: Trial, name: str, data: Data) -> Any:
     """Run one algorithm on guarded memory; the result is a copy."""
-    with any_size():
-        return compute(
-            name, target_of(trial), trial.case, trial.kind, data, trial.place, put
-        ).copy()
+    target = target_of(trial)
+    return compute(name, target, trial.case, trial.kind, data, trial.place, put).copy()

@@ -5,25 +5,34 @@ It takes every problem, is right before it is quick, and has no kernels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from .. import _dtypes, _oracle
+from .._costs import Work
 from .._dtypes import AnyArray
 from .._plan import Plan
 from .._problem import Problem
 from .._targets import Target
+from .shared.amounts import named
+from .shared.table import Candidate
 
 NAME = "reference"
 
 
-def why_not(problem: Problem, target: Target | None) -> str | None:
+def why_not(problem: Problem, target: Target) -> str | None:
     """Refuse nothing."""
     return None
 
 
-def plan(problem: Problem, target: Target | None) -> Plan:
-    """Plan nothing: the sums are computed one tap at a time, whatever the problem."""
-    return Plan(problem, NAME, serial=True, story=(("sums", "float64, one tap at a time"),))
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer one plan: the sums are computed one tap at a time, whatever the problem."""
+    taps = problem.rows.window * problem.cols.window
+    amounts = {"products": problem.flops / 2, "taps": taps}
+    done = Work(named(NAME, problem), amounts, items=1, serial=True)
+    story = (("sums", "float64, one tap at a time"),)
+    return (Candidate(done, lambda: Plan(problem, NAME, serial=True, story=story)),)
 
 
 def run(problem: Problem, first: AnyArray, second: AnyArray, result: AnyArray) -> None:

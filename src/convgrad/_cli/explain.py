@@ -1,9 +1,9 @@
 """Tell how an operation would be computed, before computing it.
 
 Output sizes and pads, the sum with its numbers, work, traffic and the least time this machine could need, every
-algorithm with its reason to refuse, and of the one that is chosen the tiles, the work split and the memory. Shapes are
-those of the forward operation, also for its gradients; those of conv2d_transpose are its own. separable_conv2d is two
-problems in a row, and both are told. --ir and --asm print the kernels themselves.
+algorithm with its predicted time or why it cannot, and of the one that is chosen the tiles, the work split and the
+memory. Shapes are those of the forward operation, also for its gradients; those of conv2d_transpose are its own.
+separable_conv2d is two problems in a row, and both are told. --ir and --asm print the kernels themselves.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ packed. The mechanism is in `kernel`, the geometry in `tables`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -14,11 +15,13 @@ from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.gather import MOST_LISTED, gather, listed_taps
+from ..shared.table import Candidate
 from ..shared.words import in_order
 from .pack import WORDS as PACK_WORDS
 from .pack import PackKernel
 from .tables import AxisTable, BlockTables, Pitches, Taps
 from .words import WORDS, DirectDenseKernel
+from .work import work
 
 NAME = "dense_direct"
 
@@ -29,6 +32,8 @@ _SPLIT_FLOPS = 4_000_000
 """Below, blocks are not made smaller for the sake of more items: their tiles would be less full."""
 _SERIAL_FLOPS = 1_000_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
+_SHORT = 160
+"""Sums of so few products go without totals: first layers, groups of 16 and narrow pointwise layers, at most 3.6 u."""
 _STAGED_BYTES = 1 << 20
 """Largest staged block. Above the second cache it still is read in order, tile by tile."""
 _MOST_SCRATCH = 8 << 20
@@ -45,8 +50,6 @@ _LEAST_TILES = 24
 """Tiles of a block however deep the channels are: each block reads the whole filter."""
 _MANY_TILES = 140
 """Tiles of a block while the filter is larger than the source: each panel is then read by few blocks."""
-_SHORT = 160
-"""Sums of so few products go without totals: first layers, groups of 16 and narrow pointwise layers, at most 3.6 u."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
@@ -58,9 +61,15 @@ def why_not(problem: Problem, target: Target) -> str | None:
     return None
 
 
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the tile, the blocks and the split of the work."""
-    return _Schedule(problem, target).plan()
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer every tile that is no wider than the channels are; blocks and split follow from it by a rule."""
+    first = DirectSizes(problem, target, None)
+    offered = [first]
+    if first.is_free:
+        fitting = (tile for tile in tiles(target) if tile.vectors * first.lanes <= first.width)
+        offered = [DirectSizes(problem, target, tile) for tile in fitting] or offered
+    serial = problem.flops < _SERIAL_FLOPS
+    return [Candidate(work(NAME, it, serial), it.plan, it.label) for it in offered]
 
 
 @dataclass(frozen=True)
@@ -81,21 +90,10 @@ def tiles(target: Target) -> tuple[PixelTile, ...]:
     return PixelTile(6, 2), PixelTile(3, 3), PixelTile(8, 1)
 
 
-def choose_tile(width: int, lanes: int, target: Target) -> PixelTile:
-    """Return the tile that computes the fewest channels in vain; a panel is no wider than the channels are."""
-    fitting = [tile for tile in tiles(target) if tile.vectors * lanes <= width]
-    # One vector a panel reads nine numbers for eight products.
-    cost = {1: 1.12, 2: 1.0, 3: 1.01}
-    return min(
-        fitting or [tiles(target)[-1]],
-        key=lambda tile: -(-width // (tile.vectors * lanes)) * tile.vectors * cost[tile.vectors],
-    )
+class DirectSizes:
+    """The sizes of a problem in tiles, panels and blocks; `tile` is asked for, some problems decide themselves."""
 
-
-class _Schedule:
-    """The sizes of a problem in tiles, panels and blocks."""
-
-    def __init__(self, problem: Problem, target: Target) -> None:
+    def __init__(self, problem: Problem, target: Target, tile: PixelTile | None) -> None:
         self.problem, self.target = problem, target
         self.forward = problem.kind is Kind.FORWARD
         self.number = compute(element(problem.dtype.short)).size
@@ -117,9 +115,13 @@ class _Schedule:
             self.narrow = 0
         self.dot = self.narrow > 0 and self.depth >= self.lanes
         self.groups = problem.groups // self.woven
-        self.tile = choose_tile(self.width, self.lanes, target)
-        pixels = problem.batch * self.rows.target * self.cols.target
-        if pixels == 1 and self.width >= 3 * self.lanes:
+        self.tile = tile or tiles(target)[-1]
+        self.pixels = problem.batch * self.rows.target * self.cols.target
+        one = self.pixels == 1 and self.width >= 3 * self.lanes
+        self.is_free = not (one or self.dot)
+        """Whether the tile is a matter of choice."""
+        self.is_odd = self.is_free and self.tile != tiles(target)[0]
+        if one:
             self.tile = PixelTile(1, 3)
         self.panel = self.tile.vectors * self.lanes
         if self.dot:
@@ -158,18 +160,21 @@ class _Schedule:
         filter apart, do not all fall into the same few sets of its 8 ways.
         """
         problem = self.problem
-        tiles = -(-problem.batch * self.rows.target * self.cols.target // self.tile.height)
+        tiles = -(-self.pixels // self.tile.height)
         pitch = problem.groups * self.width * self.number // 64
         sets = self.target.l2_bytes // (64 * 8)
         room = 8 * sets // gcd(max(1, pitch), sets)
         lines = self.depth * self.taps * (-(-self.panel * self.number // 64))
         return tiles <= 1 or (tiles <= _FEW_TILES and lines <= room // 2)
 
-    def _block(self) -> tuple[int, int, int]:
+    @property
+    def label(self) -> str:
+        return f"{self.tile.height} x {self.panel}"
+
+    def block(self) -> tuple[int, int, int]:
         """Return images, rows and columns of a block."""
         problem, tile = self.problem, self.tile
-        height, width = self.rows.target, self.cols.target
-        pixels = problem.batch * height * width
+        height, width, pixels = self.rows.target, self.cols.target, self.pixels
         # Source pixels per target pixel: a window narrower than its stride skips some.
         scale = 1
         for axis, walk in ((problem.rows, self.rows), (problem.cols, self.cols)):
@@ -195,6 +200,16 @@ class _Schedule:
             rows = max(1, wanted // width)
             return 1, min(height, _even(height, rows, len(self.rows.footprint.phases))), width
         return 1, 1, _even(width, wanted, len(self.cols.footprint.phases))
+
+    def panel_range(self, blocks: int) -> int:
+        """Return how many panels of a block are one item."""
+        panels = self.panels * self.groups
+        return panels if blocks >= _ITEMS else max(1, panels * blocks // _ITEMS)
+
+    def packs(self, blocks: int) -> bool:
+        """Tell whether each item packs its panels itself, where there are so few blocks that none is packed often."""
+        panel_bytes = self.taps * self.tap_size * self.number
+        return blocks <= 2 and not self.in_place and panel_bytes <= _STAGED_BYTES
 
     def _tables(self, block_rows: int, block_cols: int) -> tuple[AxisTable, AxisTable]:
         return (
@@ -227,7 +242,7 @@ class _Schedule:
 
     def plan(self) -> Plan:
         problem, tile = self.problem, self.tile
-        images, block_rows, block_cols = self._block()
+        images, block_rows, block_cols = self.block()
         rows, cols = self._tables(block_rows, block_cols)
         while self._block_bytes(images, rows, cols) > _MOST_SCRATCH:
             smaller = self._smaller(images, block_rows, block_cols)
@@ -238,10 +253,9 @@ class _Schedule:
         image_blocks = -(-problem.batch // images)
         blocks = image_blocks * len(rows.spans) * len(cols.spans)
         panels = self.panels * self.groups
-        panel_range = panels if blocks >= _ITEMS else max(1, panels * blocks // _ITEMS)
+        panel_range = self.panel_range(blocks)
         panel_ranges = -(-panels // panel_range)
-        panel_bytes = self.taps * self.tap_size * self.number
-        packs = blocks <= 2 and not self.in_place and panel_bytes <= _STAGED_BYTES
+        packs = self.packs(blocks)
         source_pitch, target_pitch = self._pitches()
         variants = [images] + ([problem.batch % images] if problem.batch % images else [])
         depth, filter_row = self.depth, problem.groups * self.width

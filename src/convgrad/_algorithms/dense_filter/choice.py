@@ -1,7 +1,6 @@
-"""The choice of a dense filter gradient's sizes.
+"""The choice of a dense filter gradient's sizes: the cheapest of a few hundred.
 
-The cheapest of a few hundred candidates by a count of cycles (Zen 3, AVX2, 2 cores). The problem and the target decide,
-never the number of threads; of all choices only slices and chunks show in the bits.
+The problem and the target decide, never the number of threads; of all choices only slices and chunks show in the bits.
 """
 
 from __future__ import annotations
@@ -9,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from math import prod
+from heapq import nsmallest
 
 from ..._codegen import compute, element
 from ..._geometry import Axis
 from ..._problem import Problem
 from ..._targets import Target
 from .sizes import MOST_PIXELS, Sizes
+from .work import Ranking, scratch
 
 _MOST_ITEMS = 32
 _MOST_SCRATCH = 1 << 20
@@ -26,18 +26,27 @@ _FOLDED = 8
 """Input channels up to which a window's columns are taken as channels."""
 
 
+NAME = "dense_filter"
+
+Passes = tuple[Sizes, ...]
+"""One, or two whose sums are added up."""
+
+OFFERED = 3
+"""Schedules that are offered: the cheapest ones."""
+
+
 @lru_cache(maxsize=64)
-def cheapest(problem: Problem, target: Target) -> tuple[Sizes, ...]:
-    """Return the cheapest sizes: of one pass, or of two whose sums are added up.
+def schedules(problem: Problem, target: Target) -> tuple[Passes, ...]:
+    """Return the cheapest schedules, best first; of two passes the first one varies.
 
     With few input channels a tile is mostly empty, so the columns of a window are taken as channels: outputs whose
     windows lie inside the image read window x channels neighbours. The first pass has those, the second one the outputs
     at the edges, tap by tap as usual.
     """
-    base = _tile(problem, target)
+    base = tile(problem, target)
     passes = [base]
-    inside = _inside(problem.cols)
-    if problem.groups == 1 and problem.group_in <= _FOLDED and inside is not None:
+    inside = folds(problem)
+    if inside is not None:
         start, stop = inside
         cols = problem.cols
         wide = _shifted(cols, start, stop)._replace(window=1)
@@ -53,7 +62,15 @@ def cheapest(problem: Problem, target: Target) -> tuple[Sizes, ...]:
         passes = [folded]
         if edges:
             passes = [replace(folded, alone=False), replace(base, col_axes=edges, alone=False)]
-    return tuple(min(_candidates(it, target), key=lambda it: _cost(it, target)) for it in passes)
+    ranking = Ranking(problem, target, NAME, len(passes))
+    first, *rest = (nsmallest(OFFERED, _candidates(it, target), key=ranking) for it in passes)
+    return tuple((it, *(others[0] for others in rest)) for it in first)
+
+
+def folds(problem: Problem) -> tuple[int, int] | None:
+    """Return the columns of outputs for which a window's columns are taken as channels, or None."""
+    few = problem.groups == 1 and problem.group_in <= _FOLDED
+    return _inside(problem.cols) if few else None
 
 
 def _inside(axis: Axis) -> tuple[int, int] | None:
@@ -70,7 +87,7 @@ def _shifted(axis: Axis, start: int, stop: int) -> Axis:
     return axis._replace(before=axis.before - start * axis.stride, out=stop - start)
 
 
-def _tile(problem: Problem, target: Target) -> Sizes:
+def tile(problem: Problem, target: Target) -> Sizes:
     """Choose the register tile, and merge groups that fill no vector."""
     number = compute(element(problem.dtype.short)).size
     lanes = target.lanes(number)
@@ -138,16 +155,6 @@ def _even(total: int, most: int) -> int:
     return -(-total // pieces)
 
 
-def _used(axis: Axis, count: int) -> int:
-    """Return how many cells a block of outputs reads, at most and about."""
-    step = min(axis.stride, axis.window * axis.dilation)
-    if axis.stride >= axis.window * axis.dilation or axis.dilation > count * axis.stride:
-        cells = count * axis.window
-    else:
-        cells = (count - 1) * step + (axis.window - 1) * axis.dilation + 1
-    return max(1, min(cells, axis.size))
-
-
 def _candidates(base: Sizes, target: Target) -> Iterator[Sizes]:
     """Yield the schedules to weigh; at least one."""
     total = base.batch * base.row_axis.out * base.cols
@@ -167,7 +174,7 @@ def _candidates(base: Sizes, target: Target) -> Iterator[Sizes]:
                     for pixels in sorted(sizes):
                         cut = _cut(part, pixels)
                         key = (groups, tiles, panels, cut.images, cut.block_rows, cut.block_cols)
-                        if key in seen or _scratch(cut) > _MOST_SCRATCH:
+                        if key in seen or scratch(cut) > _MOST_SCRATCH:
                             continue
                         seen.add(key)
                         for slices in (1, 2, 4, 8, 16):
@@ -194,12 +201,6 @@ def _counts(total: int, most: int) -> list[int]:
     return [n for n in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 512) if n <= min(total, most)]
 
 
-def _density(it: Sizes) -> float:
-    """Return input pixels copied per output pixel."""
-    rows = _used(it.row_axis, it.block_rows) / it.block_rows
-    return rows * _used(it.col_axes[0][1], it.block_cols) / it.block_cols
-
-
 def _pixels(it: Sizes, room: int) -> int:
     """Return how many pixels of a chunk fit a room."""
     across = it.col_axes[0][1].stride if it.taps > 1 and not it.fold else 1
@@ -207,47 +208,3 @@ def _pixels(it: Sizes, room: int) -> int:
     x = it.most_tiles * it.x_width * stride
     y = it.most_panels * it.vectors * it.lanes
     return max(96, min(MOST_PIXELS, room // it.number // (x + y)))
-
-
-def _scratch(it: Sizes) -> int:
-    pixels = it.images * it.block_rows * it.block_cols
-    x = it.most_tiles * it.x_width * _density(it)
-    return int(pixels * (x + it.most_panels * it.vectors * it.lanes) * it.number)
-
-
-def _cost(it: Sizes, target: Target) -> float:
-    """Return a count of cycles of all threads together; it ranks, it does not predict."""
-    pixels = it.batch * it.row_axis.out * it.cols
-    density = _density(it)
-    groups, taps, chunks = it.groups, it.taps, it.chunks
-    gradient = it.padded_in * it.padded_out * taps * groups
-    products = pixels * gradient / (2 * it.lanes)
-    items = it.group_parts * it.tile_parts * it.panel_parts * it.slices
-    blocks_of_channels = items // it.slices
-    wanted = 8 if products > 4e5 else 4
-    uneven = prod(
-        -(-total // parts) * parts / total
-        for total, parts in (
-            (it.groups, it.group_parts),
-            (it.tiles, it.tile_parts),
-            (it.panels, it.panel_parts),
-        )
-    )
-    per = -(-chunks // it.slices)
-    scratch = _scratch(it)
-    block = gradient * it.number / blocks_of_channels
-    cost = products * (0.5 + 0.5 * uneven) * (per * it.slices / chunks)
-    cost *= (
-        1
-        + 0.06 / items
-        + (0.05 if scratch > 0.86 * target.l2_bytes else 0)
-        + max(0, wanted - items) / wanted * 0.5
-    )
-    x = -(-it.panel_parts // it.grain) * it.group_in * density * 0.6
-    y = it.tile_parts * it.group_out * 0.35
-    cost += pixels * groups * (x + y)
-    near = block + scratch < 0.9 * target.l2_bytes
-    cost += chunks * gradient * (0.5 if near else 0.8)
-    cost += 0 if it.direct else it.slices * gradient * 0.6
-    cost += chunks * blocks_of_channels * (taps * 20 + 300)
-    return cost

@@ -8,6 +8,9 @@ schedule; the mechanism is in `kernel`, the geometry in `tables`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 import numpy as np
 
 from ..._codegen import compute, element
@@ -15,14 +18,15 @@ from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.gather import MOST_LISTED, listed_taps
+from ..shared.table import Candidate
 from ..shared.words import in_order
-from . import merge
-from .choice import cheapest
+from . import choice, merge, work
+from .choice import Passes, schedules
 from .sizes import Sizes
 from .tables import PixelLayout, Tables
 from .words import ITEM, UNROLL, WORDS, DenseFilterKernel
 
-NAME = "dense_filter"
+NAME = choice.NAME
 
 _MOST_PAIRS = 1 << 22
 """Entries of the lists of pixels, at most: 32 MB. Windows as large as a large image need more."""
@@ -41,15 +45,38 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "nothing to add up"
     if (taps := listed_taps(problem)) > MOST_LISTED:
         return f"the lists of taps would have {taps} entries"
-    pairs = max(it.pairs for it in cheapest(problem, target))
+    pairs = max(it.pairs for it in schedules(problem, target)[0])
     if pairs > _MOST_PAIRS:
         return f"the lists of pixels would have {pairs} entries"
     return None
 
 
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the tile, the chunks and the split of the work."""
-    passes = cheapest(problem, target)
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the best of all chunks and splits of the work, and then the next best."""
+    serial = problem.flops < _SERIAL_FLOPS
+    return [
+        Candidate(
+            work.work(NAME, problem, target, passes, serial),
+            partial(_plan, problem, passes),
+            _label(passes[0]),
+        )
+        for passes in schedules(problem, target)
+    ]
+
+
+def at_least(problem: Problem, target: Target) -> float:
+    """Return microseconds that none of them beats: to list them takes milliseconds."""
+    if choice.folds(problem):
+        return 0.0
+    return work.at_least(NAME, problem, target, choice.tile(problem, target))
+
+
+def _label(it: Sizes) -> str:
+    chunk = f"{it.images} x {it.block_rows} x {it.block_cols}"
+    return f"{chunk}, {it.slices} x {it.group_parts} x {it.tile_parts} x {it.panel_parts}"
+
+
+def _plan(problem: Problem, passes: Passes) -> Plan:
     it = passes[0]
     out: Operand = "result" if it.direct else "partial"
     steps, slices = [], 0

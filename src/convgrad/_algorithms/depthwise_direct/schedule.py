@@ -7,7 +7,8 @@ bytes and registers.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..._codegen import compute, element
@@ -16,8 +17,10 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import Footprint, Gather, gather
+from ..shared.table import Candidate
 from ..shared.words import in_order
 from .words import WORDS, DirectKernel, Tile
+from .work import work
 
 NAME = "depthwise_direct"
 
@@ -25,9 +28,6 @@ _LARGEST_WINDOW = 5
 """Kernel rows are unrolled; larger windows take `depthwise_packed`, which loops over them."""
 _LARGE_IMAGE = 1 << 20
 """Bytes of one image and its result above which whole rows are streamed with prefetch (half of Zen 3's L2 per core)."""
-_ALIASING = 1024
-"""Columns a multiple of this many bytes apart compete for the same lines of L1: 14x14x512 forward took .88 ms, with
-rows packed .29 (one thread)."""
 _SERIAL_FLOPS = 400_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
 _ITEMS = 16
@@ -53,21 +53,49 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return f"fewer channels than lanes ({problem.in_c} < {lanes})"
     if problem.kind is Kind.INPUT_GRADIENT and max(problem.rows.stride, problem.cols.stride) > 2:
         return "input gradients of strides above 2 have too many phases for one tile"
-    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
-    if not _widths(problem.kind, cols, _registers(target)):
+    if not _widths(problem.kind, gather(problem.cols, problem.kind), _registers(target)):
         return "the windows at the left and right border overlap"
-    pitch = problem.in_c * problem.dtype.itemsize
-    if pitch % _ALIASING == 0 and _image_bytes(problem, rows, cols) <= _LARGE_IMAGE:
-        return (
-            f"columns {pitch} bytes apart share few cache lines; depthwise_packed copies them first"
-        )
     return None
 
 
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the tile, the chunk of channels and the split of the work."""
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the tile of a rule: of all that were tried it is near the best for its kind of image."""
     rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
-    return plan_with(problem, target, *_tile(problem, target, rows, cols))
+    tile, chunk, row_block = _tile(problem, target, rows, cols)
+    split = _Split.of(problem, target, tile, chunk, row_block)
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    items = (split.shares if to_filter else split.units) * split.chunks
+    serial = problem.flops < _SERIAL_FLOPS
+    done = work(NAME, problem, target, tile, rows, cols, items, serial)
+    return (Candidate(done, lambda: plan_with(problem, target, tile, chunk, row_block)),)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """How the work is cut: channels of a chunk, groups of rows of a block, and how many there are."""
+
+    chunk: int
+    chunks: int
+    row_block: int
+    row_blocks: int
+    units: int
+    shares: int
+    """Of a filter gradient."""
+
+    @staticmethod
+    def of(problem: Problem, target: Target, tile: Tile, chunk: int, row_block: int) -> _Split:
+        lanes = target.lanes(_number_size(problem))
+        rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+        chunk = min(chunk, -(-problem.in_c // lanes) * lanes)
+        if problem.kind is Kind.FILTER_GRADIENT:
+            row_block = _unit_pixels(tile) // cols.groups
+        row_block = min(max(1, row_block // tile.rows), -(-rows.groups // tile.rows)) * tile.rows
+        chunks = -(-problem.in_c // chunk)
+        row_blocks = -(-rows.groups // row_block)
+        units = problem.batch * row_blocks
+        wide = element(reduce.partial_type(problem.dtype.short)).size
+        shares = min(max(1, -(-_SHARES // chunks)), units, reduce.affordable_shares(problem, wide))
+        return _Split(chunk, chunks, row_block, row_blocks, units, shares)
 
 
 def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_block: int) -> Plan:
@@ -76,12 +104,7 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
     lanes = target.lanes(number)
     rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
     channels = problem.in_c
-    chunk = min(chunk, -(-channels // lanes) * lanes)
-    if problem.kind is Kind.FILTER_GRADIENT:
-        row_block = _unit_pixels(tile) // cols.groups
-    row_block = min(max(1, row_block // tile.rows), -(-rows.groups // tile.rows)) * tile.rows
-    chunks = -(-channels // chunk)
-    row_blocks = -(-rows.groups // row_block)
+    split = _Split.of(problem, target, tile, chunk, row_block)
     kernel = DirectKernel(
         problem.kind,
         problem.dtype.short,
@@ -93,9 +116,8 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         channels=channels if problem.kind is Kind.FILTER_GRADIENT else 0,
     )
     taps = problem.rows.window * problem.cols.window
-    units = problem.batch * row_blocks
     wide = element(reduce.partial_type(problem.dtype.short)).size
-    shares = min(max(1, -(-_SHARES // chunks)), units, reduce.affordable_shares(problem, wide))
+    chunk, shares = split.chunk, split.shares
     words = in_order(
         WORDS,
         source_rows=rows.source,
@@ -106,17 +128,17 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         groups_w=cols.groups,
         channels=channels,
         chunk=chunk,
-        chunks=chunks,
-        row_block=row_block,
-        row_blocks=row_blocks,
-        units=units,
+        chunks=split.chunks,
+        row_block=split.row_block,
+        row_blocks=split.row_blocks,
+        units=split.units,
         shares=shares,
     )
     scratch = chunk * taps * number
     story = (
         ("tile", f"{tile.rows} x {tile.cols} pixels x {tile.vectors * lanes} channels"),
         ("channels per chunk", str(chunk)),
-        ("rows per block", str(row_block)),
+        ("rows per block", str(split.row_block)),
         ("prefetch", f"{tile.prefetch} elements" if tile.prefetch else "none"),
     )
     serial = problem.flops < _SERIAL_FLOPS
@@ -124,11 +146,11 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         operands: tuple[Operand, ...] = ("first", "second", "result")
         if problem.kind is Kind.INPUT_GRADIENT:
             operands = ("second", "first", "result")
-        step = Step(kernel, operands, words, units * chunks, 1, scratch)
+        step = Step(kernel, operands, words, split.units * split.chunks, 1, scratch)
         return Plan(problem, NAME, (step,), serial=serial, story=story)
     partial = reduce.partial_type(problem.dtype.short)
     scratch += chunk * taps * wide
-    step = Step(kernel, ("first", "second", "partial"), words, shares * chunks, 1, scratch)
+    step = Step(kernel, ("first", "second", "partial"), words, shares * split.chunks, 1, scratch)
     elements = taps * channels
     return Plan(
         problem,

@@ -8,6 +8,7 @@ AVX2, 32 KB of L1), in bytes and registers.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..._codegen import compute, element
@@ -16,10 +17,12 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import MOST_LISTED, listed_taps
+from ..shared.table import Candidate
 from ..shared.words import in_order
 from .columns import Columns, columns
 from .rows import overrun
 from .words import WORDS, PackedKernel
+from .work import work
 
 NAME = "depthwise_packed"
 
@@ -38,10 +41,7 @@ _SMALL_PLANE = 512
 _BLOCK_ROWS = 256
 """Rows of a block, at most: more would only need more scratch."""
 _MOST_UNROLLED = 32
-"""Outputs of a channel that an input gradient unrolls."""
-_MOST_COPIES = 16
-"""Rows copied for each row of a block, at most. A dilation of 1000 on a strip of 50,000 rows makes blocks of one row
-under a window of 2001: 3.4 s for 1.8 MFLOP, and 2 ms in `dense_direct`. A dilation of 36 copies 5."""
+"""Outputs of a channel that an input gradient unrolls: compiling takes 0.2 s for 32 of them and 1.5 s for 128."""
 _UNIT_ROWS = 14
 """Rows of one unit of a filter gradient: longer chains of sums cost digits (3 times the error at 112 rows)."""
 
@@ -52,15 +52,15 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "only depthwise problems"
     if problem.dtype.is_integer:
         return "no integers"
-    if _is_rather_dense(problem):
-        return "channels gather from many outputs each: a dense sum"
+    # Where `dense_direct` refuses it too, slow compiling is better than the reference.
+    unrolled = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 0
+    if unrolled > _MOST_UNROLLED and listed_taps(problem) <= MOST_LISTED:
+        return f"{unrolled} outputs of a channel are not unrolled"
     if (least := _least_bank(problem, target)) > _LARGEST_SCRATCH:  # before its taps are looked at
         return f"the taps of a window need {least >> 20} MB of scratch per thread"
-    it = _schedule(problem, target)
-    if it.scratch_bytes > _LARGEST_SCRATCH:
-        return f"the rows of a window need {it.scratch_bytes >> 20} MB of scratch per thread"
-    if it.ring_rows > _MOST_COPIES * it.row_block and listed_taps(problem) <= MOST_LISTED:
-        return f"blocks of {it.row_block} rows would copy {it.ring_rows} rows each"
+    scratch = _schedule(problem, target).scratch_bytes
+    if scratch > _LARGEST_SCRATCH:
+        return f"the rows of a window need {scratch >> 20} MB of scratch per thread"
     return None
 
 
@@ -71,22 +71,16 @@ def _least_bank(problem: Problem, target: Target) -> int:
     return target.lanes(number) * number * problem.rows.window * problem.cols.window * planes
 
 
-def _is_rather_dense(problem: Problem) -> bool:
-    """Whether most lanes would idle: vectors run along channels here, along outputs in `dense_direct`.
-
-    8x28x28x1 from 64 outputs, 3x3: 1.82 -> 0.14 ms; 3 channels from 32 each: 0.61 -> 0.17; 4 from 16: no gain. The
-    outputs of a channel are unrolled besides: compiling takes 0.2 s for 32 of them and 1.5 s for 128.
-    """
-    few, many = problem.groups, problem.group_out
-    dense = many > _MOST_UNROLLED or (few < 4 and many >= 4 * few)
-    if problem.kind is not Kind.INPUT_GRADIENT or not dense:
-        return False
-    return listed_taps(problem) <= MOST_LISTED  # else `dense_direct` refuses it
-
-
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the tile, the chunk of channels and the split of the work."""
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the tile, the chunk of channels and the split of the work that a rule chooses."""
     it = _schedule(problem, target)
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    items = (it.shares(problem) if to_filter else it.units(problem.batch)) * it.chunks
+    done = work(NAME, problem, target, it, items, problem.flops < _SERIAL_FLOPS)
+    return (Candidate(done, lambda: _plan(problem, it)),)
+
+
+def _plan(problem: Problem, it: PackedSizes) -> Plan:
     to_filter = problem.kind is Kind.FILTER_GRADIENT
     rows, cols = problem.rows, problem.cols
     tiles = it.fixed_tiles(to_filter)
@@ -104,10 +98,7 @@ def plan(problem: Problem, target: Target) -> Plan:
         tiles=tiles,
         image=it.source_cols if tiles else 0,
     )
-    row_blocks = -(-it.target_rows // it.row_block)
-    units = problem.batch * row_blocks * it.col_parts
-    affordable = reduce.affordable_shares(problem, it.number)
-    shares = min(max(1, -(-_SHARES // it.chunks)), units, affordable)
+    units, shares = it.units(problem.batch), it.shares(problem)
     to_input = problem.kind is Kind.INPUT_GRADIENT
     slots_at, bank_at, sums_at, ring_at, plane_at = it.places
     words = in_order(
@@ -119,7 +110,7 @@ def plan(problem: Problem, target: Target) -> Plan:
         channels=it.channels,
         chunks=it.chunks,
         row_block=it.row_block,
-        row_blocks=row_blocks,
+        row_blocks=it.row_blocks,
         units=units,
         shares=shares,
         col_block=it.col_block,
@@ -168,7 +159,7 @@ def plan(problem: Problem, target: Target) -> Plan:
 
 
 @dataclass(frozen=True)
-class _Schedule:
+class PackedSizes:
     """All sizes of one plan."""
 
     columns: Columns
@@ -212,6 +203,20 @@ class _Schedule:
     @property
     def col_blocks(self) -> int:
         return -(-self.groups // self.col_block)
+
+    @property
+    def row_blocks(self) -> int:
+        return -(-self.target_rows // self.row_block)
+
+    def units(self, batch: int) -> int:
+        """Return into how many pieces the pixels of a chunk of channels are cut."""
+        return batch * self.row_blocks * self.col_parts
+
+    def shares(self, problem: Problem) -> int:
+        """Return how many items of a filter gradient share the units of a chunk."""
+        wanted = max(1, -(-_SHARES // self.chunks))
+        affordable = reduce.affordable_shares(problem, self.number)
+        return min(wanted, self.units(problem.batch), affordable)
 
     @property
     def ring_cols(self) -> int:
@@ -276,7 +281,7 @@ class _Schedule:
         return ((0, tile), (tile, groups - tile) if exact else (groups - tile, tile))
 
 
-def _schedule(problem: Problem, target: Target) -> _Schedule:
+def _schedule(problem: Problem, target: Target) -> PackedSizes:
     number = compute(element(problem.dtype.short)).size
     lanes = target.lanes(number)
     rows, cols = problem.rows, problem.cols
@@ -303,7 +308,7 @@ def _schedule(problem: Problem, target: Target) -> _Schedule:
     vectors = max(1, min(vectors * target.lanes(4) // lanes, -(-channels // lanes)))
     if 1 < repeat <= vectors:
         vectors -= vectors % repeat  # so that a load of the input feeds whole vectors
-    schedule = _Schedule(
+    schedule = PackedSizes(
         columns=shape,
         source_rows=source[0],
         source_cols=source[1],
@@ -328,14 +333,14 @@ def _schedule(problem: Problem, target: Target) -> _Schedule:
     return _within(_near(schedule, target), problem.batch)
 
 
-def _near(schedule: _Schedule, target: Target) -> _Schedule:
+def _near(schedule: PackedSizes, target: Target) -> PackedSizes:
     """Shrink the block of columns until the rows one target row needs stay in L1 beside what else passes through.
 
     The chunk is left alone unless they would not even stay in L2: short runs of channels cost more than they save
     (28x256 dilated by 2, 4 vectors instead of 8: 1.6 instead of 1.0 ms forward, one thread).
     """
 
-    def live(schedule: _Schedule) -> int:
+    def live(schedule: PackedSizes) -> int:
         rows = min(schedule.window_rows, schedule.ring_rows)
         return rows * schedule.ring_pitch * schedule.number
 
@@ -349,7 +354,7 @@ def _near(schedule: _Schedule, target: Target) -> _Schedule:
     return schedule
 
 
-def _within(schedule: _Schedule, batch: int) -> _Schedule:
+def _within(schedule: PackedSizes, batch: int) -> PackedSizes:
     """Shrink blocks until threads have enough to share and scratch is small."""
     if not schedule.to_filter:
         wanted = -(-_SHARES // (batch * schedule.chunks))

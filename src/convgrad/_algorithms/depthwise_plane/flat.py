@@ -6,10 +6,12 @@ repeat after C lanes. The kernel and most of the schedule are those of `depthwis
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..._codegen import compute, element
-from ..._plan import Plan
 from ..._problem import Problem
 from ..._targets import Target
+from ..shared.table import Candidate
 from . import schedule
 
 NAME = "depthwise_flat"
@@ -31,6 +33,6 @@ def why_not(problem: Problem, target: Target) -> str | None:
     return schedule.refusal(problem, target, problem.in_c)
 
 
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the tile, the blocks of rows and the split of the work."""
-    return schedule.plan_planes(problem, target, NAME, problem.in_c)
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the tile, the blocks of rows and the split of the work that a rule chooses."""
+    return schedule.offered(problem, target, NAME, problem.in_c)

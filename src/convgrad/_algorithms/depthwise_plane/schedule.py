@@ -6,14 +6,18 @@ stand padded in the first cache. The mechanism is in `kernel`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..._codegen import compute, element
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import Gather, Tap, gather
+from ..shared.table import Candidate
 from ..shared.words import in_order
 from .words import WORDS, PlaneKernel, Windows
+from .work import work
 
 NAME = "depthwise_plane"
 
@@ -38,9 +42,9 @@ def why_not(problem: Problem, target: Target) -> str | None:
     return refusal(problem, target)
 
 
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the tile, the blocks of rows and the split of the work."""
-    return plan_planes(problem, target, NAME)
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the tile, the blocks of rows and the split of the work that a rule chooses."""
+    return offered(problem, target, NAME)
 
 
 def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
@@ -55,34 +59,55 @@ def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
         return "column strides above 2"
     if problem.kind is Kind.INPUT_GRADIENT and problem.rows.stride > 4:
         return "input gradients of row strides above 4 have too many phases for one tile"
-    shape = _Shape(problem, target, period)
+    shape = PlaneShape(problem, target, period)
     if shape.block_bytes(shape.height) > target.l2_bytes // 2:
         return "the rows under one tile do not fit the second cache"
     return None
 
 
-def plan_planes(problem: Problem, target: Target, name: str, period: int = 0) -> Plan:
-    """Plan planes of NCHW, or of flat rows in which `period` channels alternate."""
-    shape = _Shape(problem, target, period)
+def offered(problem: Problem, target: Target, name: str, period: int = 0) -> Sequence[Candidate]:
+    """Offer planes of NCHW, or of flat rows in which `period` channels alternate."""
+    shape = PlaneShape(problem, target, period)
+    split = PlaneSplit(shape)
+    done = work(name, shape, split, problem.flops < _SERIAL_FLOPS)
+    return (Candidate(done, lambda: _plan(shape, split, name)),)
+
+
+class PlaneSplit:
+    """How the work is cut: blocks of rows, chunks of channels, and the shares of a filter gradient."""
+
+    def __init__(self, shape: PlaneShape) -> None:
+        problem, rows = shape.problem, shape.rows
+        to_filter = problem.kind is Kind.FILTER_GRADIENT
+        self.planes = planes = 1 if shape.period else problem.in_c
+        row_blocks = shape.row_blocks()
+        chunk, shares = min(_CHUNK, planes), 1
+        if to_filter:
+            chunk = max(1, min(_CHUNK, planes // _SHARES))
+            shares = min(-(-_SHARES // -(-planes // chunk)), problem.batch * row_blocks)
+        else:
+            while chunk > 1 and problem.batch * row_blocks * -(-planes // chunk) < _ITEMS:
+                chunk //= 2
+            while problem.batch * row_blocks * -(-planes // chunk) < _ITEMS and rows.groups // (
+                row_blocks + 1
+            ) >= max(8, shape.height):
+                row_blocks += 1
+        self.row_blocks, self.chunk, self.shares = row_blocks, chunk, shares
+        self.chunks = -(-planes // chunk)
+        self.units = problem.batch * row_blocks
+        self.images = min(problem.batch, max(1, self.units * self.chunks // (2 * _ITEMS)))
+        self.image_parts = -(-problem.batch // self.images)
+        self.items = (shares if to_filter else self.image_parts * row_blocks) * self.chunks
+        count = -(-rows.groups // row_blocks)
+        self.grad_rows = -(-count // shape.height) * shape.height if to_filter else 0
+        self.block_rows = shape.block_rows(max(count, self.grad_rows))
+
+
+def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
+    problem, period = shape.problem, shape.period
     rows, cols = shape.rows, shape.cols
     to_filter = problem.kind is Kind.FILTER_GRADIENT
-    planes = 1 if period else problem.in_c
-    row_blocks = shape.row_blocks()
-    chunk, shares = min(_CHUNK, planes), 1
-    if to_filter:
-        chunk = max(1, min(_CHUNK, planes // _SHARES))
-        shares = min(-(-_SHARES // -(-planes // chunk)), problem.batch * row_blocks)
-    else:
-        while chunk > 1 and problem.batch * row_blocks * -(-planes // chunk) < _ITEMS:
-            chunk //= 2
-        while problem.batch * row_blocks * -(-planes // chunk) < _ITEMS and rows.groups // (
-            row_blocks + 1
-        ) >= max(8, shape.height):
-            row_blocks += 1
-    chunks = -(-planes // chunk)
-    units = problem.batch * row_blocks
-    images = min(problem.batch, max(1, units * chunks // (2 * _ITEMS)))
-    image_parts = -(-problem.batch // images)
+    row_blocks, chunk, shares = split.row_blocks, split.chunk, split.shares
     direct = shape.direct
     # What only one way to read rows looks at is left out of the other's identity.
     short_source = shape.source_cols // cols.footprint.step < shape.lanes
@@ -112,8 +137,7 @@ def plan_planes(problem: Problem, target: Target, name: str, period: int = 0) ->
         whole=shares == 1,
     )
     count = -(-rows.groups // row_blocks)
-    grad_rows = -(-count // shape.height) * shape.height if to_filter else 0
-    block_rows = shape.block_rows(max(count, grad_rows))
+    grad_rows, block_rows = split.grad_rows, split.block_rows
     bank = shape.bank(kernel, chunk)
     words = in_order(
         WORDS,
@@ -123,16 +147,16 @@ def plan_planes(problem: Problem, target: Target, name: str, period: int = 0) ->
         target_cols=shape.target_cols,
         groups_h=rows.groups,
         groups_w=shape.groups_w,
-        channels=planes,
+        channels=split.planes,
         multiplier=problem.group_out,
         chunk=chunk,
-        chunks=chunks,
+        chunks=split.chunks,
         row_blocks=row_blocks,
-        units=units,
+        units=split.units,
         shares=shares,
         batch=problem.batch,
-        images=images,
-        image_parts=image_parts,
+        images=split.images,
+        image_parts=split.image_parts,
         bank=bank,
         block_rows=block_rows,
         grad_rows=grad_rows,
@@ -154,10 +178,10 @@ def plan_planes(problem: Problem, target: Target, name: str, period: int = 0) ->
         operands: tuple[Operand, ...] = ("first", "second", "result")
         if problem.kind is Kind.INPUT_GRADIENT:
             operands = ("second", "first", "result")
-        step = Step(kernel, operands, words, image_parts * row_blocks * chunks, 1, scratch)
+        step = Step(kernel, operands, words, split.items, 1, scratch)
         return Plan(problem, name, (step,), serial=serial, story=story)
     operands = ("first", "second", "result" if shares == 1 else "partial")
-    step = Step(kernel, operands, words, shares * chunks, 1, scratch)
+    step = Step(kernel, operands, words, split.items, 1, scratch)
     story = (*story, ("shares", str(shares)))
     if shares == 1:
         return Plan(problem, name, (step,), serial=serial, story=story)
@@ -172,7 +196,7 @@ def plan_planes(problem: Problem, target: Target, name: str, period: int = 0) ->
     )
 
 
-class _Shape:
+class PlaneShape:
     """The sizes of a problem in groups, vectors and padded rows."""
 
     def __init__(self, problem: Problem, target: Target, period: int) -> None:

@@ -9,9 +9,11 @@ windows hold none, are off by up to 0.4% of what they are summed from. Whole num
 
 from __future__ import annotations
 
-from ..._plan import Plan
+from collections.abc import Sequence
+
 from ..._problem import Problem
 from ..._targets import Target
+from ..shared.table import Candidate
 from . import schedule
 
 NAME = "winograd_fast"
@@ -24,6 +26,6 @@ def why_not(problem: Problem, target: Target) -> str | None:
     return schedule.refusal(problem, target, 4)
 
 
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the block of tiles and the split of the panels."""
-    return schedule.plan_scheme(problem, target, 4, NAME)
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the block of tiles and the split of the panels that a rule chooses."""
+    return schedule.offered(problem, target, 4, NAME)

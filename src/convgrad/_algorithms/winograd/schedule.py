@@ -8,17 +8,19 @@ the schedule.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..._geometry import Axis, tap_span
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared.table import Candidate
 from ..shared.winograd_scheme import SCHEMES, Scheme
 from ..shared.words import in_order
 from . import filter_transform
 from .filter_transform import BLOCK, UNROLL, FilterTransformKernel
 from .words import WORDS, WinogradKernel
+from .work import work
 
 NAME = "winograd"
 WINOGRAD = "auto"
@@ -30,8 +32,6 @@ _RUN = 32
 """k added up in registers, by fours; runs are added up in L1. Errors on N8 28x28x64-64 and N2 14x14x256-256, in units
 of 2^-24: runs of 16 2.35 and 3.01, of 32 2.44 and 2.83, of 64 2.75 and 2.99; PyTorch's plain sums 7.1 and 13.8."""
 _VECTORS = 2
-_LEAST_GAIN = 1.1
-"""By the model of `_gain`, against the plain sum, below which it is not worth the larger workspace."""
 _ITEMS = 32
 """Items wanted: enough for 8 threads to finish together."""
 _PART = 128
@@ -62,23 +62,25 @@ def refusal(problem: Problem, target: Target, outputs: int) -> str | None:
     fewest = _VECTORS * target.lanes(4)
     if min(problem.group_in, problem.group_out) < fewest:
         return f"fewer than {fewest} channels in a group"
-    scratch = _Schedule(problem, target, SCHEMES[outputs]).scratch_bytes
+    scratch = WinogradSizes(problem, target, SCHEMES[outputs]).scratch_bytes
     if scratch > _LARGEST_SCRATCH:
         return f"a few tiles of all channels need {scratch >> 10} KB of scratch per thread"
-    gain = _gain(problem, target, SCHEMES[outputs])
-    if gain < _LEAST_GAIN:
-        return f"the transforms take what the products save: {gain:.2f} times the speed of the plain sum"
     return None
 
 
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the block of tiles and the split of the panels."""
-    return plan_scheme(problem, target, 2, NAME)
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the block of tiles and the split of the panels that a rule chooses."""
+    return offered(problem, target, 2, NAME)
 
 
-def plan_scheme(problem: Problem, target: Target, outputs: int, name: str) -> Plan:
-    """Plan with a scheme."""
-    it = _Schedule(problem, target, SCHEMES[outputs])
+def offered(problem: Problem, target: Target, outputs: int, name: str) -> Sequence[Candidate]:
+    """Offer a scheme."""
+    it = WinogradSizes(problem, target, SCHEMES[outputs])
+    done = work(name, it, problem.flops < _SERIAL_FLOPS)
+    return (Candidate(done, lambda: _plan(problem, it, outputs, name)),)
+
+
+def _plan(problem: Problem, it: WinogradSizes, outputs: int, name: str) -> Plan:
     operands: tuple[Operand, ...] = ("first", "second", "packed", "result")
     first: tuple[Operand, ...] = ("second", "packed")
     if it.to_input:
@@ -105,7 +107,7 @@ def plan_scheme(problem: Problem, target: Target, outputs: int, name: str) -> Pl
         kernel,
         operands,
         it.words,
-        problem.groups * it.parts * it.blocks,
+        it.items,
         scratch_bytes=it.scratch_bytes,
     )
     return Plan(
@@ -126,33 +128,6 @@ def plan_scheme(problem: Problem, target: Target, outputs: int, name: str) -> Pl
     )
 
 
-def _gain(problem: Problem, target: Target, scheme: Scheme) -> float:
-    """Return how many times faster than the plain sum this should be.
-
-    Costs in cycles for one pair of channels, 16 multiplications each, fitted on Zen 3: products at 80% of the peak, 3.1
-    and 4.4 cycles per tile for the transforms, shared by all channels of the other side, and 12 for that of the filter,
-    20 if it is too large for the caches. The plain sum leaves out the taps beside the image.
-    """
-    to_input = problem.kind is Kind.INPUT_GRADIENT
-    plain = problem.batch * _taps(problem.rows) * _taps(problem.cols) / 16
-    size = scheme.frequencies / 16
-    sums, columns = problem.group_in, problem.group_out
-    if to_input:
-        sums, columns = columns, sums
-    width = _VECTORS * target.lanes(4)
-    computed = -(-columns // width) * width
-    tile = (1.25 + 4.4 / sums) * computed / columns + 3.1 / columns
-    weights = 4 * scheme.frequencies * problem.groups * sums * columns
-    pack = 12 if weights <= target.l3_bytes // 4 else 20
-    return plain / (size * (_tiles(problem, scheme.outputs) * tile + pack))
-
-
-def _taps(axis: Axis) -> int:
-    """Return how many taps of an axis meet a cell, over all windows."""
-    spans = (tap_span(axis, tap) for tap in range(axis.window))
-    return sum(span.last - span.first for span in spans)
-
-
 def _tiles(problem: Problem, outputs: int) -> int:
     to_input = problem.kind is Kind.INPUT_GRADIENT
     rows, cols = (a.size if to_input else a.out for a in (problem.rows, problem.cols))
@@ -160,7 +135,7 @@ def _tiles(problem: Problem, outputs: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Schedule:
+class WinogradSizes:
     """All sizes of one plan."""
 
     problem: Problem
@@ -261,6 +236,10 @@ class _Schedule:
         """Into how many parts the channels that come out are divided, if there are few tiles."""
         wanted = -(-_ITEMS // (self.blocks * self.problem.groups))
         return max(1, min(wanted, self.columns // _PART))
+
+    @property
+    def items(self) -> int:
+        return self.problem.groups * self.parts * self.blocks
 
     @property
     def input_pitch(self) -> int:

@@ -15,16 +15,18 @@ tap's own products without their signs, against 5, but 8 of that of the largest 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..._geometry import Axis, tap_span
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared.table import Candidate
 from ..shared.winograd_scheme import F2
 from ..shared.words import in_order
 from .merge import TapsKernel
 from .words import WORDS, GradientKernel
+from .work import work
 
 NAME = "winograd_filter_gradient"
 WINOGRAD = "fast"
@@ -47,8 +49,6 @@ _LARGEST_PARTIAL = 18 * 10**6
 """Bytes: dU is 16/9 times the filter, once per slice. 512 channels on both sides still fit."""
 _SERIAL_FLOPS = 6_000_000
 """As in `dense_filter`."""
-_LEAST_GAIN = 1.1
-"""By the model of `_gain`, against the plain sum."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
@@ -70,22 +70,24 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "nothing to add up"
     if min(problem.in_c, problem.out_c) < _FEWEST:
         return f"fewer than {_FEWEST} channels"
-    it = _Schedule(problem, target)
-    if it.slice_bytes > _LARGEST_PARTIAL:
-        return f"the transformed filter needs {it.slice_bytes // 10**6} MB"
-    gain = _gain(it)
-    if gain < _LEAST_GAIN:
-        return f"the transforms take what the products save: {gain:.2f} times the speed of the plain sum"
+    slice_bytes = GradientSizes(problem, target).slice_bytes
+    if slice_bytes > _LARGEST_PARTIAL:
+        return f"the transformed filter needs {slice_bytes // 10**6} MB"
     return None
 
 
-def plan(problem: Problem, target: Target) -> Plan:
-    """Choose the blocks of channels and the slices."""
-    it = _Schedule(problem, target)
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the blocks of channels and the slices that a rule chooses."""
+    it = GradientSizes(problem, target)
+    done = work(NAME, it, problem.flops < _SERIAL_FLOPS)
+    return (Candidate(done, lambda: _plan(problem, it)),)
+
+
+def _plan(problem: Problem, it: GradientSizes) -> Plan:
     dtype = problem.dtype.short
     operands: tuple[Operand, ...] = ("first", "second", "partial", "result")
     words = in_order(WORDS, **it.words)
-    main = Step(it.kernel, operands, words, it.slices * it.in_blocks * it.out_blocks)
+    main = Step(it.kernel, operands, words, it.items)
     grain = max(1, 1024 // (problem.out_c * it.slices))
     merge = Step(TapsKernel(dtype), operands, words, problem.in_c, grain)
     return Plan(
@@ -108,28 +110,6 @@ def plan(problem: Problem, target: Target) -> Plan:
     )
 
 
-def _gain(it: _Schedule) -> float:
-    """Return how many times faster than the plain sum this should be.
-
-    Costs in cycles for one pair of channels, 16 multiplications each, fitted on Zen 3 to within 15%, with few tiles a
-    quarter too careful: products at 87% of the peak, 5 and 3 cycles per tile for the transforms, shared by the channels
-    of a block of the other side, and what it takes to clear, merge and transform dU. The plain sum leaves out the taps
-    beside the image.
-    """
-    p = it.problem
-    plain = p.batch * _taps(p.rows) * _taps(p.cols) / 16
-    filled = it.block_in * it.in_blocks * it.block_out * it.out_blocks / (p.in_c * p.out_c)
-    tile = 1.15 * filled + 5 / it.block_out + 3 / it.block_in
-    ends = 10 + 15 * it.slices + (15 if it.slice_bytes > it.target.l2_bytes else 0)
-    return plain / (it.tiles * tile + ends)
-
-
-def _taps(axis: Axis) -> int:
-    """Return how many taps of an axis meet a cell, over all windows."""
-    spans = (tap_span(axis, tap) for tap in range(axis.window))
-    return sum(span.last - span.first for span in spans)
-
-
 def _blocks(channels: int, unit: int, most: int) -> tuple[int, int]:
     """Return into how many blocks of how many channels they go: equal ones, of whole units, `most` at most."""
     units = -(-channels // unit)
@@ -138,7 +118,7 @@ def _blocks(channels: int, unit: int, most: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class _Schedule:
+class GradientSizes:
     """All sizes of one plan."""
 
     problem: Problem
@@ -199,6 +179,10 @@ class _Schedule:
     def slices(self) -> int:
         wanted = -(-_ITEMS // (self.in_blocks * self.out_blocks))
         return max(1, min(wanted, self.tiles // _SLICE, _LARGEST_PARTIAL // self.slice_bytes))
+
+    @property
+    def items(self) -> int:
+        return self.slices * self.in_blocks * self.out_blocks
 
     @property
     def words(self) -> dict[str, int]:

@@ -1,0 +1,117 @@
+"""The tool that fits prices: the committed table follows from the committed measurements, and a wrong price shows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from convgrad import _costs, _jit
+from convgrad._algorithms.dense_filter import choice
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+
+import fit  # noqa: E402
+import fit_times  # noqa: E402
+
+QUICK = {case.text for case in fit_times.cases(quick=True)}
+
+
+@pytest.fixture(scope="module")
+def measured() -> Any:
+    return fit.samples("avx2")
+
+
+def test_the_table_is_what_the_fit_gives(measured: Any) -> None:
+    """Solvers of other machines may differ in the last digits."""
+    _, found = measured
+    table = fit.prices(found)
+    assert list(table) == list(_costs.TABLES["avx2"])
+    for kind, known in table.items():
+        written = _costs.TABLES["avx2"][kind]
+        assert list(written) == list(known), kind
+        for unit, price in known.items():
+            assert price == pytest.approx(written[unit], rel=1e-3, abs=1e-6), (kind, unit)
+
+
+def test_the_error_is_stated_and_bearable(measured: Any) -> None:
+    _, found = measured
+    table = {kind: dict(known) for kind, known in _costs.TABLES["avx2"].items()}
+    wrong = sorted(each for some in fit.errors(found, table).values() for each in some)
+    assert wrong[len(wrong) // 2] < 0.25
+    text = fit.written("avx2", table, found)
+    assert f"{len(wrong)} measured times" in text and "in the median" in text
+
+
+def test_a_wrong_price_shows(measured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, found = measured
+    few = [each for each in found if each.case.text in QUICK and each.case.dtype == "float32"]
+
+    def lost() -> float:
+        choice.schedules.cache_clear()
+        known = [p for p in fit.picks(target, few, 2, "auto") if p.chosen_time is not None]
+        return sum(pick.loss for pick in known) / len(known)
+
+    before = lost()
+    planted = {
+        kind: {**known, "products": 0.0} if kind.startswith("depthwise_packed") else known
+        for kind, known in _costs.TABLES["avx2"].items()
+    }
+    monkeypatch.setattr(_costs, "TABLES", MappingProxyType({"avx2": planted}))
+    after = lost()
+    choice.schedules.cache_clear()
+    assert before < 0.1 and after > before + 0.02, (before, after)
+
+
+def test_wrong_picks_are_listed(measured: Any, monkeypatch: Any, capsys: Any) -> None:
+    target, found = measured
+    case = next(each.case for each in found if each.algorithm == "winograd")
+    some = [each for each in found if each.case == case]
+    monkeypatch.setattr(fit, "samples", lambda row: (target, some))
+    fit.report_wrong(
+        "avx2", -0.01, 2, "auto"
+    )  # the best one loses nothing, which is more than that
+    said = capsys.readouterr().out
+    assert case.text in said and "1 of 1 picks lose more than -1%" in said
+
+
+def test_measuring_goes_on_where_it_stopped(monkeypatch: Any, tmp_path: Path) -> None:
+    row = _jit.host_target().name
+    cases = [fit_times.Case("6x6x16k3s1b1", op, "NHWC", "float32") for op in ("fwd", "dw")]
+    monkeypatch.setattr(fit_times, "FOLDER", tmp_path)
+    for count in (1, 2):
+        monkeypatch.setattr(fit_times, "cases", lambda *_, count=count: iter(cases[:count]))
+        fit_times.measure(row, True, "", 0.0005, warm=False)
+    target, rows = fit_times.rows(tmp_path / f"{row}.csv")
+    assert target == _jit.host_target()
+    assert [each["op"] for each in rows] == sorted(each["op"] for each in rows)[::-1]
+    assert {each["op"] for each in rows} == {"fwd", "dw"}
+    assert all(float(each["one"]) > 0 for each in rows)
+    assert "depthwise_direct" in {each["algorithm"] for each in rows}
+
+
+def test_prices_are_found_again() -> None:
+    """From times made of them, one in ten spoiled."""
+    rng = np.random.default_rng(0)
+    true = {"products": 0.2, "copies": 1.5, _costs.LAUNCH: 900.0, _costs.WAKE: 2000.0}
+    some = []
+    for number in range(200):
+        amounts = {"products": float(rng.integers(1e3, 1e6)), "copies": float(rng.integers(1e5))}
+        work = _costs.Work("any", amounts, items=int(rng.integers(1, 40)))
+        times = {
+            n: sum(true[unit] * a for unit, a in work.counted(n).items()) / 1e3 for n in (1, 2)
+        }
+        if number % 10 == 0:
+            times[1] *= 3
+        case = fit_times.Case("", "", "", "")
+        some.append(fit.Sample(case, "any", str(number), work, times))
+    found = fit.prices(some)["any"]
+    assert found["products"] == pytest.approx(true["products"], rel=0.05)
+    assert found["copies"] == pytest.approx(true["copies"], rel=0.05)
+    # Hardly seen beside the rest.
+    assert 500 < found[_costs.LAUNCH] < 3000 and 500 < found[_costs.WAKE] < 3000
