@@ -325,7 +325,7 @@ def test_data_of_the_winograd_table() -> None:
 
 
 def test_peers_start_side_by_side_and_say_later_what_is_wrong() -> None:
-    stranger: Any = SimpleNamespace(name="nobody", environment={})
+    stranger: Any = SimpleNamespace(name="nobody", environment=lambda threads: {})
     ours = [worker.Worker([stranger], 1, 0, False, 60.0) for _ in range(2)]
     try:
         for each in ours:
@@ -333,8 +333,8 @@ def test_peers_start_side_by_side_and_say_later_what_is_wrong() -> None:
         assert all(each._process is not None for each in ours)
         for each in ours:
             each.await_start()
-            with pytest.raises(peers.Refused, match="KeyError: 'nobody'"):
-                each.ask("block", "nobody", 0.1, True)
+            with pytest.raises(worker.Refused, match="KeyError: 'nobody'"):
+                each.ask("turn", "nobody", 0.1, True)
             assert each._process is None  # it is started again for whoever asks next
     finally:
         for each in ours:

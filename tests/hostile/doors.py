@@ -66,8 +66,6 @@ def right_arguments(name: str) -> dict[str, Any]:
     if by_shape:
         values |= {"input": x, "filter": f}
     given = {key: value for key, value in values.items() if key in parameters}
-    if last == "explain":  # of conv2d, which has no such shape
-        del given["output_shape"]
     if name in ("options",):
         given = {"winograd": "auto"}
     # v1's names come in pairs of an old and a new spelling; one of them is enough.

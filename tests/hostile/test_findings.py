@@ -238,7 +238,8 @@ def test_rows_far_apart_are_not_copied_again_and_again(sizes, operation):
         operation, sizes, [3, 3, 1, 2], dilations=1000, data_format=data_format
     )
     assert story.algorithm != "depthwise_packed"
-    assert "rows would copy 2001 rows each" in str(story)
+    times = {name: each["predicted_us"] for name, each in story.to_dict()["candidates"].items()}
+    assert times["depthwise_packed"] is None or times["depthwise_packed"] > times[story.algorithm]
 
 
 def test_messages_quoting_other_libraries_stay_in_one_line():
