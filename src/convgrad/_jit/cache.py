@@ -83,7 +83,7 @@ def read(digest: str, key: str) -> Entry | None:
     try:
         return private.within(place, lambda inside: _read(inside, digest + _SUFFIX, key))
     except OSError:
-        # Not there, or not to be had now. Too many open files, a worn disk or a server that has forgotten the file
+        # Not there, or not readable now. Too many open files, a worn disk or a server that has forgotten the file
         # say nothing about what it holds.
         return None
 

@@ -100,7 +100,7 @@ class Folder:
         os.utime(descriptor if os.utime in os.supports_fd else self._at(name))
 
     def files(self) -> list[tuple[str, os.stat_result]]:
-        """Return name and status of all that is in it, as far as they can be had."""
+        """Return name and status of all that is in it, as far as the system tells."""
         found = []
         place = self.path if self.descriptor is None else self.descriptor
         with contextlib.suppress(OSError), os.scandir(place) as listing:

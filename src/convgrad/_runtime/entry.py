@@ -6,7 +6,7 @@
     i64 cg_call(words)                              the same four, then threads and pool
 
 Both take every launch in order, find memory for partial sums, packed operand and workspaces, share the items among
-threads, and return 0; or 1 where memory could not be had, and 2 where `program` is no program of this version. They
+threads, and return 0; or 1 if there was not enough memory, and 2 if `program` is no program of this version. They
 need no interpreter and no lock of it, any thread may call them, and any number of threads at once.
 
 The text is compiled together with the parallel loop (`parfor`), which it hands jobs to, or to OpenMP's threads

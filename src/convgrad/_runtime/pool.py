@@ -84,7 +84,7 @@ class Pool:
 
 
 def ensure(threads: int) -> Pool | None:
-    """Return the pool, with workers for `threads` threads if they can be had; None to run without."""
+    """Return the pool, with workers for `threads` threads if the system starts them; None to run without."""
     pool = _pool
     if pool is None:
         pool = _start()
