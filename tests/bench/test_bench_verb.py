@@ -104,7 +104,7 @@ def test_every_network_is_tested() -> None:
 
 
 def test_cases_of_a_network_skip_the_gradient_of_the_image() -> None:
-    found, layers = networks.wanted(["vgg16", "resnet18"], 4, ("fwd", "dx"))
+    found, layers = networks.wanted(["vgg16", "resnet18"], [4], ("fwd", "dx"))
     assert (parse("4x224x224x3k3o64"), "fwd") in found
     assert (parse("4x224x224x3k3o64"), "dx") not in found
     assert (parse("4x224x224x3k7s2o64"), "dx") not in found
@@ -113,19 +113,53 @@ def test_cases_of_a_network_skip_the_gradient_of_the_image() -> None:
 
 
 def test_totals_count_repeats_and_take_the_best_of_a_family() -> None:
-    forward, gradient = totals.totals(a_run())
+    forward, gradient, step = totals.totals(a_run())
     assert (forward.op, forward.layers, forward.ours) == ("fwd", 4, 1.0 + 3 * 2.0)
     assert forward.families == {"PyTorch": 2.0 + 3 * 1.5, "JAX": 9.0 + 3 * 900.0}
     assert gradient.families == {"PyTorch": 9.0, "TensorFlow": 12.0, "JAX": 120.0}
+    assert (step.op, step.layers, step.ours) == ("step", 7, 7.0 + 6.0)
+    assert step.peers["torch-cl"].ratio == pytest.approx((6.5 + 9.0) / 13.0)
+    assert "torch-nchw" not in forward.peers  # it lacks a layer
     assert re.search(
-        r"^MobileNetV2 +fwd +4 +7.00 +6.50 +- +2709 +0.93$", report.render(a_run()), re.MULTILINE
+        r"^MobileNetV2 +8 +NHWC +fwd +4 +7 +7 +0.93 \(0.93\) +387.00 \(387.00\) +- +0.93 \(0.93\)$",
+        report.render(a_run()),
+        re.MULTILINE,
     )
+
+
+def test_totals_of_batches_and_layouts_stand_apart() -> None:
+    texts = ["6x6x8k3o8b1", "6x6x8k3o8b4"]
+    rows = [row(text, "fwd", 1.0, {"torch-cl": 2.0}) for text in texts for _ in range(2)]
+    for number, each in enumerate(rows):
+        each["layout"] = ("NHWC", "NCHW")[number % 2]
+    results = judged(*rows)
+    results["networks"] = {"vgg16": [(parse(text).text, 2) for text in texts]}
+    results["settings"]["ops"] = ["fwd"]
+    found = totals.totals(results)
+    assert [(each.batch, each.layout, each.ours) for each in found] == [
+        (batch, layout, 2.0) for batch in (1, 4) for layout in ("NHWC", "NCHW")
+    ]
+    titles = [group.title for group in plot.groups(results)]
+    assert titles[:2] == ["VGG-16 batch 1 NHWC", "VGG-16 batch 1 NCHW"]
+
+
+def test_a_peer_is_compared_with_ours_in_its_own_process() -> None:
+    """Of two peers, the one with the longer time may be the better one: ours took longer beside it too."""
+    each = row("8x14x14x8k3o16", "fwd", 1.0, {"torch-cl": 2.0, "tf-onednn": 3.0})
+    for name, room in (("torch-cl", "torch"), ("tf-onednn", "tf")):
+        each["peers"][name]["room"] = room
+    timed = {key: each["ours"][key] for key in ("min_ms", "median_ms", "faults", "cores")}
+    each["rooms"] = {"torch": timed, "tf": {**timed, "min_ms": 2.0, "median_ms": 3.0}}
+    judged(each)
+    assert (each["best_peer"], each["ratio"], each["median_ratio"]) == ("tf-onednn", 1.5, 1.0)
+    assert each["ours"]["min_ms"] == 2.0
+    assert totals.family_ratios(each) == {"PyTorch": 2.0, "TensorFlow": 1.5}
 
 
 def test_half_a_network_has_no_total(tmp_path: Path) -> None:
     results = a_run()
     del results["rows"][0]
-    assert [total.op for total in totals.totals(results)] == ["dx"]
+    assert [total.op for total in totals.totals(results)] == ["dx"]  # and no step
     plot.draw(results, tmp_path / "half.svg", ("totals", "layers"))
 
 
@@ -250,6 +284,10 @@ def test_a_problem_in_the_place_of_a_suite(quick_machine: None, capsys: Any) -> 
     assert [row["text"] for row in printed["rows"]] == [
         parse(text).text for text in ("1x4x4x3k3s2", "1x5x5x3k3")
     ]
+    both = ["1x4x4x3k3s2", "1x5x5x3k3"]
+    assert main(["bench", *both, "--ops", "fwd", *TINY, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert [row["text"] for row in printed["rows"]] == [parse(text).text for text in both]
     assert main(["bench", "8x8", *TINY]) == 2
     assert "8x8" in capsys.readouterr().err
 
@@ -299,7 +337,26 @@ def test_a_model_is_measured_once_per_layer(
         ("6x6x3k3s1o4b2", "dw"),
         *(("6x6x4k3s1b2", op) for op in ("fwd", "dx", "dw")),
     ]
-    assert re.search(r"^Small +fwd +3 ", shown, re.MULTILINE)
+    assert re.search(r"^Small +2 +NHWC +fwd +3 ", shown, re.MULTILINE)
+    assert re.search(r"^Small +2 +NHWC +step +8 ", shown, re.MULTILINE)
+
+
+def test_batches_and_layouts_of_a_model_in_one_report(
+    tmp_path: Path, quick_machine: None, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    small = networks.Network("Small", lambda: ["6x6x3k3o4", "6x6x4k3"])
+    monkeypatch.setitem(networks.NETWORKS, "small", small)
+    target, picture = tmp_path / "out.json", tmp_path / "out.svg"
+    how = ["--model", "small", "--batch", "1,2", "--layout", "both", "--ops", "fwd", *TINY]
+    assert main(["bench", *how, "--save", str(target), "--plot", str(picture)]) == 0
+    shown = capsys.readouterr().out
+    found = re.findall(r"^Small +(\d) +(\w+) +fwd +2 ", shown, re.MULTILINE)
+    assert found == [("1", "NHWC"), ("1", "NCHW"), ("2", "NHWC"), ("2", "NCHW")]
+    assert "ours, NCHW / NHWC" in shown
+    rows = saved.load(target)["rows"]
+    assert [row["layout"] for row in rows] == ["NHWC", "NCHW"] * 4
+    assert all(row["ours"]["error"] < 1e-6 for row in rows)
+    assert "batch 2 NCHW" in picture.read_text(encoding="utf-8")
 
 
 def test_a_wrong_result_of_ours_ends_with_1(
@@ -345,6 +402,9 @@ def test_compare_with_what_is_measured_now(
         (["--from", "nowhere.json"], "no such file: nowhere.json"),
         (["--compare", "a", "b", "c"], "--compare takes one or two files, got 3"),
         (["step", "--plot", "out.svg"], "are for races, not for step"),
+        (["busy", "--layout", "both"], "--layout both is for races, busy takes one layout"),
+        (["step", "--batch", "1,8"], "step takes one --batch, got 2"),
+        (["dense", "1x4x4x3k3"], "dense stands alone, got 2 words"),
     ],
 )
 def test_refusals_in_one_line(arguments: list[str], says: str, capsys: Any) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -205,31 +207,75 @@ def test_partial_check_accepts_right_and_sees_wrong(
     assert math.isnan(expected.error(contest, np.full_like(result, np.nan)))
 
 
-def test_blocks_count_calls_and_keep_results() -> None:
-    made: list[int] = []
-    turn = measure.run_turn(lambda: made.append(1), 0.0, keep=2)
-    assert len(turn.times) in (1, 2, 3)
-    assert len(made) == len(turn.times) + 3
-
-
-def test_race_takes_turns_and_drops_the_hopeless() -> None:
-    class Fake:
-        def __init__(self, name: str, seconds: float) -> None:
-            self.name, self.seconds = name, seconds
-
-        def turn(self, seconds: float) -> measure.Turn | None:
-            order.append(self.name)
-            return measure.Turn([self.seconds], 0.0, 1.0) if self.seconds else None
-
+def test_everybody_calls_twice_in_turn_and_the_second_call_is_timed() -> None:
     order: list[str] = []
-    rivals = [Fake("a", 1.0), Fake("slow", 9.0), Fake("dead", 0.0)]
-    times = measure.race(Fake("ours", 1.0), rivals, rounds=3, seconds=4, gap=0)
-    assert order == ["ours", "a", "slow", "dead", "a", "slow", "ours", "ours", "a"]
-    assert times["a"].summary()["calls"] == 3
-    assert times["dead"].summary() == {}
-    order.clear()
-    measure.race(Fake("ours", 1.0), [Fake("asleep", 30.0)], rounds=3, seconds=4, gap=0)
-    assert order == ["ours", "asleep", "ours", "ours"]
+
+    def call(name: str) -> Callable[[], None]:
+        def inside() -> None:
+            order.append(name)
+            if order.count(name) % 2:  # the first of two
+                time.sleep(0.005)
+
+        return inside
+
+    turns = measure.take_turns({name: call(name) for name in "abc"}, 0.01)
+    sweeps = len(turns["a"].times)
+    assert sweeps > 1 and {len(turn.times) for turn in turns.values()} == {sweeps}
+    assert "".join(order).startswith("aabbccbbccaa")
+    assert all(min(turn.times) < 0.004 for turn in turns.values())
+
+
+def test_slow_ones_call_once_and_kept_results_stay() -> None:
+    made: list[int] = []
+    turn = measure.take_turns({"a": lambda: made.append(1)}, 0.0, keep=2, slow={"a"})["a"]
+    assert len(turn.times) == 1 and len(made) == 3
+    assert measure.slow_ones({"a": measure.Turn([0.1], 0.0, 1.0)}) == set()
+    assert measure.slow_ones({"a": measure.Turn([9.0], 0.0, 1.0)}) == {"a"}
+
+
+class FakeRoom:
+    """Contestants with fixed times; 0 is one that dies."""
+
+    def __init__(self, name: str, order: list[str], **seconds: float) -> None:
+        self.name, self.order, self.seconds = name, order, seconds
+        self.ours, self.peers = ["ours"], [each for each in seconds if each != "ours"]
+
+    def turns(self, names: Sequence[str], seconds: float) -> dict[str, measure.Turn]:
+        self.order.append(f"{self.name}: {' '.join(names)}")
+        return {
+            name: measure.Turn([self.seconds[name]], 0.0, 1.0)
+            for name in names
+            if self.seconds[name]
+        }
+
+
+def test_rooms_take_turns_and_drop_the_hopeless() -> None:
+    order: list[str] = []
+    rooms = [FakeRoom("x", order, ours=1.0, a=1.0, dead=0.0), FakeRoom("y", order, ours=1.0, b=9.0)]
+    times = measure.race(rooms, rounds=4, seconds=4, gap=0)
+    # The order rotates; `dead` is not asked again, and nobody is left in y after two rounds.
+    wanted = ["x: ours a dead", "y: ours b", "y: ours b", "x: ours a", "x: ours a", "x: ours a"]
+    assert order == wanted
+    assert times["x", "a"].summary()["calls"] == 4
+    assert times["y", "ours"].summary()["calls"] == 2
+    assert times["x", "dead"].summary() == {}
+
+
+def test_a_race_of_slow_calls_ends_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    monkeypatch.setattr(measure, "PATIENCE", 0.0)
+    measure.race([FakeRoom("x", order, ours=1.0)], rounds=9, seconds=1, gap=0)
+    assert len(order) == measure.FEWEST
+
+
+def test_both_layouts_have_the_same_numbers() -> None:
+    for op in OPS:
+        last = Contest(parse("2x5x4x6k3s2o4g2"), op)
+        first = replace(last, layout="NCHW")
+        assert np.array_equal(operands_of(first).x, operands_of(last).x.transpose(0, 3, 1, 2))
+        moved, wanted = expect(last).in_layout(last, "NCHW"), expect(first)
+        assert moved.values.shape == wanted.values.shape
+        assert np.allclose(moved.values, wanted.values)
 
 
 def test_report_names_best_peer_means_and_losses() -> None:
@@ -241,13 +287,34 @@ def test_report_names_best_peer_means_and_losses() -> None:
         row("8x9x9x64k3", "fwd", 1.0, {"a": 8.0}, b=refused),
     )
     text = report.render(results)
-    assert [line[2] for line in report.table(results["rows"])[1]] == ["b", "a", "a"]
+    assert [line[3] for line in report.table(results["rows"])[1]] == ["b", "a", "a"]
     assert [r["best_peer"] for r in results["rows"]] == ["b", "a", "a"]
-    assert re.search(r"^fwd +2 +4.00 +4.00 +4.00 +2/2$", text, re.MULTILINE)
-    assert re.search(r"^all +3 +2.00 +2.00 +2.00 +2/3$", text, re.MULTILINE)
-    assert "Of 3 rows: 1 below 0.97, 1 below 1" in text
+    assert re.search(r"^fwd +2 +4.00 +0 +0 +4.00 +0 +0 +4.00$", text, re.MULTILINE)
+    assert re.search(r"^all +3 +2.00 +1 +1 +2.00 +1 +1 +2.00$", text, re.MULTILINE)
+    assert "Of 3 rows, minima: 1 below 0.97, 1 below 1" in text
+    assert "Of 3 rows, medians: 1 below 0.97, 1 below 1" in text
     assert "b: wrong result" in text
     assert [r["flags"] for r in results["rows"]] == ["", "x", "r"]
+
+
+def test_rows_below_in_medians_only_are_listed_too() -> None:
+    each = row("8x7x7x64k3", "fwd", 1.0, {"a": 1.2})
+    each["ours"]["median_ms"] = 1.5
+    results = judged(each)
+    assert (each["ratio"], each["median_ratio"]) == (1.2, pytest.approx(0.8))
+    text = report.render(results)
+    assert "  1.20 (0.80)  7x7x64k3s1b8 fwd" in text
+    assert "medians: 1 below 0.97" in text and "minima: 0 below 0.97" in text
+
+
+def test_layouts_stand_beside_each_other() -> None:
+    pair = [row("8x7x7x64k3", "fwd", ms, {"a": 2.0}) for ms in (1.0, 1.25)]
+    pair[1].update(layout="NCHW", to_other_layout={"min_ms": 1.25, "median_ms": 1.3})
+    text = report.render(judged(*pair))
+    assert re.search(r"^depthwise +fwd +1 +1.25 +1.30 +1 +1.30 +7x7x64k3s1b8 fwd$", text, re.M)
+    assert re.search(r"^fwd NHWC +1 +2.00 ", text, re.M)
+    assert re.search(r"^fwd NCHW +1 +1.60 ", text, re.M)
+    assert re.search(r"^depthwise +all +NCHW +fwd +1 +1.60 ", text, re.M)
 
 
 def test_faults_that_inflate_a_time_are_flagged() -> None:
@@ -280,7 +347,9 @@ def test_one_page_says_parts_lowest_rows_and_counts() -> None:
     assert found["dense", "all"]["below"] == {"0.97": 1, "1.0": 2}
     assert found["dense", "all"]["lowest_row"] == "g4:7x7x64k3s1o64g16b8"
     text = report.page(results)
-    assert re.search(r"^dense +3x3 stride 1 +fwd +1 +4.00 +4.00 +0 +0 +4.00", text, re.MULTILINE)
+    assert re.search(
+        r"^dense +3x3 stride 1 +fwd +1 +4.00 +0 +0 +4.00 +0 +0 +4.00 +rn50", text, re.MULTILINE
+    )
     assert len(text.splitlines()) < 60
     assert re.search(r"^g4 +1 +0.50 +0.50 +g4:", report.render(results), re.MULTILINE)
 
@@ -334,7 +403,7 @@ def test_peers_start_side_by_side_and_say_later_what_is_wrong() -> None:
         for each in ours:
             each.await_start()
             with pytest.raises(worker.Refused, match="KeyError: 'nobody'"):
-                each.ask("turn", "nobody", 0.1, True)
+                each.ask("turns", ["nobody"], 0.1, [])
             assert each._process is None  # it is started again for whoever asks next
     finally:
         for each in ours:

@@ -96,6 +96,7 @@ ALLOWED = {
         "_messages",
         "_probe",
         "_problem",
+        "_runtime",
         "_text",
         "_version",
         "reference",

@@ -19,11 +19,11 @@ from .._text import aligned
 from .contests import Contest, expect, operands_of, our_call
 from .layers import Layer
 from .machine import describe
-from .measure import race
+from .measure import Here, Room, race
 from .peers import Peer
 from .report import geometric_mean, ms
-from .runner import Ours, Progress, RunSettings, workers_of
-from .worker import Remote
+from .runner import Progress, RunSettings, prepared, workers_of
+from .worker import OURS, Worker, ours_in
 
 _SPIN = """
 import os, sys, time
@@ -72,9 +72,7 @@ def run(
             for op in settings.ops:
                 contest = Contest(layer, op, settings.dtype, settings.layout)
                 progress(1, f"{layer.name} {op}")
-                rows.append(
-                    _measure(contest, [Remote(p, workers[p.process]) for p in peers], settings)
-                )
+                rows.append(_measure(contest, peers, workers, settings))
         versions = {k: v for worker in workers.values() for k, v in worker.versions.items()}
     finally:
         for worker in workers.values():
@@ -82,22 +80,31 @@ def run(
     return {"rows": rows, "machine": describe(versions, settings.threads)}
 
 
-def _measure(contest: Contest, remotes: list[Remote], settings: RunSettings) -> dict[str, Any]:
-    ours = Ours(our_call(contest, operands_of(contest)))
-    expected = expect(contest)
-    ready = [remote for remote in remotes if remote.prepare(contest, expected)]
+def _measure(
+    contest: Contest, peers: Sequence[Peer], workers: dict[str, Worker], settings: RunSettings
+) -> dict[str, Any]:
+    call = our_call(contest, operands_of(contest))
+    call()  # compiles
+    found = prepared(contest, [contest.layout], expect(contest), peers, workers)
+    rooms: list[Room] = [room for room in found if room.ours and room.peers]
+    rooms = rooms or [Here({ours_in(contest.layout): call})]
     rounds, seconds = settings.rounds, settings.seconds
-    quiet = race(ours, ready, rounds=rounds, seconds=seconds)
+    quiet = race(rooms, rounds=rounds, seconds=seconds)
     with spinning():
-        busy = race(ours, ready, rounds=rounds, seconds=seconds)
-    medians = {
-        name: {
-            "quiet_ms": quiet[name].summary()["median_ms"],
-            "busy_ms": busy[name].summary()["median_ms"],
-        }
-        for name in quiet
-        if quiet[name].calls and busy[name].calls
-    }
+        busy = race(rooms, rounds=rounds, seconds=seconds)
+    medians: dict[str, dict[str, float]] = {}
+    for (room, name), times in quiet.items():
+        beside = busy.get((room, name))
+        if times.calls and beside is not None and beside.calls:
+            ours = name == ours_in(contest.layout)
+            # Ours stands once, as it is in the first room.
+            medians.setdefault(
+                OURS if ours else name,
+                {
+                    "quiet_ms": times.summary()["median_ms"],
+                    "busy_ms": beside.summary()["median_ms"],
+                },
+            )
     return {"problem": contest.layer.name, "op": contest.op, "medians": medians}
 
 

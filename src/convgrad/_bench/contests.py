@@ -44,14 +44,21 @@ class Tensors:
     g: Array
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)
 def operands(layer: Layer, dtype: str, layout: str) -> Tensors:
-    """Return the operands of all three operations, in memory as NumPy hands it out."""
+    """Return the operands of all three operations, in NumPy's memory; either layout has the same numbers."""
+    if layout == "NCHW":
+        last = operands(layer, dtype, "NHWC")
+        return Tensors(_channels_first(last.x), last.f, _channels_first(last.g))
     random = np.random.default_rng(0)
     kind = DTYPES[dtype].numpy
     shapes = (layer.input_shape(layout), layer.filter_shape, layer.output_shape(layout))
     x, f, g = (random.standard_normal(shape, dtype=np.float32).astype(kind) for shape in shapes)
     return Tensors(x, f, g)
+
+
+def _channels_first(array: Array) -> Array:
+    return np.ascontiguousarray(array.transpose(0, 3, 1, 2))
 
 
 def operands_of(contest: Contest) -> Tensors:
@@ -98,6 +105,14 @@ class Expected:
         """Return the largest difference over the largest right value; NaN if any number is not finite."""
         part = self.part(contest, result)
         return float(np.abs(part.astype(np.float64) - self.values).max() / (self.largest or 1.0))
+
+    def in_layout(self, contest: Contest, layout: str) -> Expected:
+        """Return the same for the same contest in another layout, whose operands are the same numbers."""
+        if layout == contest.layout or contest.op == "dw":
+            return self
+        first = layout == "NCHW"
+        values = self.values.transpose((0, 3, 1, 2) if first else (0, 2, 3, 1))
+        return replace(self, values=np.ascontiguousarray(values))
 
     def part(self, contest: Contest, result: Array) -> Array:
         if contest.op == "dw":

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from .layers import OPS, Layer, parse
@@ -264,17 +264,17 @@ def _plain(name: str) -> str:
 
 
 def wanted(
-    names: Iterable[str], batch: int, ops: Iterable[str]
+    names: Iterable[str], batches: Sequence[int], ops: Iterable[str]
 ) -> tuple[dict[tuple[Layer, str], None], dict[str, list[tuple[str, int]]]]:
-    """Return the distinct contests of networks, in order, and each network's layers with their counts.
+    """Return the distinct contests of networks, in order, and each network's layers of all batches with their counts.
 
     Nobody asks for the gradient of the image, so the first layer has none.
     """
     contests: dict[tuple[Layer, str], None] = {}
     counts: dict[str, list[tuple[str, int]]] = {}
-    for name in names:
+    for name, batch in ((name, batch) for name in names for batch in batches):
         counted = NETWORKS[name].counted(batch)
-        counts[name] = [(layer.text, count) for layer, count in counted.items()]
+        counts.setdefault(name, []).extend((layer.text, count) for layer, count in counted.items())
         for number, layer in enumerate(counted):
             contests.update({(layer, op): None for op in ops if number or op != "dx"})
     return contests, counts

@@ -12,7 +12,7 @@ from typing import Any
 
 from .layers import Layer, parse
 from .report import ms
-from .totals import FAMILIES, Total, family_times
+from .totals import FAMILIES, Total, family_ratios
 
 Axes = Any
 """matplotlib's, whose types differ from version to version."""
@@ -83,7 +83,7 @@ def draw_total(axes: Axes, total: Total | None) -> None:
         return
     times = {"convgrad": total.ours, **total.families}
     for at, (name, time) in enumerate(times.items()):
-        ratio = time / total.ours
+        ratio = total.ratios.get(name, 1.0)
         axes.barh(at, min(ratio, LONGEST), height=0.72, color=COLOURS[name])
         if ratio > LONGEST:  # a gap says that the bar goes on
             axes.barh(at, 0.08, left=LONGEST - 0.35, height=0.9, color="white")
@@ -121,7 +121,7 @@ def draw_strip(axes: Axes, group: Group, op: str, *, labelled: bool) -> None:
         axes.spines[side].set_visible(False)
     axes.tick_params(length=0)
     found = [
-        (at, {name: time / row["ours"]["min_ms"] for name, time in family_times(row).items()})
+        (at, family_ratios(row))
         for at, column in enumerate(group.columns)
         if (row := column.rows.get(op)) is not None
     ]

@@ -16,7 +16,7 @@ from . import panels
 from .panels import Column, Group
 from .report import render, table
 from .saved import write
-from .totals import FAMILIES, family_times, title, totals
+from .totals import FAMILIES, family_times, measured, title, totals
 
 Figure = Any
 """matplotlib's, whose types differ from version to version."""
@@ -61,27 +61,45 @@ def draw(results: dict[str, Any], path: Path, parts: Sequence[str]) -> None:
 
 
 def groups(results: dict[str, Any]) -> list[Group]:
-    """Return the networks of a run, or its problems in lists of `MOST`."""
-    by_text: dict[str, dict[str, Any]] = {}
+    """Return the networks of a run, or its problems in lists of `MOST`; each batch and each layout stands alone."""
+    by_layout: dict[str, dict[str, dict[str, Any]]] = {}
     for row in results["rows"]:
-        by_text.setdefault(row["text"], {})[row["op"]] = row
-    sums = totals(results)
+        by_layout.setdefault(row["layout"], {}).setdefault(row["text"], {})[row["op"]] = row
+    many = len(by_layout) > 1
     if results.get("networks"):
-        return [
+        return _networks(results, by_layout)
+    found = []
+    for layout, by_text in by_layout.items():
+        every = [Column(text, 1, rows) for text, rows in by_text.items()]
+        for at in range(0, len(every), MOST):
+            part = every[at : at + MOST]
+            which = f"problems {at + 1} to {at + len(part)}" if len(every) > MOST else ""
+            found.append(Group(" ".join(filter(None, (which, layout if many else ""))), part, ()))
+    return found
+
+
+def _networks(
+    results: dict[str, Any], by_layout: dict[str, dict[str, dict[str, Any]]]
+) -> list[Group]:
+    sums, found = totals(results), measured(results)
+    batches = len({batch for _, batch, _, _ in found})
+    blocks = []
+    for name, batch, layout, layers in found:
+        rows = by_layout[layout]
+        more = [f"batch {batch}"] if batches > 1 else []
+        more += [layout] if len(by_layout) > 1 else []
+        blocks.append(
             Group(
-                title(name),
-                [Column(text, count, by_text[text]) for text, count in layers if text in by_text],
-                [total for total in sums if total.network == name],
+                " ".join([title(name), *more]),
+                [Column(text, count, rows[text]) for text, count in layers if text in rows],
+                [
+                    each
+                    for each in sums
+                    if (each.network, each.batch, each.layout) == (name, batch, layout)
+                ],
             )
-            for name, layers in results["networks"].items()
-        ]
-    every = [Column(text, 1, rows) for text, rows in by_text.items()]
-    parts = [every[at : at + MOST] for at in range(0, len(every), MOST)]
-    names = [f"problems {MOST * n + 1} to {MOST * n + len(part)}" for n, part in enumerate(parts)]
-    return [
-        Group(name if len(parts) > 1 else "", part, ())
-        for name, part in zip(names, parts, strict=True)
-    ]
+        )
+    return blocks
 
 
 def sheet(results: dict[str, Any], parts: Sequence[str]) -> Figure:

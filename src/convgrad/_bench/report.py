@@ -8,7 +8,7 @@ from typing import Any
 
 from .._text import aligned
 from .layers import parse
-from .totals import FAMILIES, totals
+from .totals import beside, by_network
 
 FLAGS = {
     "W": "our result is WRONG",
@@ -21,7 +21,7 @@ FLAGS = {
     "d": "a peer crashed or did not answer",
 }
 
-WORDS = 3
+WORDS = 4
 WORST = 8
 LIMITS = (0.97, 1.0)
 """Rows below these are counted."""
@@ -32,19 +32,21 @@ Row = dict[str, Any]
 def render(results: dict[str, Any]) -> str:
     """Return what follows the table, as text."""
     rows: list[Row] = results["rows"]
-    parts = [legend(rows), networks(results)]
+    parts = [legend(rows), by_network(results)]
     if any(row["ratio"] for row in rows):
         parts += [means(rows, results["settings"]["ops"]), by_part(rows), by_label(rows)]
         parts += [by_peer(rows), losses(rows, results["settings"]["below"])]
-    parts += [faults(rows), memory(rows), machine(results), *_ending(results)]
+    parts += [layouts(rows), faults(rows), memory(rows), machine(results), *_ending(results)]
     return "\n\n".join(filter(None, parts))
 
 
 def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """One line per contest, below the titles of the columns; the first `WORDS` columns are words."""
+    mixed = len({row["layout"] for row in rows}) > 1
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("problem", lambda row: row["problem"]),
         ("op", lambda row: row["op"]),
+        ("layout", lambda row: row["layout"] if mixed else ""),
         ("best peer", lambda row: row["best_peer"] or "-"),
         ("ours ms", lambda row: ms(row["ours"]["min_ms"])),
         ("median", lambda row: ms(row["ours"]["median_ms"])),
@@ -52,7 +54,14 @@ def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
             "peer ms",
             lambda row: ms(row["peers"][row["best_peer"]]["min_ms"]) if row["best_peer"] else "-",
         ),
+        (
+            "median",
+            lambda row: (
+                ms(row["peers"][row["best_peer"]]["median_ms"]) if row["best_peer"] else "-"
+            ),
+        ),
         ("ratio", lambda row: f"{row['ratio']:.2f}" if row["ratio"] else "-"),
+        ("medians", lambda row: f"{row['median_ratio']:.2f}" if row["ratio"] else "-"),
         ("GF/s", lambda row: f"{row['gflops']:.1f}"),
         ("roof", lambda row: f"{100 * row['roofline_share']:.0f}%"),
         ("first ms", lambda row: ms(row["ours"]["first_ms"])),
@@ -63,39 +72,50 @@ def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     return [title for title, _ in columns], lines
 
 
-def networks(results: dict[str, Any]) -> str:
-    """Every convolution of each network, added up."""
-    lines = [["network, ms in all", "op", "layers", "convgrad", *FAMILIES, "ratio"]]
-    for total in totals(results):
-        times = [ms(total.families[name]) if name in total.families else "-" for name in FAMILIES]
-        best = min(total.families.values(), default=None)
-        ratio = f"{best / total.ours:.2f}" if best else "-"
-        lines.append([total.title, total.op, str(total.layers), ms(total.ours), *times, ratio])
-    return aligned(lines, left=(0, 1)) if len(lines) > 1 else ""
-
-
 def legend(rows: Sequence[Row]) -> str:
     """Explain the columns and the flags in use."""
     used = [letter for letter in FLAGS if any(letter in row["flags"] for row in rows)]
     lines = [
-        "Times are minima. ratio = best peer / ours: above 1 we are faster. GF/s and roof leave out padding taps;",
-        "roof = share of the speed this machine's arithmetic or memory allows. first ms includes code generation.",
-        "extra MB = growth of a fresh process by a call, beyond its result. Peers use the layout they like best.",
+        "Everybody calls twice in turn, the second call is timed; we call in the process of each peer. Per row the",
+        "lowest of all peers / ours: ratio is of minima, medians of medians; above 1 we are faster.",
+        "GF/s and roof leave out padding taps; roof = share of the speed this machine's arithmetic or memory allows.",
+        "first ms includes code generation. extra MB = growth of a fresh process by a call, beyond its result.",
+        "Peers use the layout they like best.",
     ]
     return "\n".join([*lines, *(f"  {letter}  {FLAGS[letter]}" for letter in used)])
 
 
 def means(rows: Sequence[Row], ops: Sequence[str]) -> str:
-    """Geometric means of the ratio: all rows, medians, and without rows whose peer was busy with page faults."""
-    lines = [["geometric mean of ratio", "rows", "minima", "medians", "without F", "wins"]]
-    for op in (*ops, "all"):
-        mine = [row for row in rows if row["ratio"] and op in (row["op"], "all")]
-        ratios = [row["ratio"] for row in mine]
-        clean = [row["ratio"] for row in mine if "F" not in row["flags"]]
-        medians = [row["median_ratio"] for row in mine]
-        shown = (_number(geometric_mean(values)) for values in (ratios, medians, clean))
-        lines.append([op, str(len(mine)), *shown, f"{sum(r >= 1 for r in ratios)}/{len(ratios)}"])
+    """Geometric means of the ratio, rows below the limits, and the mean of rows where no peer fought page faults."""
+    header = ["geometric mean of ratio", "rows", "minima", *_below_titles(), "medians"]
+    lines = [[*header, *_below_titles(), "without F"]]
+    found = list(dict.fromkeys(row["layout"] for row in rows))
+    for layout in found:
+        for op in (*ops, "all"):
+            mine = [
+                row
+                for row in rows
+                if row["ratio"] and op in (row["op"], "all") and row["layout"] == layout
+            ]
+            name = f"{op} {layout}" if len(found) > 1 else op
+            lines.append([name, str(len(mine)), *_figures(mine)])
+            clean = [row["ratio"] for row in mine if "F" not in row["flags"]]
+            lines[-1].append(_number(geometric_mean(clean)))
     return aligned(lines, left=(0,))
+
+
+def _below_titles() -> list[str]:
+    return [f"< {limit:g}" for limit in LIMITS]
+
+
+def _figures(rows: Sequence[Row]) -> list[str]:
+    """The mean and the counts below the limits, of minima, then of medians."""
+    shown = []
+    for key in ("ratio", "median_ratio"):
+        values = [row[key] for row in rows]
+        shown.append(_number(geometric_mean(values)))
+        shown += [str(sum(value < limit for value in values)) for limit in LIMITS]
+    return shown
 
 
 def part_of(row: Row) -> tuple[str, str]:
@@ -116,46 +136,59 @@ def part_of(row: Row) -> tuple[str, str]:
 
 
 def summarise(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return one record per suite, part and operation: rows, means, the lowest row, how many lie below the limits."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
+    """Return one record per suite, part, layout and operation: means, the lowest row, how many lie below the limits."""
+    found: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in rows:
         if row["ratio"]:
             suite, part = part_of(row)
             for name in filter(None, dict.fromkeys((part, "all"))):
-                found.setdefault((suite, name, row["op"]), []).append(row)
+                found.setdefault((suite, name, row["layout"], row["op"]), []).append(row)
     records = []
-    for (suite, part, op), mine in found.items():
+    for (suite, part, layout, op), mine in found.items():
         lowest = min(mine, key=lambda row: row["ratio"])
+        lowest_median = min(mine, key=lambda row: row["median_ratio"])
         records.append(
             {
                 "suite": suite,
                 "part": part,
+                "layout": layout,
                 "op": op,
                 "rows": len(mine),
                 "ratio": geometric_mean([row["ratio"] for row in mine]),
                 "median_ratio": geometric_mean([row["median_ratio"] for row in mine]),
                 "lowest": lowest["ratio"],
                 "lowest_row": lowest["problem"],
-                "below": {str(limit): sum(r["ratio"] < limit for r in mine) for limit in LIMITS},
+                "lowest_median": lowest_median["median_ratio"],
+                "lowest_median_row": lowest_median["problem"],
+                "below": _below(mine, "ratio"),
+                "median_below": _below(mine, "median_ratio"),
             }
         )
-    places = {"all": 0, "3x3 stride 1": 1, "others": 2, "groups": 3}
-    return sorted(records, key=lambda r: (r["suite"], places[r["part"]]))
+    places = {"NHWC": 0, "NCHW": 1, "all": 0, "3x3 stride 1": 1, "others": 2, "groups": 3}
+    return sorted(records, key=lambda r: (r["suite"], places[r["layout"]], places[r["part"]]))
+
+
+def _below(rows: Sequence[Row], key: str) -> dict[str, int]:
+    return {str(limit): sum(row[key] < limit for row in rows) for limit in LIMITS}
 
 
 def by_part(rows: Sequence[Row]) -> str:
-    """The records of `summarise` as a table."""
-    header = ["suite", "part", "op", "rows", "minima", "medians", *(f"< {x:g}" for x in LIMITS)]
+    """The records of `summarise` as a table; the lowest of medians stands last."""
+    mixed = len({row["layout"] for row in rows}) > 1
+    header = ["suite", "part", *(["layout"] if mixed else []), "op", "rows"]
+    titles = ["minima", *_below_titles(), "medians", *_below_titles(), "lowest", "where"]
     lines = [
         [
-            *(record["suite"], record["part"], record["op"], str(record["rows"])),
-            *(_number(record["ratio"]), _number(record["median_ratio"])),
-            *(str(count) for count in record["below"].values()),
-            *(_number(record["lowest"]), record["lowest_row"]),
+            *(record["suite"], record["part"], *([record["layout"]] if mixed else [])),
+            *(record["op"], str(record["rows"])),
+            *(_number(record["ratio"]), *map(str, record["below"].values())),
+            *(_number(record["median_ratio"]), *map(str, record["median_below"].values())),
+            *(_number(record["lowest_median"]), record["lowest_median_row"]),
         ]
         for record in summarise(rows)
     ]
-    return aligned([[*header, "lowest", "where"], *lines], left=(0, 1, 2, 9))
+    last = len(header) + len(titles) - 1
+    return aligned([[*header, *titles], *lines], left=(*range(len(header) - 1), last))
 
 
 def by_label(rows: Sequence[Row]) -> str:
@@ -182,7 +215,7 @@ def page(results: dict[str, Any]) -> str:
         by_part(rows) if any(row["ratio"] for row in rows) else "No peer was timed.",
     ]
     if any(row["ratio"] for row in rows):
-        parts += [by_peer(rows), losses(rows, 0.0)]
+        parts += [by_peer(rows), losses(rows, results["settings"]["below"]), layouts(rows)]
     parts.append(f"Wrong results of ours: {', '.join(wrong) or 'none'} of {len(rows)}")
     parts += [memory(rows), machine(results), *_ending(results)]
     return "\n\n".join(filter(None, parts))
@@ -200,32 +233,69 @@ def _ending(results: dict[str, Any]) -> list[str]:
 def by_peer(rows: Sequence[Row]) -> str:
     """Each peer alone, and how often it could not be compared."""
     names = list(dict.fromkeys(name for row in rows for name in row["peers"]))
-    lines = [["peer", "ratio", "best in", "timed", "wrong", "refused", "failed", "cores"]]
+    lines = [
+        ["peer", "minima", "medians", "best in", "timed", "wrong", "refused", "failed", "cores"]
+    ]
     for name in names:
         mine = [(row, row["peers"][name]) for row in rows if name in row["peers"]]
         timed = [(r, p) for r, p in mine if p["status"] == "ok" and "min_ms" in p]
-        mean = geometric_mean([p["min_ms"] / r["ours"]["min_ms"] for r, p in timed])
+        ratios = [(p, beside(r, p)) for r, p in timed]
+        mean = geometric_mean([p["min_ms"] / ours["min_ms"] for p, ours in ratios])
+        middle_mean = geometric_mean([p["median_ms"] / ours["median_ms"] for p, ours in ratios])
         cores = sorted(p["cores"] for _, p in timed)
         count = {
             s: str(sum(p["status"] == s for _, p in mine)) for s in ("wrong", "refused", "failed")
         }
         best = sum(row["best_peer"] == name for row, _ in mine)
         middle = f"{cores[len(cores) // 2]:.1f}" if cores else "-"
-        lines.append([name, _number(mean), str(best), str(len(timed)), *count.values(), middle])
+        means = [_number(mean), _number(middle_mean)]
+        lines.append([name, *means, str(best), str(len(timed)), *count.values(), middle])
     return aligned(lines, left=(0,))
 
 
 def losses(rows: Sequence[Row], below_what: float = 1.0) -> str:
-    """The worst rows, and everything below a limit."""
-    ranked = sorted((row for row in rows if row["ratio"]), key=lambda row: row["ratio"])
-    worst = [_short(row) for row in ranked[:WORST]]
-    below = sum(row["ratio"] < below_what for row in ranked)
-    counts = ", ".join(f"{sum(r['ratio'] < x for r in ranked)} below {x:g}" for x in LIMITS)
-    text = "Worst rows:\n" + "\n".join(worst)
+    """The worst rows, and everything below a limit in minima or medians."""
+    ranked = sorted((row for row in rows if row["ratio"]), key=_lower)
+    mixed = len({row["layout"] for row in rows}) > 1
+    below = sum(_lower(row) < below_what for row in ranked)
+    lines = [_short(row, mixed) for row in ranked[:WORST]]
+    text = "Worst rows, minima (medians):\n" + "\n".join(lines)
     if below > WORST:
-        more = "\n".join(_short(row) for row in ranked[WORST:below])
-        text += f"\nOther rows below {below_what:g}:\n{more}"
-    return f"{text}\nOf {len(ranked)} rows: {counts}"
+        more = "\n".join(_short(row, mixed) for row in ranked[WORST:below])
+        text += f"\nOther rows below {below_what:g} in either:\n{more}"
+    for key, words in (("ratio", "minima"), ("median_ratio", "medians")):
+        counts = ", ".join(f"{sum(r[key] < x for r in ranked)} below {x:g}" for x in LIMITS)
+        text += f"\nOf {len(ranked)} rows, {words}: {counts}"
+    return text
+
+
+def _lower(row: Row) -> float:
+    return float(min(row["ratio"], row["median_ratio"]))
+
+
+def layouts(rows: Sequence[Row]) -> str:
+    """What our NCHW calls take beside our NHWC calls of the same problem: the same process, in turns."""
+    known = [row for row in rows if row.get("to_other_layout")]
+    if not known:
+        return ""
+    lines = [["ours, NCHW / NHWC", "op", "rows", "minima", "medians", "> 1.1", "highest", "where"]]
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in known:
+        for op in (row["op"], "all"):
+            found.setdefault((part_of(row)[0], op), []).append(row)
+    for (suite, op), mine in sorted(
+        found.items(), key=lambda pair: (pair[0][0], pair[0][1] == "all")
+    ):
+        pairs = {
+            key: [row["to_other_layout"][key] for row in mine] for key in ("min_ms", "median_ms")
+        }
+        worst = max(mine, key=lambda row: row["to_other_layout"]["median_ms"])
+        means = [_number(geometric_mean(values)) for values in pairs.values()]
+        above = str(sum(value > 1.1 for value in pairs["median_ms"]))
+        highest = _number(worst["to_other_layout"]["median_ms"])
+        where = f"{worst['problem']} {worst['op']}"
+        lines.append([suite, op, str(len(mine)), *means, above, highest, where])
+    return aligned(lines, left=(0, 1, 7))
 
 
 def faults(rows: Sequence[Row]) -> str:
@@ -269,6 +339,10 @@ def machine(results: dict[str, Any]) -> str:
         f"peak {speed['peak'] / 1e9:.0f} GF/s; copy {copy[0] / 1e9:.0f} GB/s in cache, {copy[-1] / 1e9:.0f} beyond; "
         f"page fault {speed['fault_seconds'] * 1e6:.1f} us; huge pages {about['huge_pages'] or '?'}",
     ]
+    pools = {room: pool for row in results["rows"] for room, pool in row.get("pools", {}).items()}
+    if pools:
+        said = ", ".join(f"beside {room} {pool}" for room, pool in pools.items() if pool)
+        lines.append(f"our threads: {said}")
     if about["load"]:
         lines.append(
             f"load average {about['load_before'][0]:.1f} before, {about['load'][0]:.1f} after"
@@ -300,10 +374,12 @@ def _extra(row: Row) -> str:
     return "-" if extra is None else f"{extra / 2**20:.1f}"
 
 
-def _short(row: Row) -> str:
+def _short(row: Row, mixed: bool) -> str:
     peer = row["peers"][row["best_peer"]]
+    names = f"{row['problem']} {row['op']}" + (f" {row['layout']}" if mixed else "")
     times = f"{ms(row['ours']['min_ms'])} ms, {row['best_peer']} {ms(peer['min_ms'])}"
-    return f"  {row['ratio']:.2f}  {row['problem']} {row['op']}: {times} {row['flags']}".rstrip()
+    ratios = f"{row['ratio']:.2f} ({row['median_ratio']:.2f})"
+    return f"  {ratios}  {names}: {times} {row['flags']}".rstrip()
 
 
 def _number(value: float) -> str:

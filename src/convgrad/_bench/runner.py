@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from .contests import WRONG, Array, Contest, expect, operands_of, our_call
-from .layers import OPS, Layer
+from .contests import WRONG, Contest, Expected, expect, operands_of, our_call
+from .layers import LAYOUTS, OPS, Layer
 from .machine import Machine, describe, footprints, probe
-from .measure import Times, Turn, race, run_turn
+from .measure import Here, Room, Times, race
 from .memory import extra_memory
 from .peers import Peer
-from .worker import Remote, Worker
+from .totals import beside, timed
+from .worker import Remote, Worker, ours_in
 
 FAULTS_MATTER = 0.1
 """Page faults that make up more than this share of a time are worth a flag."""
@@ -33,6 +34,7 @@ class RunSettings:
     ops: tuple[str, ...] = OPS
     dtype: str = "float32"
     layout: str = "NHWC"
+    """Of our arrays: one of `layers.LAYOUTS`, or both."""
     threads: int = 1
     rounds: int = 5
     seconds: float = 0.25
@@ -45,21 +47,9 @@ class RunSettings:
     below: float = 1.0
     """Rows below this ratio are listed."""
 
-
-@dataclass
-class Ours:
-    """Convgrad as a contestant, in this process."""
-
-    call: Callable[[], Array]
-    keep: int = 0
-    name: str = "convgrad"
-    slow: bool = field(default=False)
-    """Whether a call takes longer than a turn, so that a call to warm up is not worth it."""
-
-    def turn(self, seconds: float) -> Turn:
-        turn = run_turn(self.call, seconds, keep=self.keep, warm=not self.slow)
-        self.slow = min(turn.times) > seconds
-        return turn
+    @property
+    def layouts(self) -> tuple[str, ...]:
+        return LAYOUTS if self.layout == "both" else (self.layout,)
 
 
 def run(
@@ -91,16 +81,15 @@ def run(
         raise
     began, rows, complete = time.strftime("%Y-%m-%d %H:%M:%S"), list[dict[str, Any]](), True
     errors: list[str] = []
-    contests = [Contest(p, op, settings.dtype, settings.layout) for p, op in wanted]
+    contests = [Contest(p, op, settings.dtype, settings.layouts[0]) for p, op in wanted]
     try:
         for number, contest in enumerate(contests):
             progress(
                 min(number, 1),
                 f"{number + 1} of {len(contests)}: {contest.layer.name} {contest.op}",
             )
-            remotes = [Remote(peer, workers[peer.process]) for peer in peers]
             try:
-                rows.append(_measure(contest, remotes, settings))
+                rows += _measure(contest, peers, workers, settings)
             except Exception as error:  # an error of ours; a peer's ends up in its record
                 errors.append(f"{contest.layer.name} {contest.op}: {type(error).__name__}: {error}")
         if machine is None and time.monotonic() - probed > AGAIN:
@@ -134,37 +123,118 @@ def workers_of(peers: Sequence[Peer], settings: RunSettings) -> dict[str, Worker
     return {process: Worker(members, *how) for process, members in families.items()}
 
 
-def _measure(contest: Contest, remotes: list[Remote], settings: RunSettings) -> dict[str, Any]:
+def _measure(
+    contest: Contest, peers: Sequence[Peer], workers: dict[str, Worker], settings: RunSettings
+) -> list[dict[str, Any]]:
+    """Return a row for each layout of ours; peers have been in turns with all of them."""
+    ours = {layout: replace(contest, layout=layout) for layout in settings.layouts}
+    expected = expect(contest)
+    records = {each.layout: _checked(each, expected, contest) for each in ours.values()}
+    remotes = prepared(contest, list(ours), expected, peers, workers)
+    rooms: list[Room] = [room for room in remotes if room.ours and room.peers]
+    if not rooms:
+        calls = {ours_in(name): our_call(c, operands_of(c)) for name, c in ours.items()}
+        rooms = [Here(calls, settings.keep)]
+    for room, layout in ((room, layout) for room in remotes for layout in ours):
+        found = room.records.get(ours_in(layout), {"status": "ok"})
+        if found["status"] != "ok":  # right here, but not beside a framework
+            records[layout].update(found)
+    times = race(rooms, rounds=settings.rounds, seconds=settings.seconds)
+    beside = {
+        layout: {room.name: times[room.name, ours_in(layout)].summary() for room in rooms}
+        for layout in ours
+    }
+    pools = {
+        room.name: room.records[ours_in(contest.layout)].get("note", "")
+        for room in remotes
+        if ours_in(contest.layout) in room.records
+    }
+    return [
+        {
+            "problem": contest.layer.name,
+            "text": contest.layer.text,
+            "labels": contest.layer.labels,
+            "op": contest.op,
+            "dtype": contest.dtype,
+            "layout": layout,
+            "ours": records[layout],
+            "rooms": beside[layout],
+            "pools": pools,
+            "peers": _peers(remotes, times),
+            "to_other_layout": _share(beside[LAYOUTS[1]], beside[LAYOUTS[0]])
+            if layout == LAYOUTS[1] and len(ours) > 1
+            else None,
+            "memory": extra_memory(each, settings.threads) if settings.memory else {},
+            "_layer": contest.layer,
+        }
+        for layout, each in ours.items()
+    ]
+
+
+def _checked(contest: Contest, expected: Expected, original: Contest) -> dict[str, Any]:
+    """Call for the first time, in this process, and look at the numbers."""
     call = our_call(contest, operands_of(contest))
     start = time.perf_counter()
     result = call()
     first = time.perf_counter() - start
-    expected = expect(contest)
-    error = expected.error(contest, result)
-    del result
-    ready = [remote for remote in remotes if remote.prepare(contest, expected)]
-    ours = Ours(call, settings.keep)
-    times = race(ours, ready, rounds=settings.rounds, seconds=settings.seconds)
-    record = {"status": "ok" if error <= WRONG[contest.dtype] else "wrong", "error": error}
+    error = expected.in_layout(original, contest.layout).error(contest, result)
+    status = "ok" if error <= WRONG[contest.dtype] else "wrong"
+    return {"status": status, "error": error, "first_ms": first * 1e3}
+
+
+def prepared(
+    contest: Contest,
+    layouts: Sequence[str],
+    expected: Expected,
+    peers: Sequence[Peer],
+    workers: dict[str, Worker],
+) -> list[Remote]:
+    """Return the rooms with everybody in them who does a contest right: its peers, then ours in each layout."""
+    rooms = {name: Remote(name, worker) for name, worker in workers.items()}
+    for peer in peers:
+        rooms[peer.process].prepare(peer.name, contest, expected)
+    for room in rooms.values():
+        for layout in layouts if room.peers else ():
+            own = replace(contest, layout=layout)
+            room.prepare(ours_in(layout), own, expected.in_layout(contest, layout))
+    return list(rooms.values())
+
+
+def _peers(
+    rooms: Sequence[Remote], times: dict[tuple[str, str], Times]
+) -> dict[str, dict[str, Any]]:
     return {
-        "problem": contest.layer.name,
-        "text": contest.layer.text,
-        "labels": contest.layer.labels,
-        "op": contest.op,
-        "dtype": contest.dtype,
-        "layout": contest.layout,
-        "ours": {**record, "first_ms": first * 1e3, **times[ours.name].summary()},
-        "peers": {r.name: {**r.record, **times.get(r.name, Times()).summary()} for r in remotes},
-        "memory": extra_memory(contest, settings.threads) if settings.memory else {},
-        "_layer": contest.layer,
+        name: {**record, "room": room.name, **times.get((room.name, name), Times()).summary()}
+        for room in rooms
+        for name, record in room.records.items()
+        if name not in map(ours_in, LAYOUTS)
     }
+
+
+def _share(
+    one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]
+) -> dict[str, float] | None:
+    """Return the time of one layout over that of another, in the first room that has both."""
+    for room, times in one.items():
+        if times and other[room]:
+            return {key: times[key] / other[room][key] for key in ("min_ms", "median_ms")}
+    return None
 
 
 def judge(row: dict[str, Any], machine: Machine) -> None:
     """Add what follows from the measurements: best peer, ratio, rates, share of the roofline, notes."""
     layer: Layer = row.pop("_layer")
-    ours, peers = row["ours"], row["peers"]
-    seconds = ours["min_ms"] / 1e3
+    peers = timed(row)
+    for peer in peers.values():
+        ours = beside(row, peer)
+        peer["ratio"] = peer["min_ms"] / ours["min_ms"]
+        peer["median_ratio"] = peer["median_ms"] / ours["median_ms"]
+    best = min(peers, key=lambda name: peers[name]["ratio"], default=None)
+    if "rooms" in row:  # our times in a row are those beside the best peer
+        row["ours"].update(
+            beside(row, peers[best]) if best else next(filter(None, row["rooms"].values()), {})
+        )
+    seconds = row["ours"]["min_ms"] / 1e3
     flops, moved = layer.flops(), sum(layer.traffic(row["op"], row["dtype"]))
     roof = machine.roofline(layer, row["op"], row["dtype"])
     row.update(
@@ -176,16 +246,10 @@ def judge(row: dict[str, Any], machine: Machine) -> None:
         roofline_ms=roof * 1e3,
         roofline_share=roof / seconds,
     )
-    timed = {
-        name: peer for name, peer in peers.items() if peer["status"] == "ok" and "min_ms" in peer
-    }
-    best = min(timed, key=lambda name: timed[name]["min_ms"], default=None)
     row["best_peer"] = best
-    row["ratio"] = timed[best]["min_ms"] / ours["min_ms"] if best else None
-    row["median_ratio"] = (
-        min(peer["median_ms"] for peer in timed.values()) / ours["median_ms"] if best else None
-    )
-    row["flags"], row["notes"] = _notes(row, timed.get(best or ""), machine)
+    row["ratio"] = peers[best]["ratio"] if best else None
+    row["median_ratio"] = min((peer["median_ratio"] for peer in peers.values()), default=None)
+    row["flags"], row["notes"] = _notes(row, peers.get(best or ""), machine)
 
 
 def _notes(

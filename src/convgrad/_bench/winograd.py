@@ -21,9 +21,9 @@ from .._text import aligned
 from .contests import Array, Contest, Tensors, expect_from, operands_of, our_call
 from .layers import DTYPES, Layer
 from .machine import describe
-from .measure import race
+from .measure import Here, race
 from .report import geometric_mean, ms
-from .runner import Ours, Progress, RunSettings
+from .runner import Progress, RunSettings
 
 DATA = ("normal", "heavy-tailed", "whole")
 
@@ -84,10 +84,10 @@ def _switched(call: Callable[[], Array], switch: str) -> Callable[[], Array]:
 
 def _measure(contest: Contest, settings: RunSettings) -> dict[str, Any]:
     call = our_call(contest, operands_of(contest))
-    ours = Ours(_switched(call, settings.winograd), name="winograd")
-    direct = Ours(_switched(call, "off"), name="direct")
-    ours.call(), direct.call()
-    times = race(ours, [direct], rounds=settings.rounds, seconds=settings.seconds)
+    calls = {"winograd": _switched(call, settings.winograd), "direct": _switched(call, "off")}
+    for each in calls.values():
+        each()  # compiles
+    times = race([Here(calls)], rounds=settings.rounds, seconds=settings.seconds)
     errors = {}
     for kind in DATA:
         arrays = draw(contest, kind)
@@ -99,7 +99,7 @@ def _measure(contest: Contest, settings: RunSettings) -> dict[str, Any]:
             )
             for switch in (settings.winograd, "off")
         ]
-    shown = {name: found.summary()["min_ms"] for name, found in times.items()}
+    shown = {name: found.summary()["min_ms"] for (_, name), found in times.items()}
     return {
         "problem": contest.layer.name,
         "op": contest.op,

@@ -1,13 +1,15 @@
-"""Peers in processes of their own, and the pipe to them.
+"""Rooms: processes in which a framework and convgrad take turns, and the pipe to them.
 
-A framework's switches are read once per process and its threads linger, so each family runs in a worker which times
-itself; the parent only says when. Requests and answers are messages over stdin and stdout:
+A framework's switches are read once per process and its threads linger, so each family runs in a worker; ours is
+called there too, because only times taken in one process, in turns, on the same threads can be compared. The worker
+times; the parent only says when. Requests and answers are messages over stdin and stdout:
 
     ("setup", peers, threads, keep, warm_malloc)  -> ("ok", {version})
-    ("prepare", peer, contest, expected)          -> ("ok", {error, first_ms, note}) or ("refused", reason)
-    ("turn", peer, seconds, warm)                 -> ("ok", Turn)
+    ("prepare", name, contest, expected)          -> ("ok", {error, first_ms, note}) or ("refused", reason)
+    ("turns", names, seconds, slow)               -> ("ok", {name: Turn})
 
-A worker that aborts (TensorFlow does, on some arguments) or hangs costs one row, not the run: it is started again.
+The name of a peer is that of its row, ours is `ours_in` a layout. A worker that aborts (TensorFlow does, on some
+arguments) or hangs costs one row, not the run: it is started again.
 """
 
 from __future__ import annotations
@@ -28,9 +30,9 @@ from typing import IO, Any, NoReturn
 
 from .. import _messages
 from .._frameworks import Prepared
-from .contests import WRONG, Contest, Expected
+from .contests import WRONG, Contest, Expected, operands_of, our_call
 from .layers import Layer
-from .measure import Turn, run_turn
+from .measure import Turn, slow_ones, take_turns
 from .peers import BY_NAME, Peer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,8 +40,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT if ROOT.is_dir() else Path(sys.prefix)
 """Where children start: Python looks there for modules first, so it must be a folder without any but ours."""
 
-SLOW_MS = 1000.0
-"""A peer whose first call took longer than this needs no second one to warm up."""
+OURS = "convgrad"
+
+
+def ours_in(layout: str) -> str:
+    """Return our name as a contestant whose arrays have a layout."""
+    return f"{OURS} {layout}"
 
 
 def child_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
@@ -173,37 +179,53 @@ class Worker:
 
 
 class Remote:
-    """A peer as a contestant: prepared for one contest, timed by its worker."""
+    """A worker as a room: who is in it, prepared for one contest."""
 
-    def __init__(self, peer: Peer, worker: Worker) -> None:
-        self.name = peer.name
-        self.record: dict[str, Any] = {}
+    def __init__(self, name: str, worker: Worker) -> None:
+        self.name = name
+        self.records: dict[str, dict[str, Any]] = {}
+        """What is known about each besides times; `status` says whether it can be timed."""
         self._worker = worker
-        self._slow = False
+        self._slow: set[str] = set()
 
-    def prepare(self, contest: Contest, expected: Expected) -> bool:
-        """Check the peer's result and say whether it can be timed; `record` says why not."""
+    @property
+    def ours(self) -> list[str]:
+        return [name for name in self._ready if name not in BY_NAME]
+
+    @property
+    def peers(self) -> list[str]:
+        return [name for name in self._ready if name in BY_NAME]
+
+    @property
+    def _ready(self) -> list[str]:
+        return [name for name, record in self.records.items() if record["status"] == "ok"]
+
+    def prepare(self, name: str, contest: Contest, expected: Expected) -> bool:
+        """Check somebody's result and say whether it can be timed; the record says why not."""
         try:
-            answer = self._worker.ask("prepare", self.name, contest, expected)
+            answer = self._worker.ask("prepare", name, contest, expected)
             limit = WRONG[contest.dtype]
-            self.record = {"status": "ok", **answer}
-            self._slow = answer["first_ms"] > SLOW_MS
+            record = {"status": "ok", **answer}
             if not answer["error"] <= limit:  # NaN too
                 reason = f"wrong result: error {answer['error']:.1e} of the largest value, limit {limit:g}"
-                self.record.update(status="wrong", reason=reason)
+                record.update(status="wrong", reason=reason)
         except (Refused, WorkerFailed) as error:
             status = "refused" if isinstance(error, Refused) else "failed"
-            self.record = {"status": status, "reason": str(error)}
-        return bool(self.record["status"] == "ok")
+            record = {"status": status, "reason": str(error)}
+        self.records[name] = record
+        return bool(record["status"] == "ok")
 
-    def turn(self, seconds: float) -> Turn | None:
+    def turns(self, names: Sequence[str], seconds: float) -> dict[str, Turn]:
         try:
-            turn: Turn = self._worker.ask("turn", self.name, seconds, not self._slow)
+            found: dict[str, Turn] = self._worker.ask(
+                "turns", list(names), seconds, sorted(self._slow)
+            )
         except (Refused, WorkerFailed) as error:
-            self.record = {**self.record, "status": "failed", "reason": str(error)}
-            return None
-        self._slow = min(turn.times) > seconds
-        return turn
+            for name in names:
+                self.records[name].update(status="failed", reason=str(error))
+            return {}
+        self._slow |= slow_ones(found)
+        return found
 
 
 def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -222,11 +244,12 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
                 answer = "ok", _setup([BY_NAME[name] for name in names], threads, warm_malloc)
             elif verb == "prepare":
                 answer = "ok", _prepare(prepared, *arguments)
-            elif verb == "turn":
-                name, seconds, warm = arguments
-                if name not in prepared:
+            elif verb == "turns":
+                names, seconds, slow = arguments
+                if not set(names) <= set(prepared):
                     raise Refused("its worker was started again in between")
-                answer = "ok", run_turn(prepared[name].call, seconds, keep=keep, warm=warm)
+                calls = {name: prepared[name].call for name in names}
+                answer = "ok", take_turns(calls, seconds, keep=keep, slow=slow)
             else:
                 raise ValueError(f"no such request: {verb}")
         except Exception as error:
@@ -245,6 +268,9 @@ def _setup(peers: list[Peer], threads: int, warm_malloc: bool) -> dict[str, str]
     if warm_malloc:
         _keep_big_blocks()
     peers[0].framework.limit_threads(threads)
+    import convgrad
+
+    convgrad.set_num_threads(threads)
     return {peer.framework.name: peer.framework.version for peer in peers}
 
 
@@ -260,13 +286,23 @@ def _prepare(
     prepared: dict[str, Prepared], name: str, contest: Contest, expected: Expected
 ) -> dict[str, Any]:
     prepared.pop(name, None)
-    ready = BY_NAME[name].prepare(contest)
+    if name in BY_NAME:
+        ready = BY_NAME[name].prepare(contest)
+    else:
+        call = our_call(contest, operands_of(contest))
+        ready = Prepared(call, lambda result: result, f"pool {_pool()[0]}")
     start = time.perf_counter()
     result = ready.call()
     first = time.perf_counter() - start
     error = expected.error(contest, ready.read(result))
     prepared[name] = ready
     return {"first_ms": first * 1e3, "error": error, "note": ready.note}
+
+
+def _pool() -> tuple[str, str]:
+    from .._runtime import threads
+
+    return threads.story()
 
 
 def main() -> None:

@@ -2,12 +2,13 @@
 
 SUITE is a table of problems (depthwise, dense, all) or a question of its own: winograd (fast algorithms against our
 direct kernels, with errors), busy (beside a process that spins on a core), step (the first training step of a
-network: kernels and time); or a problem. Without SUITE, --model or --shape, twenty problems of the tables are run.
+network: kernels and time); or problems. Without SUITE, --model or --shape, twenty problems of the tables are run.
 
-Everybody computes the same case in turns, in a process of its own, and is checked first: 0.25 s for each in 5 rounds,
-unless said otherwise. Before that the frameworks are started, all at once, and the speed of this machine's arithmetic
-and memory is measured, again at the end if that is more than 10 s later. One problem takes 7 s without peers,
-12 with PyTorch and 32 with all three frameworks on two cores, most of it to import them. Problems are written
+In the process of each framework it and convgrad take turns call by call; everybody calls twice, the second call is
+timed, and results are checked first: 0.25 s for each in 5 rounds, unless said otherwise. Before that the frameworks
+are started, all at once, and the speed of this machine's arithmetic and memory is measured, again at the end if that
+is more than 10 s later. One problem takes 7 s without peers, 12 with PyTorch and 36 with all three frameworks on two
+cores, most of it to import them. Problems are written
 [batch x]height x width x channels, then letters: k window (k3 or k1x7), s stride, d dilation, m multiplier
 (depthwise), o output channels and g groups (dense), v for VALID padding, b batch.
 """
@@ -44,6 +45,8 @@ convgrad bench depthwise --quick --ops dx,dw --save before.json
 convgrad bench --compare before.json after.json
 convgrad bench --from before.json --plot before.html
 convgrad bench dense --filter 'rn50|vgg' --layout NCHW --dtype bfloat16 --threads 1
+convgrad bench dense --layout both --peers torch,tf-onednn --rounds 3 --seconds 0.08
+convgrad bench --model resnet50 --batch 1,8,32 --layout both
 convgrad bench --model list
 """
 
@@ -215,7 +218,7 @@ def _question(given: Namespace, screen: Screen) -> int:
     with _progress(screen, given.suite, total) as advance:
         if given.suite == "step":
             where = (given.threads, given.dtype, given.layout)
-            results = step.run(names, given.batch, *where, advance)
+            results = step.run(names, given.batch[0], *where, advance)
             text = step.render(results)
         elif given.suite == "busy":
             results = busy.run(problems, chosen, settings, advance)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from .verb import Refusal
 RACES = ("depthwise", "dense", "all")
 QUESTIONS = ("winograd", "busy", "step")
 OPS = ("fwd", "dx", "dw")
+LAYOUTS = ("NHWC", "NCHW")
 DTYPES = ("float32", "float64", "half", "bfloat16")
 PEERS = ("torch-cl", "torch-nchw", "tf-eager", "tf-onednn", "tf-xla", "jax-jit")
 PICTURES = (".png", ".svg", ".html")
@@ -25,10 +26,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     suites = _Suites((*RACES, *QUESTIONS))
     add(
         "suite",
-        nargs="?",
+        nargs="*",
         choices=suites,
         metavar="SUITE",
-        help=f"one of {', '.join(suites)}; or one problem, as --shape takes it",
+        help=f"one of {', '.join(suites)}; or problems, as --shape takes them",
     )
     _add_problems(parser)
     _add_measuring(parser)
@@ -66,7 +67,8 @@ class _Suites(tuple[str, ...]):
     """The suites, for errors and completion; what begins with a digit is a problem and may stand in their place."""
 
     def __contains__(self, word: object) -> bool:
-        return super().__contains__(word) or (isinstance(word, str) and word[:1].isdigit())
+        # Some versions of argparse ask about the empty list too.
+        return word == [] or super().__contains__(word) or str(word)[:1].isdigit()
 
 
 def _add_problems(parser: ArgumentParser) -> None:
@@ -85,7 +87,13 @@ def _add_problems(parser: ArgumentParser) -> None:
         metavar="PROBLEM",
         help="a problem of your own; may repeat",
     )
-    add("--batch", type=int, default=8, help="of --model and step; default %(default)s")
+    add(
+        "--batch",
+        type=_batches,
+        default=(8,),
+        metavar="N,...",
+        help="of --model and step; several of --model; default 8",
+    )
     add(
         "--ops",
         default=",".join(OPS),
@@ -95,8 +103,8 @@ def _add_problems(parser: ArgumentParser) -> None:
     add(
         "--layout",
         default="NHWC",
-        choices=("NHWC", "NCHW"),
-        help="of our arrays; PyTorch always runs both of its own; default %(default)s",
+        choices=(*LAYOUTS, "both"),
+        help="of our arrays; both: one beside the other; PyTorch always runs both of its own; default %(default)s",
     )
     add("--quick", action="store_true", help="about ten problems of a suite instead of all")
     add("--filter", default="", metavar="REGEX", help="only problems whose name or network matches")
@@ -112,12 +120,12 @@ def _add_measuring(parser: ArgumentParser) -> None:
         "default all that are installed",
     )
     add("--threads", type=int, default=_cpus(), help="for everybody; default: all %(default)s CPUs")
-    add("--rounds", type=int, default=5, help="turns everybody gets per case; default %(default)s")
+    add("--rounds", type=int, default=5, help="turns of each process per case; default %(default)s")
     add(
         "--seconds",
         type=float,
         default=0.25,
-        help="per contestant and case, all rounds; default %(default)s",
+        help="per contestant, process and case, all rounds; default %(default)s",
     )
     add("--keep", type=int, default=0, metavar="K", help="keep the last K results alive; default 0")
     add("--warm-malloc", action="store_true", help="let peers' malloc keep big blocks")
@@ -142,10 +150,13 @@ def _add_measuring(parser: ArgumentParser) -> None:
 
 
 def check(given: Namespace) -> None:
-    """Refuse before measuring what would fail after it; a problem in the place of a suite becomes a shape."""
-    if given.suite and given.suite not in (*RACES, *QUESTIONS):
-        given.shape, given.suite = [given.suite, *given.shape], None
-    positive = ("threads", "rounds", "batch", "seconds", "timeout")
+    """Refuse before measuring what would fail after it; problems in the place of a suite become shapes."""
+    named = [word for word in given.suite if word in (*RACES, *QUESTIONS)]
+    if named and len(given.suite) > 1:
+        raise Refusal(f"{named[0]} stands alone, got {len(given.suite)} words")
+    given.shape = [*(word for word in given.suite if word not in named), *given.shape]
+    given.suite = named[0] if named else None
+    positive = ("threads", "rounds", "seconds", "timeout")
     for name in positive:
         if getattr(given, name) <= 0:
             raise Refusal(f"--{name} must be positive, got {getattr(given, name):g}")
@@ -163,6 +174,10 @@ def check(given: Namespace) -> None:
         raise Refusal(f"--model stands alone, got {given.suite or '--shape'} too")
     if given.suite in QUESTIONS and (given.plot or given.compare or given.source):
         raise Refusal(f"--plot, --compare and --from are for races, not for {given.suite}")
+    if given.suite in QUESTIONS and given.layout not in LAYOUTS:
+        raise Refusal(f"--layout {given.layout} is for races, {given.suite} takes one layout")
+    if given.suite in QUESTIONS and len(given.batch) > 1:
+        raise Refusal(f"{given.suite} takes one --batch, got {len(given.batch)}")
     for path in filter(None, (given.save, *given.plot)):
         if not path.absolute().parent.is_dir():
             raise Refusal(f"no such folder: {path.parent}")
@@ -171,6 +186,21 @@ def check(given: Namespace) -> None:
             raise Refusal(f"--plot writes {', '.join(PICTURES)}, got {path.name!r}")
     if given.plot and find_spec("matplotlib") is None:
         raise Refusal("--plot needs matplotlib: pip install matplotlib")
+
+
+def _batches(text: str) -> tuple[int, ...]:
+    """Read one or several batches.
+
+    >>> _batches("1,8,32")
+    (1, 8, 32)
+    """
+    try:
+        found = tuple(dict.fromkeys(int(word) for word in text.split(",")))
+    except ValueError:
+        raise ArgumentTypeError(f"must be whole numbers like 8 or 1,8,32, got {text!r}") from None
+    if min(found) < 1:
+        raise ArgumentTypeError(f"must be positive, got {text}")
+    return found
 
 
 def words(option: str, text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
