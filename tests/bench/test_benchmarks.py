@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import re
@@ -9,12 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from bench.rows import GB, flat, judged, row
+from convgrad import _messages
 from convgrad._bench import (
     busy,
     machine,
@@ -408,3 +410,48 @@ def test_peers_start_side_by_side_and_say_later_what_is_wrong() -> None:
     finally:
         for each in ours:
             each.stop()
+
+
+def test_a_room_calls_us_beside_its_framework() -> None:
+    """What a worker answers, without a process: we are prepared, checked and take turns in both layouts."""
+    last = Contest(parse("1x5x4x3k3o2"), "fwd")
+    first = replace(last, layout="NCHW")
+    expected = expect(last)
+    names = [worker.ours_in(each.layout) for each in (last, first)]
+    asked, answers = io.BytesIO(), io.BytesIO()
+    for name, each in zip(names, (last, first), strict=True):
+        moved = expected.in_layout(last, each.layout)
+        _messages.write(asked, ("prepare", name, each, moved))
+    _messages.write(asked, ("turns", names, 0.001, []))
+    _messages.write(asked, ("turns", ["torch-cl"], 0.001, []))
+    asked.seek(0)
+    worker._serve(asked, answers)
+    answers.seek(0)
+    told = [_messages.read(answers, measure.Turn) for _ in range(4)]
+    assert [kind for kind, _ in told] == ["ok", "ok", "ok", "refused"]
+    assert all(each["error"] < 1e-6 and each["note"] == "pool own" for _, each in told[:2])
+    assert list(told[2][1]) == names and all(turn.times for turn in told[2][1].values())
+
+
+def test_a_room_that_fails_says_so_for_everybody_in_it() -> None:
+    answers: list[Any] = [
+        {"error": 0.0, "first_ms": 1.0, "note": ""},
+        {"error": 0.5, "first_ms": 1.0, "note": ""},
+        {"error": 0.0, "first_ms": 1.0, "note": ""},
+    ]
+
+    def ask(*request: Any) -> Any:
+        if request[0] == "turns":
+            raise worker.WorkerFailed("process ended with code -6: abort")
+        return answers.pop(0)
+
+    room = worker.Remote("torch", cast(worker.Worker, SimpleNamespace(ask=ask)))
+    contest = Contest(parse("1x5x4x3k3o2"), "fwd")
+    expected = expect(contest)
+    for name in ("torch-cl", "torch-nchw", worker.ours_in("NHWC")):
+        room.prepare(name, contest, expected)
+    assert (room.peers, room.ours) == (["torch-cl"], ["convgrad NHWC"])
+    assert room.records["torch-nchw"]["status"] == "wrong"
+    assert room.turns(["torch-cl", "convgrad NHWC"], 0.1) == {}
+    assert room.peers == room.ours == []
+    assert "code -6" in room.records["torch-cl"]["reason"]
