@@ -68,13 +68,48 @@ VALUES = _values()
 
 def test_stores_round_to_nearest_even(target, kind):
     element, dtype = KINDS[kind]
-    out = np.full(VALUES.size, 0xAAAA, np.uint16)
-    _convert(target, VALUES, F32, out, element)
-    nan = np.isnan(VALUES)
+    values = VALUES.copy()
+    nan = np.isnan(values)
+    if kind == "bf16":
+        # The NaNs that arithmetic on bfloat16 can leave: nothing in the bits that are dropped.
+        values.view(np.uint32)[nan] &= 0xFFFF0000
+        values.view(np.uint32)[nan] |= 0x00400000
+    out = np.full(values.size, 0xAAAA, np.uint16)
+    _convert(target, values, F32, out, element)
     with np.errstate(all="ignore"):
-        expected = VALUES.astype(dtype)
+        expected = values.astype(dtype)
     assert (out[~nan] == expected.view(np.uint16)[~nan]).all()
     found = out.view(dtype)
-    assert np.isnan(found[nan]).all() and ((out >= 0x8000) == np.signbit(VALUES)).all()
+    assert np.isnan(found[nan]).all() and ((out >= 0x8000) == np.signbit(values)).all()
     quiet = 0x0200 if kind == "f16" else 0x0040
     assert (out[nan] & quiet != 0).all()
+    if kind == "bf16":
+        assert (out[nan] == values.view(np.uint32)[nan] >> 16).all()
+
+
+def test_every_pattern_survives_a_round_trip(target, kind):
+    """Payloads too: what widening appends is dropped again. float16's NaNs may become quiet on the way."""
+    element, dtype = KINDS[kind]
+    bits = np.arange(65536, dtype=np.uint16)
+    out = np.zeros(65536, np.uint16)
+    _convert(target, bits, element, out, element)
+    nan = np.isnan(bits.view(dtype)) if kind == "f16" else np.zeros(bits.size, bool)
+    assert (out[~nan] == bits[~nan]).all()
+    assert (out[nan] | 0x0200 == bits[nan] | 0x0200).all()
+
+
+def test_numbers_at_the_edges(target, kind):
+    """By hand: ties, the last number before infinity, the smallest subnormal, both zeros."""
+    element, _ = KINDS[kind]
+    table = {
+        "f16": {65504.0: 0x7BFF, 65519.99: 0x7BFF, 65520.0: 0x7C00, -65520.0: 0xFC00, 2.0**-24: 1}
+        | {2.0**-25: 0, 1.5 * 2.0**-24: 2, -(2.0**-26): 0x8000, 1 + 2.0**-11: 0x3C00}
+        | {1 + 3 * 2.0**-11: 0x3C02, -0.0: 0x8000, np.inf: 0x7C00},
+        "bf16": {2.0**127 * (2 - 2.0**-7): 0x7F7F, 2.0**127 * (2 - 2.0**-8): 0x7F80}
+        | {-(2.0**127) * (2 - 2.0**-8): 0xFF80, 2.0**-133: 1, 2.0**-134: 0, 1.5 * 2.0**-133: 2}
+        | {-(2.0**-135): 0x8000, 1 + 2.0**-8: 0x3F80, 1 + 3 * 2.0**-8: 0x3F82, -np.inf: 0xFF80},
+    }[kind]
+    values = np.resize(np.array(list(table), np.float32), 64)
+    out = np.zeros(64, np.uint16)
+    _convert(target, values, F32, out, element)
+    assert out.tolist() == np.resize(np.array(list(table.values()), np.uint16), 64).tolist()
