@@ -113,3 +113,45 @@ def test_numbers_at_the_edges(target, kind):
     out = np.zeros(64, np.uint16)
     _convert(target, values, F32, out, element)
     assert out.tolist() == np.resize(np.array(list(table.values()), np.uint16), 64).tolist()
+
+
+def test_alternate_elements_come_apart_and_together(target, kind):
+    """Every other element in a vector of its own, for bfloat16: the same bits as neighbours give."""
+    element, _ = KINDS[kind]
+    if kind != "bf16":
+        with pytest.raises(AssertionError):
+            run(target, lambda k: k.arg_pointer(0, element).load_alternate(4, 0), VALUES)
+        return
+    lanes = target.lanes(4)
+    bits = np.arange(65536, dtype=np.uint16)
+    parts = np.zeros((65536 // (2 * lanes), 2, lanes), np.float32)
+    back = np.zeros(65536, np.uint16)
+
+    def write(k):
+        with k.loop(0, 65536, 2 * lanes) as i:
+            source = k.arg_pointer(0, element).offset(i)
+            even, odd = (source.load_alternate(lanes, part) for part in (0, 1))
+            k.arg_pointer(1, F32).offset(i).store(even)
+            k.arg_pointer(1, F32).offset(i + lanes).store(odd)
+            k.arg_pointer(2, element).offset(i).store_alternate(even, odd)
+
+    run(target, write, bits, parts, back)
+    expected = bits.astype(np.uint32).reshape(-1, lanes, 2).transpose(0, 2, 1) << 16
+    assert (parts.view(np.uint32) == expected).all() and (back == bits).all()
+
+
+def test_alternate_elements_round_as_neighbours_do(target, kind):
+    element, _ = KINDS["bf16"]
+    lanes = target.lanes(4)
+    neighbours, alternate = (np.zeros(VALUES.size, np.uint16) for _ in range(2))
+    _convert(target, VALUES, F32, neighbours, element)
+
+    def write(k):
+        with k.loop(0, VALUES.size, 2 * lanes) as i:
+            low, high = (k.arg_pointer(0, F32).offset(i + n).load(lanes) for n in (0, lanes))
+            even = k.shuffle(low, high, range(0, 2 * lanes, 2))
+            odd = k.shuffle(low, high, range(1, 2 * lanes, 2))
+            k.arg_pointer(1, element).offset(i).store_alternate(even, odd)
+
+    run(target, write, VALUES, alternate)
+    assert (neighbours == alternate).all()

@@ -38,29 +38,49 @@ def random_tile(rng: np.random.Generator, problem: Problem, lanes: int) -> Tile:
 @pytest.mark.parametrize("seed", range(6))
 def test_any_tile_is_exact(seed: int, checked: Any) -> None:
     rng = np.random.default_rng(seed)
-    lanes = HOST.lanes(4)
     for _ in range(12):
         groups = int(rng.choice([8, 16, 20, 32]))
         case, kinds = random_case_for(rng, direct.NAME, HOST, groups=groups, depthwise=True)
-        data = whole_numbers(case, rng)
-        operands = {
-            "forward": (data.x, data.f),
-            "input": (data.f, data.g),
-            "filter": (data.x, data.g),
-        }
-        for kind in kinds:
-            problem = problem_of(case, kind)
-            lanes = HOST.lanes(8 if case.dtype == "float64" else 4)
-            tile = random_tile(rng, problem, lanes)
-            chunk = int(rng.choice([2 * lanes, 1 << 30]))
-            plan = direct.plan_with(problem, HOST, tile, chunk, int(rng.integers(1, 9)))
-            first, second = (placed(each, "end") for each in operands[kind])
-            result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), "end")
-            program = _prepare.bind(plan, HOST)
-            run_program(program, *(each.ctypes.data for each in (first, second, result)))
-            np.testing.assert_array_equal(
-                result.astype(np.float64),
-                expected_exactly(case, kind, data).astype(np.float64),
-                str((case, kind, tile)),
-            )
-            checked["depthwise_direct tiles, exact integers"] += 1
+        _check(rng, case, kinds, checked)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_any_tile_of_alternate_channels_is_exact(seed: int, checked: Any) -> None:
+    """bfloat16 in vectors of every other channel: whole pairs of vectors, and a last one that is moved back."""
+    rng = np.random.default_rng(100 + seed)
+    alternate = 0
+    for groups in (16, 32, 48, 60, 72, 75, 79, 95):
+        case, kinds = random_case_for(
+            rng, direct.NAME, HOST, groups=groups, depthwise=True, dtype="bfloat16"
+        )
+        alternate += _check(rng, case, kinds, checked)
+    assert alternate or HOST.lanes(4) > 8
+
+
+def _check(rng: np.random.Generator, case: Any, kinds: Any, checked: Any) -> int:
+    """Compute one case with tiles drawn at random; returns how many kernels took every other channel."""
+    alternate = 0
+    data = whole_numbers(case, rng)
+    operands = {
+        "forward": (data.x, data.f),
+        "input": (data.f, data.g),
+        "filter": (data.x, data.g),
+    }
+    for kind in kinds:
+        problem = problem_of(case, kind)
+        lanes = HOST.lanes(8 if case.dtype == "float64" else 4)
+        tile = random_tile(rng, problem, lanes)
+        chunk = int(rng.choice([2 * lanes, 1 << 30]))
+        plan = direct.plan_with(problem, HOST, tile, chunk, int(rng.integers(1, 9)))
+        alternate += getattr(plan.steps[0].kernel, "alternate", False)
+        first, second = (placed(each, "end") for each in operands[kind])
+        result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), "end")
+        program = _prepare.bind(plan, HOST)
+        run_program(program, *(each.ctypes.data for each in (first, second, result)))
+        np.testing.assert_array_equal(
+            result.astype(np.float64),
+            expected_exactly(case, kind, data).astype(np.float64),
+            str((case, kind, tile)),
+        )
+        checked["depthwise_direct tiles, exact integers"] += 1
+    return alternate

@@ -16,7 +16,7 @@ zero, whatever the process has set, which is why no row of `_targets` has it.)
 from __future__ import annotations
 
 from .types import BF16, F16, F32, I16, I32, Element, type_text
-from .vectors import Vector, select
+from .vectors import Vector, select, shuffle
 
 
 def widen(bits: Vector, storage: Element) -> Vector:
@@ -87,9 +87,32 @@ def _to_half_by_integers(values: Vector) -> Vector:
     return result.bitwise("or", sign).cast("trunc", I16)
 
 
+def widen_alternate(bits: Vector, part: int) -> Vector:
+    """Turn every other one of some bfloat16 into float32: the even ones (part 0) or the odd ones.
+
+    One instruction per vector, where neighbours take a shuffle and a shift. All CPUs here store
+    the lower of two neighbours first.
+    """
+    pairs = bits.bitcast(I32)
+    wide = pairs.bitwise("and", -0x10000) if part else pairs.bitwise("shl", 16)
+    return wide.bitcast(F32)
+
+
+def narrow_alternate(even: Vector, odd: Vector) -> Vector:
+    """Round what `widen_alternate` took apart, and put it together again."""
+    low = _rounded(even).bitwise("lshr", 16).bitcast(I16)
+    high = _rounded(odd).bitcast(I16)
+    return shuffle(low, high, [lane + lane % 2 * low.lanes for lane in range(low.lanes)])
+
+
 def _to_bfloat(values: Vector) -> Vector:
+    return _rounded(values).bitwise("lshr", 16).cast("trunc", I16)
+
+
+def _rounded(values: Vector) -> Vector:
+    """Return 32 bits of which the upper 16 are the bfloat16."""
     wide = values.bitcast(I32)
     odd = wide.bitwise("lshr", 16).bitwise("and", 1)
     # 0x7FFF plus the odd bit rounds the 16 dropped bits to even. They are zero in every NaN (see
     # above), so that nothing is carried into one.
-    return (wide + odd + 0x7FFF).bitwise("lshr", 16).cast("trunc", I16)
+    return wide + odd + 0x7FFF

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from . import convert
 from .emitter import Emitter
 from .ints import Int, IntLike, constant_of, text_of
-from .types import I16, I32, I64, Element, suffix, type_text
+from .types import BF16, I16, I32, I64, Element, suffix, type_text
 from .vectors import Mask, Vector, lane_numbers
 
 MaskLike = Mask | Sequence[bool]
@@ -144,6 +144,16 @@ class Pointer:
                     (f"<{lanes} x i1>", wanted.text),
                 ),
             )
+
+    def load_alternate(self, lanes: int, part: int) -> Vector:
+        """Read the even (part 0) or odd ones of `2 * lanes` neighbouring bfloat16; see `convert`."""
+        assert self.element is BF16, self.element
+        return convert.widen_alternate(self.load_bits(2 * lanes), part)
+
+    def store_alternate(self, even: Vector, odd: Vector) -> None:
+        """Round and write what two `load_alternate` of the same place are the lanes of."""
+        assert self.element is BF16, self.element
+        self.store_bits(convert.narrow_alternate(even, odd))
 
     def broadcast(self, lanes: int) -> Vector:
         """Read one element into every lane."""

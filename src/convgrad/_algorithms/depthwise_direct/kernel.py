@@ -129,11 +129,13 @@ class _Writer:
 
     def _pack_weights(self, first: Int, width: Int) -> None:
         k = self.k
-        with k.loop(0, width, self.lanes, nonempty=True) as c:
+        with k.loop(0, width, self.tiles.reach, nonempty=True) as c:
             place = self.tiles.clamped(c, first) + first
-            for tap in range(self.taps):
-                value = self.filter.offset(self.channels * tap + place).load(self.lanes)
-                self.bank.offset(c * self.taps + tap * self.lanes).store(value, aligned=True)
+            for z in range(self.tiles.reach // self.lanes):
+                for tap in range(self.taps):
+                    value = self.tiles.load(self.filter.offset(self.channels * tap + place), z)
+                    there = self.bank.offset(c * self.taps + (z * self.taps + tap) * self.lanes)
+                    there.store(value, aligned=True)
 
     def _rows(self, image: Int, block: Int, first: Int, width: Int) -> None:
         k, groups = self.k, self.word["groups_h"]

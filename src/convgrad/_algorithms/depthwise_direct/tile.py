@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
-from ..._codegen import Bool, Int, KernelBuilder, Pointer, Vector, compute, element
+from ..._codegen import Bool, Int, KernelBuilder, Pointer, Variable, Vector, compute, element
 from ..._problem import Kind
 from ..shared.gather import Footprint
 from .words import DirectKernel
@@ -68,6 +68,8 @@ class TileWriter:
         self.k, self.kernel, self.tile, self.word, self.bank = k, kernel, kernel.tile, word, bank
         self.number = compute(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
+        self.reach = self.lanes * (2 if kernel.alternate else 1)
+        """Channels from the first lane of a vector to the last."""
         self.to_filter = kernel.kind is Kind.FILTER_GRADIENT
         self.taps = kernel.window[0] * kernel.window[1]
         self.channels = k.i64(kernel.channels) if kernel.channels else word["channels"]
@@ -88,8 +90,8 @@ class TileWriter:
             target.offset(self.target_pitch * row)
             for row in range(self.tile.rows * len(self.kernel.rows.phases))
         ]
-        lanes = self.lanes * self.tile.vectors
-        with k.loop(0, strip.width, lanes, nonempty=True) as c:
+        step = max(self.reach, self.lanes * self.tile.vectors)
+        with k.loop(0, strip.width, step, nonempty=True) as c:
             place = self.clamped(c, strip.first) if self.tile.vectors == 1 else c
             body = _Body(
                 strip=strip,
@@ -108,7 +110,7 @@ class TileWriter:
 
     def clamped(self, c: Int, first: Int) -> Int:
         """Return where vector `c` of the chunk starts: the last one ends at the last channel."""
-        return self.k.min(c, self.channels - self.lanes - first)
+        return self.k.min(c, self.channels - self.reach - first)
 
     # Rows and columns
 
@@ -182,23 +184,40 @@ class TileWriter:
     # The innermost bodies
 
     def _gather_products(self, body: _Body) -> None:
-        """Forward and input gradient: all sums in registers, source rows outermost."""
-        k, tile = self.k, self.tile
+        """Forward and input gradient: compute a tile and store it."""
+        vectors = list(range(self.tile.vectors))
+        sums = self._gathered(body, vectors)
+        if self.kernel.alternate and vectors == [0]:
+            sums |= self._gathered(body, [1])
+        for row, pointer in enumerate(body.targets):
+            with self._row_exists(body, row):
+                for cell, place in self._along(pointer, self._cells(body.columns)).items():
+                    if self.kernel.alternate:
+                        place.store_alternate(sums[row, cell, 0].value, sums[row, cell, 1].value)
+                        continue
+                    for z in vectors:
+                        place.offset(z * self.lanes).store(sums[row, cell, z].value)
+
+    def _gathered(
+        self, body: _Body, vectors: list[int]
+    ) -> dict[tuple[int, int, int], Variable[Vector]]:
+        """Return the sums of a tile by row, column and vector: all in registers, source rows outermost."""
+        k = self.k
         cells = self._cells(body.columns)
         zero = k.zeros(self.number, self.lanes)
         sums = {
             (row, cell, z): k.variable(zero)
             for row in range(len(body.targets))
             for cell in cells
-            for z in range(tile.vectors)
+            for z in vectors
         }
 
         def one_row(offset: int) -> None:
             weights: dict[tuple[int, int], Vector] = {}
             sources = self._along(body.rows[offset], list(body.col_reads))
             for column, uses in sorted(body.col_reads.items()):
-                for z in range(tile.vectors):
-                    x = sources[column].offset(z * self.lanes).load(self.lanes)
+                for z in vectors:
+                    x = self.load(sources[column], z)
                     for row, tap_h in body.row_reads[offset]:
                         for cell, tap_w in uses:
                             tap = tap_h * self.kernel.window[1] + tap_w
@@ -210,11 +229,13 @@ class TileWriter:
                             total.value = k.fma(x, weights[tap, z], total.value)
 
         self._guarded_rows(body, one_row)
-        for row, pointer in enumerate(body.targets):
-            with self._row_exists(body, row):
-                for cell, place in self._along(pointer, cells).items():
-                    for z in range(tile.vectors):
-                        place.offset(z * self.lanes).store(sums[row, cell, z].value)
+        return sums
+
+    def load(self, pointer: Pointer, z: int) -> Vector:
+        """Read one vector of the channels that begin at an address."""
+        if self.kernel.alternate:
+            return pointer.load_alternate(self.lanes, z)
+        return pointer.offset(z * self.lanes).load(self.lanes)
 
     def _sum_products(self, body: _Body) -> None:
         """Filter gradient: the tile of out_backprop in registers, sums loaded from and stored to L1."""
