@@ -227,7 +227,6 @@ def test_refusals_name_their_reason() -> None:
         ({"dtype": "float64"}, "not exact enough for float64"),
         ({"window": (3, 1)}, "only 3x3"),
         ({"strides": (1, 2)}, "only stride 1"),
-        ({"dilations": (2, 2)}, "only stride 1"),
         ({"group_in": 3}, "fewer than .* channels in a group"),
         ({"group_in": 4000}, "a few tiles of all channels need .* KB of scratch"),
     ):
@@ -372,7 +371,6 @@ def test_the_gradient_names_its_reason_to_refuse() -> None:
         ({"groups": 2}, "only dense problems of one group"),
         ({"window": (3, 1)}, "only 3x3"),
         ({"strides": (1, 2)}, "only stride 1"),
-        ({"dilations": (2, 2)}, "only stride 1"),
         ({"group_in": 31}, "fewer than 32 channels"),
         ({"group_in": 1024, "group_out": 512}, "the transformed filter needs .* MB"),
         ({"batch": 0}, "nothing to add up"),

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from ..._codegen import F32, Element, KernelBuilder, Pointer
+from ..._codegen import F32, Element, KernelBuilder, Pointer, element
 from ..shared.winograd_tiles import TileWalk
 from ..shared.words import arguments
-from .words import WORDS
+from .words import WinogradKernel, words_of
 
 
 class Frame:
     """The kernel being written and its arguments."""
 
-    def __init__(self, k: KernelBuilder, storage: Element) -> None:
+    def __init__(self, k: KernelBuilder, kernel: WinogradKernel) -> None:
         self.k = k
-        self.storage = storage
-        self.word = arguments(k, 4, WORDS)
-        self.tiles = TileWalk(k, self.word)
+        self.storage = storage = element(kernel.dtype)
+        self.dilated = kernel.dilated
+        self.word = arguments(k, 4, words_of(kernel.dilated))
+        self.tiles = TileWalk(k, self.word, kernel.outputs, kernel.dilated)
         self.source = k.arg_pointer(0, storage)
         self.filter = k.arg_pointer(1, storage)
         self.packed = k.arg_pointer(2, F32)

@@ -12,6 +12,7 @@ from ..shared.stage import transposed_copy
 from ..shared.winograd_scheme import Scheme, both_ways
 from ..shared.winograd_tiles import TileRow
 from .frame import Frame
+from .phases import Staged
 
 
 class Input:
@@ -28,6 +29,7 @@ class Input:
         self.run = run
         self.lanes = k.lanes(F32)
         self.zeros = frame.scratch("zeros_at", frame.storage)
+        self.phases = Staged(k, frame, scheme, self.zeros) if nchw and frame.dilated else None
         self.stage = frame.scratch("stage_at")
         """NCHW: the source rows of a row of tiles as [row][column][channel], `row_pitch` elements a pixel."""
 
@@ -44,13 +46,21 @@ class Input:
         channels = group * word["sums"] * word["source_channel"]
         source = self.frame.source.offset(channels)
         with self.frame.tiles.tile_rows(begin, end) as tiles:
-            top = tiles.row * self.scheme.outputs - word["before_rows"]
+            top = self.frame.tiles.top(tiles.row) - word["before_rows"]
             left = tiles.col * self.scheme.outputs - word["before_cols"]
-            if self.nchw:
+            if self.phases:
+                self.phases.fill(source, tiles)
+            elif self.nchw:
                 self._stage(source, tiles, top, left)
             with k.loop(0, tiles.count, nonempty=True) as index:
-                if self.nchw:
+                if self.phases:
+                    pixels = self.phases.pixels(tiles, index)
+                elif self.nchw:
                     pixels = self._staged(tiles, index)
+                elif self.frame.dilated:
+                    at = self.frame.tiles.left(tiles.col + index) - word["before_cols"]
+                    corner, size = (tiles.image, top, at), self.scheme.points
+                    pixels = self.frame.tiles.patch(source, "source", corner, size, self.zeros)
                 else:
                     at = left + index * self.scheme.outputs
                     corner, size = (tiles.image, top, at), self.scheme.points

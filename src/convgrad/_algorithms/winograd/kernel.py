@@ -18,7 +18,7 @@ their own. Results of 16 bits do not show the difference and take 6 x 2.
 
 from __future__ import annotations
 
-from ..._codegen import F32, Bool, Int, KernelBuilder, Pointer, Vector, element, symbol
+from ..._codegen import F32, Bool, Int, KernelBuilder, Pointer, Vector, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.winograd_scheme import SCHEMES
@@ -45,7 +45,7 @@ class _Writer:
         self.lanes = k.lanes(F32)
         self.width = kernel.vectors * self.lanes
         self.scheme = SCHEMES[kernel.outputs]
-        self.frame = Frame(k, element(kernel.dtype))
+        self.frame = Frame(k, kernel)
         self.word = self.frame.word
         nchw = kernel.data_format == "NCHW"
         # Blocks of constant size come first in scratch.

@@ -26,6 +26,7 @@ from ..shared.stage import transposed_copy
 from ..shared.winograd_scheme import Scheme, both_ways
 from ..shared.winograd_tiles import TileRow
 from .frame import Frame
+from .phases import Turned
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,10 @@ class Output:
         self.products = k.scratch(F32, scheme.frequencies * self.product_pitch)
         """M[frequency][tile][channel of the panel]."""
         self.line = most_tiles * scheme.outputs * self.width
-        self.pixels = k.scratch(F32, scheme.outputs * self.line if nchw else self.width)
-        """NCHW: a panel's results as [row][column][channel]; NHWC: where pixels outside the image are written."""
+        staged = nchw and not frame.dilated
+        self.pixels = k.scratch(F32, scheme.outputs * self.line if staged else self.width)
+        """NCHW: a panel's results as [row][column][channel]; else where pixels outside the image are written."""
+        self.phases = Turned(k, frame, scheme, self.width) if nchw and frame.dilated else None
 
     def write(self, panel: Panel) -> None:
         """Transform a panel's products and store its results."""
@@ -75,22 +78,25 @@ class Output:
             (panel.group * word["columns"] + panel.first) * word["target_channel"]
         )
         checks = [k.variable(k.zeros(F32, self.lanes)) for _ in range(self.vectors)]
-        with (
-            self.frame.tiles.tile_rows(panel.begin, panel.end, checks) as tiles,
-            k.loop(0, tiles.count, carry=checks, nonempty=True) as index,
-        ):
-            tile = tiles.first + index
-            if self.nchw:
-                line = self.pixels.offset(tile * (size * self.width))
-                places = [
-                    [line.offset(a * self.line + b * self.width) for b in range(size)]
-                    for a in range(size)
-                ]
-            else:
-                col = (tiles.col + index) * size
-                places = self._places(target, tiles.image, tiles.row * size, col)
-            self._tile(self.products.offset(tile * self.width), places, checks)
-        if self.nchw:
+        walk = self.frame.tiles
+        with walk.tile_rows(panel.begin, panel.end, checks) as tiles:
+            with k.loop(0, tiles.count, carry=checks, nonempty=True) as index:
+                tile = tiles.first + index
+                if self.phases:
+                    places = self.phases.places(tiles, index, self.pixels)
+                elif self.nchw:
+                    line = self.pixels.offset(tile * (size * self.width))
+                    places = [
+                        [line.offset(a * self.line + b * self.width) for b in range(size)]
+                        for a in range(size)
+                    ]
+                else:
+                    col = walk.left(tiles.col + index)
+                    places = self._places(target, tiles.image, walk.top(tiles.row), col)
+                self._tile(self.products.offset(tile * self.width), places, checks)
+            if self.phases:
+                self.phases.write(target, tiles)
+        if self.nchw and not self.phases:
             with self.frame.tiles.tile_rows(panel.begin, panel.end) as tiles:
                 self._turn(target, tiles)
         total = checks[0].value
@@ -101,18 +107,18 @@ class Output:
 
     def _places(self, target: Pointer, image: Int, row: Int, col: Int) -> list[list[Pointer]]:
         """Return where the pixels of a tile go; those behind the image go to scratch."""
-        k, word, size = self.k, self.word, self.scheme.outputs
-        corner = self.frame.tiles.address(target, "target", image, row, col)
+        k, word, walk, size = self.k, self.word, self.frame.tiles, self.scheme.outputs
+        corner = walk.address(target, "target", image, row, col)
         spare = self.pixels.as_element(self.frame.storage)
         places = []
         for a in range(size):
-            start = corner.offset(word["target_row"] * a)
-            there = row + a < word["target_rows"]
+            start = corner.offset(word["target_row"] * walk.down * a)
+            there = row + walk.down * a < word["target_rows"]
             places.append(
                 [
                     k.select(
-                        there & (col + b < word["target_cols"]),
-                        start.offset(word["target_col"] * b),
+                        there & (col + walk.right * b < word["target_cols"]),
+                        start.offset(word["target_col"] * walk.right * b),
                         spare,
                     )
                     if a or b
@@ -169,24 +175,30 @@ class Output:
 
     def _repair(self, panel: Panel, target: Pointer) -> None:
         """Compute every number of the panel again that is not finite."""
-        k, word, size = self.k, self.word, self.scheme.outputs
+        k, word, size, walk = self.k, self.word, self.scheme.outputs, self.frame.tiles
         with (
-            self.frame.tiles.tile_rows(panel.begin, panel.end) as tiles,
-            k.loop(tiles.row * size, k.min(tiles.row * size + size, word["target_rows"])) as row,
-            k.loop(
-                tiles.col * size,
-                k.min((tiles.col + tiles.count) * size, word["target_cols"]),
-            ) as col,
-            k.loop(0, self.width) as channel,
+            walk.tile_rows(panel.begin, panel.end) as tiles,
+            k.loop(0, tiles.count * (size * size)) as cell,
         ):
-            place = self.frame.tiles.address(target, "target", tiles.image, row, col)
-            place = place.offset(channel * word["target_channel"])
-            with k.when(~self._is_finite(place.load())):
-                total = self._plain_sum(panel, tiles.image, row, col, panel.first + channel)
-                place.store(total.cast("fptrunc", F32))
+            inner = cell % (size * size)
+            row = walk.top(tiles.row) + inner // size * walk.down
+            col = walk.left(tiles.col + cell // (size * size)) + inner % size * walk.right
+            there = (row < word["target_rows"]) & (col < word["target_cols"])
+            with k.loop(0, k.select(there, k.i64(self.width), k.i64(0))) as channel:
+                self._repair_one(panel, target, (tiles.image, row, col), channel)
+
+    def _repair_one(
+        self, panel: Panel, target: Pointer, pixel: tuple[Int, Int, Int], channel: Int
+    ) -> None:
+        k, word = self.k, self.word
+        place = self.frame.tiles.address(target, "target", *pixel)
+        place = place.offset(channel * word["target_channel"])
+        with k.when(~self._is_finite(place.load())):
+            total = self._plain_sum(panel, *pixel, panel.first + channel)
+            place.store(total.cast("fptrunc", F32))
 
     def _plain_sum(self, panel: Panel, image: Int, row: Int, col: Int, channel: Int) -> Vector:
-        k, word = self.k, self.word
+        k, word, walk = self.k, self.word, self.frame.tiles
         total: Variable[Any] = k.variable(k.zeros(F64, 1))
         source = self.frame.source.offset(panel.group * word["sums"] * word["source_channel"])
         weights = self.frame.filter.offset(
@@ -195,8 +207,8 @@ class Output:
             + channel * word["filter_column"]
         )
         with k.loop(0, 9, carry=[total], nonempty=True) as tap:
-            h = row + tap // 3 - word["before_rows"]
-            w = col + tap % 3 - word["before_cols"]
+            h = row + tap // 3 * walk.down - word["before_rows"]
+            w = col + tap % 3 * walk.right - word["before_cols"]
             there = h.inside(word["source_rows"]) & w.inside(word["source_cols"])
             pixel = self.frame.tiles.address(source, "source", image, h, w)
             plane = weights.offset(tap * word["filter_tap"])

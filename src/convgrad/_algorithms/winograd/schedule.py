@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.table import Candidate
 from ..shared.winograd_scheme import SCHEMES, Scheme
+from ..shared.winograd_tiles import tiles_along
 from ..shared.words import in_order
 from . import filter_transform
 from .filter_transform import BLOCK, UNROLL, FilterTransformKernel
-from .words import WORDS, WinogradKernel
+from .words import WinogradKernel, words_of
 from .work import work
 
 NAME = "winograd"
@@ -57,8 +59,8 @@ def refusal(problem: Problem, target: Target, outputs: int) -> str | None:
         return f"not exact enough for {problem.dtype.name}"
     if (rows.window, cols.window) != (3, 3):
         return "only 3x3 windows"
-    if (rows.stride, cols.stride, rows.dilation, cols.dilation) != (1, 1, 1, 1):
-        return "only stride 1 and dilation 1"
+    if (rows.stride, cols.stride) != (1, 1):
+        return "only stride 1"
     fewest = _VECTORS * target.lanes(4)
     if min(problem.group_in, problem.group_out) < fewest:
         return f"fewer than {fewest} channels in a group"
@@ -102,6 +104,7 @@ def _plan(problem: Problem, it: WinogradSizes, outputs: int, name: str) -> Plan:
         most_tiles=it.most_tiles,
         by_fours=it.by_fours,
         run=_RUN,
+        dilated=it.dilated,
     )
     main = Step(
         kernel,
@@ -130,8 +133,8 @@ def _plan(problem: Problem, it: WinogradSizes, outputs: int, name: str) -> Plan:
 
 def _tiles(problem: Problem, outputs: int) -> int:
     to_input = problem.kind is Kind.INPUT_GRADIENT
-    rows, cols = (a.size if to_input else a.out for a in (problem.rows, problem.cols))
-    return problem.batch * -(-rows // outputs) * -(-cols // outputs)
+    cells = ((a.size if to_input else a.out, a.dilation) for a in (problem.rows, problem.cols))
+    return problem.batch * prod(tiles_along(count, outputs, apart) for count, apart in cells)
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,10 @@ class WinogradSizes:
     @property
     def to_input(self) -> bool:
         return self.problem.kind is Kind.INPUT_GRADIENT
+
+    @property
+    def dilated(self) -> bool:
+        return (self.problem.rows.dilation, self.problem.cols.dilation) != (1, 1)
 
     @property
     def sums(self) -> int:
@@ -258,26 +265,48 @@ class WinogradSizes:
         return -(-count // self.lanes) * self.lanes
 
     @property
-    def _places(self) -> tuple[int, int, int, int]:
-        """Offsets of zeros, stage and V in scratch, and its size, in bytes."""
+    def _places(self) -> dict[str, int]:
+        """Offsets of zeros, stage, V and waiting results in scratch, and behind the last, in bytes."""
         stage = 4 * self.row_pitch
-        width = self.block_tiles * self.scheme.outputs + 2
-        staged = self.scheme.points * width * self.row_pitch
+        staged, waiting = self._staged_cols
+        start = stage + 4 * self.scheme.points * staged * self.row_pitch
+        pixels = start + 4 * self.scheme.frequencies * self.input_pitch
+        end = pixels + 4 * self.scheme.outputs * waiting * self.width
+        return {
+            "zeros_at": 0,
+            "stage_at": stage,
+            "input_at": start,
+            "pixels_at": pixels,
+            "end": end,
+        }
+
+    @property
+    def _staged_cols(self) -> tuple[int, int]:
+        """Columns of a row of tiles of a block that are staged, and those that wait to be turned, at most."""
+        size = self.scheme.outputs
         if self.problem.data_format == "NHWC":
-            staged = 0
-        start = stage + 4 * staged
-        return 0, stage, start, start + 4 * self.scheme.frequencies * self.input_pitch
+            return 0, 0
+        if not self.dilated:
+            return self.block_tiles * size + 2, 0
+        step = self.problem.cols.dilation
+        source, target = self._cells(of_target=False)[1], self._cells(of_target=True)[1]
+        periods = (
+            min(self.block_tiles + 2 * step - 2, tiles_along(target, size, step) + step - 1) // step
+        )
+        return min(source, (periods * size + 2) * step), min(target, periods * size * step)
 
     @property
     def scratch_bytes(self) -> int:
-        return self._places[-1]
+        return self._places["end"]
 
     @property
     def words(self) -> tuple[int, ...]:
         p, size = self.problem, self.scheme.outputs
         source_rows, source_cols = self._cells(of_target=False)
         target_rows, target_cols = self._cells(of_target=True)
-        before = tuple(2 - a.before if self.to_input else a.before for a in (p.rows, p.cols))
+        before = tuple(
+            2 * a.dilation - a.before if self.to_input else a.before for a in (p.rows, p.cols)
+        )
         plane = p.group_in * p.out_c
         weights = {"start": 0, "tap": plane, "sum": p.out_c, "column": 1, "group": self.columns}
         if self.to_input:
@@ -288,9 +317,11 @@ class WinogradSizes:
                 "column": p.out_c,
                 "group": self.sums,
             }
-        zeros_at, stage_at, input_at, _ = self._places
+        places = {name: at for name, at in self._places.items() if name in words_of(self.dilated)}
+        if self.dilated:
+            places |= {"dilation_rows": p.rows.dilation, "dilation_cols": p.cols.dilation}
         return in_order(
-            WORDS,
+            words_of(self.dilated),
             sums=self.sums,
             columns=self.columns,
             sums_padded=self.sums_padded,
@@ -299,8 +330,8 @@ class WinogradSizes:
             blocks=self.blocks,
             block_tiles=self.block_tiles,
             tiles=self.tiles,
-            tile_rows=-(-target_rows // size),
-            tile_cols=-(-target_cols // size),
+            tile_rows=tiles_along(target_rows, size, p.rows.dilation),
+            tile_cols=tiles_along(target_cols, size, p.cols.dilation),
             source_rows=source_rows,
             source_cols=source_cols,
             target_rows=target_rows,
@@ -315,9 +346,7 @@ class WinogradSizes:
             row_pitch=self.row_pitch,
             input_pitch=self.input_pitch,
             filter_pitch=self.filter_pitch,
-            zeros_at=zeros_at,
-            stage_at=stage_at,
-            input_at=input_at,
+            **places,
         )
 
     def _cells(self, of_target: bool) -> tuple[int, int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..shared.winograd_tiles import DILATION_WORDS
+
 WORDS = (
     "sums",  # channels summed over in a group: the range of k
     "columns",  # channels that come out of a group
@@ -46,6 +48,12 @@ WORDS = (
 """The run-time words behind the pointers: source, filter, packed, result."""
 
 
+def words_of(dilated: bool) -> tuple[str, ...]:
+    """Return the words of a kernel."""
+    # The last is an offset into scratch again: NCHW, where a panel's results wait to be turned.
+    return (*WORDS, *DILATION_WORDS, "pixels_at") if dilated else WORDS
+
+
 @dataclass(frozen=True)
 class WinogradKernel:
     """Identity of a kernel: all that shapes its code besides the target."""
@@ -64,3 +72,5 @@ class WinogradKernel:
     """Whether products are added up by fours in registers of their own."""
     run: int
     """k of a run; a multiple of `UNROLL`."""
+    dilated: bool
+    """Whether a tile's cells lie a dilation apart."""

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from ..._codegen import F32, Element, Int, KernelBuilder
+from ..shared.winograd_scheme import F2
 from ..shared.winograd_tiles import TileWalk
 from ..shared.words import arguments
-from .words import WORDS
+from .words import words_of
 
 
 class Frame:
     """The kernel being written and its arguments."""
 
-    def __init__(self, k: KernelBuilder, storage: Element) -> None:
+    def __init__(self, k: KernelBuilder, storage: Element, dilated: bool) -> None:
         self.k = k
         self.storage = storage
-        self.word = arguments(k, 4, WORDS)
-        self.tiles = TileWalk(k, self.word)
+        self.word = arguments(k, 4, words_of(dilated))
+        self.tiles = TileWalk(k, self.word, F2.outputs, dilated)
         self.source = k.arg_pointer(0, storage)
         self.target = k.arg_pointer(1, storage)
         self.partial = k.arg_pointer(2, F32)

@@ -43,7 +43,7 @@ class _Writer:
         self.k = k = KernelBuilder(title, target)
         self.lanes = k.lanes(F32)
         self.width = kernel.vectors * self.lanes
-        self.frame = Frame(k, element(kernel.dtype))
+        self.frame = Frame(k, element(kernel.dtype), kernel.dilated)
         self.word = self.frame.word
         self.in_pitch, self.out_pitch = kernel.pitches
         self.in_size, self.out_size = (kernel.chunk * pitch + LINE for pitch in kernel.pitches)
@@ -82,9 +82,9 @@ class _Writer:
         """Fill V and D for a chunk."""
         k, word, frame = self.k, self.word, self.frame
         with frame.tiles.tile_rows(start, stop) as tiles:
-            row = tiles.row * F2.outputs
+            row = frame.tiles.top(tiles.row)
             with k.loop(0, tiles.count, nonempty=True) as index:
-                col = (tiles.col + index) * F2.outputs
+                col = frame.tiles.left(tiles.col + index)
                 tile = tiles.first + index
                 corner = (tiles.image, row - word["before_rows"], col - word["before_cols"])
                 pixels = frame.tiles.patch(source, "source", corner, F2.points, self.zeros)

@@ -23,6 +23,7 @@ class TapsKernel:
     """Identity of a kernel; under a name of its own, because kernels are remembered by what identities print."""
 
     dtype: str
+    dilated: bool
 
 
 def emit(kernel: TapsKernel, target: Target) -> KernelSource:
@@ -35,7 +36,7 @@ class _Writer:
         title = symbol("winograd_gradient_merge", kernel.dtype, "row", target, kernel)
         self.k = k = KernelBuilder(title, target)
         self.lanes = k.lanes(F32)
-        self.frame = Frame(k, element(kernel.dtype))
+        self.frame = Frame(k, element(kernel.dtype), kernel.dilated)
         self.word = self.frame.word
 
     def write(self) -> KernelSource:
@@ -84,7 +85,8 @@ class _Writer:
         k, word, frame = self.k, self.word, self.frame
         total = k.variable(k.zeros(F64, self.lanes))
         source, target = frame.source.offset(channel), frame.target.offset(column)
-        up, left = r - word["before_rows"], s - word["before_cols"]
+        up = r * frame.tiles.down - word["before_rows"]
+        left = s * frame.tiles.right - word["before_cols"]
         rows = k.max(-up, 0), k.min(word["target_rows"], word["source_rows"] - up)
         cols = k.max(-left, 0), k.min(word["target_cols"], word["source_cols"] - left)
         none, one = k.zeros(F64, self.lanes), k.constant(F64, self.lanes, 1)

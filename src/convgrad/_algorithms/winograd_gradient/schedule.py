@@ -23,9 +23,10 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.table import Candidate
 from ..shared.winograd_scheme import F2
+from ..shared.winograd_tiles import tiles_along
 from ..shared.words import in_order
 from .merge import TapsKernel
-from .words import WORDS, GradientKernel
+from .words import GradientKernel, words_of
 from .work import work
 
 NAME = "winograd_filter_gradient"
@@ -64,8 +65,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "only NHWC"
     if (rows.window, cols.window) != (3, 3):
         return "only 3x3 windows"
-    if (rows.stride, cols.stride, rows.dilation, cols.dilation) != (1, 1, 1, 1):
-        return "only stride 1 and dilation 1"
+    if (rows.stride, cols.stride) != (1, 1):
+        return "only stride 1"
     if problem.is_empty:
         return "nothing to add up"
     if min(problem.in_c, problem.out_c) < _FEWEST:
@@ -86,10 +87,10 @@ def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
 def _plan(problem: Problem, it: GradientSizes) -> Plan:
     dtype = problem.dtype.short
     operands: tuple[Operand, ...] = ("first", "second", "partial", "result")
-    words = in_order(WORDS, **it.words)
+    words = in_order(words_of(it.dilated), **it.words)
     main = Step(it.kernel, operands, words, it.items)
     grain = max(1, 1024 // (problem.out_c * it.slices))
-    merge = Step(TapsKernel(dtype), operands, words, problem.in_c, grain)
+    merge = Step(TapsKernel(dtype, it.dilated), operands, words, problem.in_c, grain)
     return Plan(
         problem,
         NAME,
@@ -125,6 +126,10 @@ class GradientSizes:
     target: Target
 
     @property
+    def dilated(self) -> bool:
+        return (self.problem.rows.dilation, self.problem.cols.dilation) != (1, 1)
+
+    @property
     def rows(self) -> int:
         """Input channels in registers: with a broadcast and two vectors of dy they fill 16 registers."""
         return 6 if self.target.vector_registers < 32 else 8
@@ -140,7 +145,7 @@ class GradientSizes:
     @property
     def kernel(self) -> GradientKernel:
         sizes = (self.rows, _VECTORS, self.most_in, _BLOCK_OUT, _CHUNK)
-        return GradientKernel(self.problem.dtype.short, *sizes)
+        return GradientKernel(self.problem.dtype.short, *sizes, self.dilated)
 
     @property
     def in_blocks(self) -> int:
@@ -160,11 +165,13 @@ class GradientSizes:
 
     @property
     def tile_rows(self) -> int:
-        return -(-self.problem.rows.out // F2.outputs)
+        rows = self.problem.rows
+        return tiles_along(rows.out, F2.outputs, rows.dilation)
 
     @property
     def tile_cols(self) -> int:
-        return -(-self.problem.cols.out // F2.outputs)
+        cols = self.problem.cols
+        return tiles_along(cols.out, F2.outputs, cols.dilation)
 
     @property
     def tiles(self) -> int:
@@ -202,6 +209,8 @@ class GradientSizes:
             "before_rows": p.rows.before,
             "before_cols": p.cols.before,
         }
+        if self.dilated:
+            words |= {"dilation_rows": p.rows.dilation, "dilation_cols": p.cols.dilation}
         for what, rows, cols, channels in (
             ("source", p.rows.size, p.cols.size, p.in_c),
             ("target", p.rows.out, p.cols.out, p.out_c),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..shared.winograd_scheme import F2
+from ..shared.winograd_tiles import DILATION_WORDS
 
 LINE = 16
 """Numbers of a cache line: between rows and frequencies it keeps them out of each other's sets."""
@@ -41,6 +42,11 @@ WORDS = (
 """The run-time words behind the pointers: x, dy, partial sums, result."""
 
 
+def words_of(dilated: bool) -> tuple[str, ...]:
+    """Return the words of both kernels."""
+    return (*WORDS, *DILATION_WORDS) if dilated else WORDS
+
+
 @dataclass(frozen=True)
 class GradientKernel:
     """Identity of a kernel: all that shapes its code besides the target."""
@@ -55,6 +61,8 @@ class GradientKernel:
     most_out: int
     chunk: int
     """Tiles of a chunk."""
+    dilated: bool
+    """Whether a tile's cells lie a dilation apart."""
 
     @property
     def pitches(self) -> tuple[int, int]:
