@@ -15,7 +15,7 @@ class Frame:
         self.k = k
         self.storage = storage = element(kernel.dtype)
         self.dilated = kernel.dilated
-        self.word = arguments(k, 4, words_of(kernel.dilated))
+        self.word = arguments(k, 4, words_of(kernel))
         self.tiles = TileWalk(k, self.word, kernel.outputs, kernel.dilated)
         self.source = k.arg_pointer(0, storage)
         self.filter = k.arg_pointer(1, storage)

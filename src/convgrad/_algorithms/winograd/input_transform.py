@@ -40,8 +40,19 @@ class Input:
         with k.loop(0, self.word["row_pitch"], self.lanes, nonempty=True) as c:
             line.offset(c).store(zero)
 
-    def transform(self, begin: Int, end: Int, group: Int, place: Pointer) -> None:
-        """Fill V[frequency][run][tile][k of the run] for the tiles from `begin` to below `end`."""
+    @property
+    def group_pitch(self) -> Int:
+        """Elements from one group of V to the next."""
+        return self.word["input_pitch"] * self.scheme.frequencies
+
+    def transform(
+        self, begin: Int, end: Int, group: Int, place: Pointer, groups: Int | None = None
+    ) -> None:
+        """Fill V[frequency][run][tile][k of the run] for the tiles from `begin` to below `end`.
+
+        `groups` of them go side by side, pixel by pixel: their channels are neighbours in NHWC, and a stride of a whole
+        pixel between lines of one group leaves them a few sets of the first cache.
+        """
         k, word = self.k, self.word
         channels = group * word["sums"] * word["source_channel"]
         source = self.frame.source.offset(channels)
@@ -65,7 +76,13 @@ class Input:
                     at = left + index * self.scheme.outputs
                     corner, size = (tiles.image, top, at), self.scheme.points
                     pixels = self.frame.tiles.patch(source, "source", corner, size, self.zeros)
-                self._tile(pixels, tiles.first + index, place)
+                tile = tiles.first + index
+                if groups is None:
+                    self._tile(pixels, tile, place)
+                else:
+                    with k.loop(0, groups, nonempty=True) as g:
+                        own = [[pixel.offset(g * word["sums"]) for pixel in row] for row in pixels]
+                        self._tile(own, tile, place.offset(g * self.group_pitch))
 
     def _tile(self, pixels: list[list[Pointer]], tile: Int, place: Pointer) -> None:
         k, word, lanes = self.k, self.word, self.lanes

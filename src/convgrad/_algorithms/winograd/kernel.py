@@ -2,7 +2,7 @@
 
 ::
 
-    item = (group, part of the panels, block of tiles):
+    item = (group or some groups, part of the panels, block of tiles):
       V[frequency][run of k][tile][k] = B^T x B                                  # thread's scratch, in L2
       for panel of channels:                                                      # two vectors wide
         for frequency:  for run of k:  for R tiles:
@@ -60,25 +60,47 @@ class _Writer:
         with k.loop(k.begin, k.end) as item:
             # Blocks follow each other: the part of U they share stays near.
             block, rest = item % word["blocks"], item // word["blocks"]
-            part, group = rest % word["parts"], rest // word["parts"]
+            part, bundle = rest % word["parts"], rest // word["parts"]
             begin = block * word["block_tiles"]
             end = k.min(begin + word["block_tiles"], word["tiles"])
-            self.input.transform(begin, end, group, self.transformed)
-            panels = word["panels"]
-            first, last = part * panels // word["parts"], (part + 1) * panels // word["parts"]
-            with k.loop(first, last, nonempty=True) as panel:
-                index = group * panels + panel
-                size = word["filter_pitch"] * self.scheme.frequencies
-                self._products(self.frame.packed.offset(index * size), end - begin)
-                column = k.min(panel * self.width, word["columns"] - self.width)
-                self.output.write(Panel(begin, end, group, column))
+            if self.kernel.bundled:
+                self._bundle(part, bundle, (begin, end))
+            else:
+                self.input.transform(begin, end, bundle, self.transformed)
+                self._panels(part, bundle, (begin, end), self.transformed)
         return k.finish()
 
-    def _products(self, weights: Pointer, tiles: Int) -> None:
+    def _bundle(self, part: Int, bundle: Int, tiles: tuple[Int, Int]) -> None:
+        """Write a part of the results of each of some groups."""
+        k, word = self.k, self.word
+        first = bundle * word["bundle"]
+        last = k.min(first + word["bundle"], word["groups"])
+        self.input.transform(*tiles, first, self.transformed, last - first)
+        with k.loop(first, last, nonempty=True) as group:
+            inputs = self.transformed.offset((group - first) * self.input.group_pitch)
+            self._panels(part, group, tiles, inputs)
+
+    def _panels(self, part: Int, group: Int, tiles: tuple[Int, Int], inputs: Pointer) -> None:
+        """Write a part of a group's results for some tiles."""
+        k, word = self.k, self.word
+        begin, end = tiles
+        panels = word["panels"]
+        first, last = part * panels // word["parts"], (part + 1) * panels // word["parts"]
+        with k.loop(first, last, nonempty=True) as panel:
+            index = group * panels + panel
+            size = word["filter_pitch"] * self.scheme.frequencies
+            column = k.min(panel * self.width, word["columns"] - self.width)
+            results = Panel(begin, end, group, column)
+            if self.kernel.bundled:
+                self.output.fetch(results)
+            self._products(self.frame.packed.offset(index * size), inputs, end - begin)
+            self.output.write(results)
+
+    def _products(self, weights: Pointer, transformed: Pointer, tiles: Int) -> None:
         """Write M for a panel: one product of matrices per frequency."""
         k, word, rows, run = self.k, self.word, self.kernel.rows, self.kernel.run
         with k.loop(0, self.scheme.frequencies, nonempty=True) as f:
-            inputs = self.transformed.offset(f * word["input_pitch"])
+            inputs = transformed.offset(f * word["input_pitch"])
             column = weights.offset(f * word["filter_pitch"])
             products = self.output.products.offset(f * self.output.product_pitch)
             # Runs outside tiles: a run of U stays in L1 for all tiles of the block, and V is read as it lies.

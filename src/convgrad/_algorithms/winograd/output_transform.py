@@ -71,12 +71,27 @@ class Output:
         """NCHW: a panel's results as [row][column][channel]; else where pixels outside the image are written."""
         self.phases = Turned(k, frame, scheme, self.width) if nchw and frame.dilated else None
 
-    def write(self, panel: Panel) -> None:
-        """Transform a panel's products and store its results."""
-        k, word, size = self.k, self.word, self.scheme.outputs
-        target = self.frame.target.offset(
+    def fetch(self, panel: Panel) -> None:
+        """Fetch the lines of a panel's results, NHWC: its products take too few cycles to wait for them afterwards."""
+        k, walk = self.k, self.frame.tiles
+        with (
+            walk.tile_rows(panel.begin, panel.end) as tiles,
+            k.loop(0, tiles.count, nonempty=True) as index,
+        ):
+            col = walk.left(tiles.col + index)
+            for line in self._places(self._target(panel), tiles.image, walk.top(tiles.row), col):
+                for place in line:
+                    place.prefetch(write=True)
+
+    def _target(self, panel: Panel) -> Pointer:
+        word = self.word
+        return self.frame.target.offset(
             (panel.group * word["columns"] + panel.first) * word["target_channel"]
         )
+
+    def write(self, panel: Panel) -> None:
+        """Transform a panel's products and store its results."""
+        k, size, target = self.k, self.scheme.outputs, self._target(panel)
         checks = [k.variable(k.zeros(F32, self.lanes)) for _ in range(self.vectors)]
         walk = self.frame.tiles
         with walk.tile_rows(panel.begin, panel.end, checks) as tiles:

@@ -48,10 +48,16 @@ WORDS = (
 """The run-time words behind the pointers: source, filter, packed, result."""
 
 
-def words_of(dilated: bool) -> tuple[str, ...]:
-    """Return the words of a kernel."""
-    # The last is an offset into scratch again: NCHW, where a panel's results wait to be turned.
-    return (*WORDS, *DILATION_WORDS, "pixels_at") if dilated else WORDS
+PHASE_WORDS = (
+    *DILATION_WORDS,
+    "pixels_at",  # offset into scratch: NCHW, where a panel's results wait to be turned
+)
+"""Behind them where the kernel is for dilated windows."""
+BUNDLE_WORDS = (
+    "groups",
+    "bundle",  # groups of an item; `row_pitch` is that of all of them
+)
+"""Behind them where an item takes several groups."""
 
 
 @dataclass(frozen=True)
@@ -74,3 +80,14 @@ class WinogradKernel:
     """k of a run; a multiple of `UNROLL`."""
     dilated: bool
     """Whether a tile's cells lie a dilation apart."""
+    bundled: bool
+    """Whether an item takes several groups: NHWC, whose channels of one group are a line or two of each pixel."""
+
+
+def words_of(kernel: WinogradKernel) -> tuple[str, ...]:
+    """Return the words of a kernel."""
+    return (
+        *WORDS,
+        *(PHASE_WORDS if kernel.dilated else ()),
+        *(BUNDLE_WORDS if kernel.bundled else ()),
+    )

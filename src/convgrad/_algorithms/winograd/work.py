@@ -20,7 +20,7 @@ def work(name: str, it: WinogradSizes, serial: bool) -> Work:
     far = 4 * weights * it.lanes > it.target.l3_bytes // 4
     near = not far and 4 * weights * it.lanes > it.target.l2_bytes // 2
     return Work(
-        named(name, problem, problem.data_format),
+        named(name, problem, problem.data_format, *(["bundled"] if it.bundle > 1 else [])),
         {
             "products": tiles * frequencies * it.sums * across,
             "inputs": tiles * it.parts * frequencies * -(-it.sums // it.lanes),
