@@ -243,5 +243,6 @@ FIXED: dict[str, dict[str, Any]] = {
         "padding": "SAME",
     },
     "depthwise_packed": {"depthwise": True},
+    "dense_grouped": {"depthwise": False},
 }
 """What of a case not to draw: an algorithm that takes few of them would be drawn for long."""

@@ -15,6 +15,7 @@ from .._targets import Target
 from . import (
     dense_direct,
     dense_filter,
+    dense_grouped,
     depthwise_direct,
     depthwise_packed,
     depthwise_plane,
@@ -30,6 +31,7 @@ ALGORITHMS: Algorithms = {
     **depthwise_plane.ALGORITHMS,
     **depthwise_packed.ALGORITHMS,
     **winograd.ALGORITHMS,
+    **dense_grouped.ALGORITHMS,
     **dense_direct.ALGORITHMS,
     **winograd_gradient.ALGORITHMS,
     **dense_filter.ALGORITHMS,
@@ -41,6 +43,7 @@ _EMITTERS: Emitters = {
     **depthwise_plane.EMITTERS,
     **depthwise_packed.EMITTERS,
     **winograd.EMITTERS,
+    **dense_grouped.EMITTERS,
     **dense_direct.EMITTERS,
     **winograd_gradient.EMITTERS,
     **dense_filter.EMITTERS,

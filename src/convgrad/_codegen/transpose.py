@@ -1,4 +1,4 @@
-"""Square transposes of vectors in registers.
+"""Square transposes of vectors in registers, one square or several side by side.
 
 Rows become columns in two rounds: inside 128-bit parts by interleaving (one unpack instruction
 per shuffle on x86, zip on ARM), then whole 128-bit parts change places. Eight float32 rows of
@@ -13,10 +13,13 @@ from .vectors import Vector, shuffle
 
 
 def transpose(rows: Sequence[Vector]) -> list[Vector]:
-    """Return the columns of as many rows as each has lanes; a power of two."""
-    lanes = rows[0].lanes
-    assert len(rows) == lanes and lanes & (lanes - 1) == 0, (len(rows), lanes)
-    part = min(lanes, 16 // rows[0].element.size)
+    """Return the columns of a power of two of rows; where rows are longer, those of each square by itself.
+
+    Two rows ``a0 a1 a2 a3`` and ``b0 b1 b2 b3`` are two squares: they become ``a0 b0 a2 b2`` and ``a1 b1 a3 b3``.
+    """
+    side, lanes = len(rows), rows[0].lanes
+    assert lanes % side == 0 and lanes & (lanes - 1) == 0, (side, lanes)
+    part = min(side, 16 // rows[0].element.size)
     work = list(rows)
     width = 1
     while width < part:
@@ -24,8 +27,8 @@ def transpose(rows: Sequence[Vector]) -> list[Vector]:
         width *= 2
     # Pairs were written back in place, which leaves each block in bit-reversed order.
     bits = part.bit_length() - 1
-    work = [work[i - i % part + _reversed_bits(i % part, bits)] for i in range(lanes)]
-    while width < lanes:
+    work = [work[i - i % part + _reversed_bits(i % part, bits)] for i in range(side)]
+    while width < side:
         work = _exchange(work, width)
         width *= 2
     return work
@@ -41,7 +44,7 @@ def _interleave(rows: list[Vector], width: int, part: int) -> list[Vector]:
                 lower += [base + source + group + i for i in range(width)]
                 upper += [base + source + part // 2 + group + i for i in range(width)]
     result = list(rows)
-    for i in range(lanes):
+    for i in range(len(rows)):
         if not i & width:
             pair = rows[i], rows[i + width]
             result[i] = shuffle(*pair, lower)
@@ -59,7 +62,7 @@ def _exchange(rows: list[Vector], width: int) -> list[Vector]:
     keep = [lane if not lane & width else lanes + lane - width for lane in range(lanes)]
     take = [lane + width if not lane & width else lanes + lane for lane in range(lanes)]
     result = list(rows)
-    for i in range(lanes):
+    for i in range(len(rows)):
         if not i & width:
             result[i] = shuffle(rows[i], rows[i + width], keep)
             result[i + width] = shuffle(rows[i], rows[i + width], take)

@@ -1,0 +1,12 @@
+"""Grouped convolutions and their gradients: as many groups side by side as a vector has lanes."""
+
+from __future__ import annotations
+
+from ..shared.table import Algorithms, Emitters
+from . import kernel, pack, schedule, words
+
+ALGORITHMS: Algorithms = {schedule.NAME: schedule}
+EMITTERS: Emitters = {
+    words.GroupedKernel: kernel.emit,
+    pack.GroupedPackKernel: pack.emit,
+}

@@ -1,0 +1,149 @@
+"""The geometry of `dense_grouped`: which taps of which source cells a target cell reads, axis by axis.
+
+Cells along an axis whose windows keep the same taps inside the image form a *class*: from the first tap on they walk
+the source by the same displacements. A pixel's class is the pair of its row's and its column's, and a tile holds pixels
+of one class, so that nothing outside the image is read or multiplied. The table has a few numbers per row and per
+column of the target; kernels make the list of a block's pixels from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..shared.gather import Gather
+
+_Walk = tuple[tuple[int, int], ...]
+"""Taps by their places in the packed filter, with the cells from the first of them to each."""
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Neighbouring rows of the target, and the rows of the source they read."""
+
+    start: int
+    count: int
+    source: int
+    source_count: int
+
+
+class AxisClasses:
+    """One axis: the class of each target cell, and the source cell its first tap reads."""
+
+    def __init__(self, gather: Gather) -> None:
+        shape = gather.footprint
+        taps = [tap.number for phase in shape.phases for tap in phase]
+        # Taps of a phase lie together, in the order their cells do: neighbours are one run of products.
+        self.order = taps
+        """The taps in the order of the packed filter; each belongs to one phase."""
+        place = {tap: i for i, tap in enumerate(taps)}
+        self.walks: list[_Walk] = []
+        self.classes: list[int] = []
+        self.base: list[int] = []
+        self.last: list[int] = []
+        """The last source cell of each target cell; -1 where it reads none."""
+        known: dict[_Walk, int] = {}
+        for cell in range(gather.target):
+            q, phase = divmod(cell, len(shape.phases))
+            at = [(place[tap], shape.step * q + offset) for tap, offset in shape.phases[phase]]
+            inside = [(tap, source) for tap, source in at if 0 <= source < gather.source]
+            first = inside[0][1] if inside else 0
+            walk = tuple((tap, source - first) for tap, source in inside)
+            self.classes.append(known.setdefault(walk, len(known)))
+            self.base.append(first)
+            self.last.append(inside[-1][1] if inside else -1)
+        self.walks = list(known)
+
+    def block(self, start: int, count: int) -> RowBlock:
+        """Return a range of the target with what it reads."""
+        cells = [i for i in range(start, start + count) if self.last[i] >= 0]
+        first = min((self.base[i] for i in cells), default=0)
+        last = max((self.last[i] for i in cells), default=0)
+        return RowBlock(start, count, first, last - first + 1)
+
+    def most_read(self, count: int) -> int:
+        """Return the most source cells that a block of `count` target cells reads."""
+        starts = range(0, len(self.classes), count)
+        ends = (min(count, len(self.classes) - start) for start in starts)
+        return max(self.block(*each).source_count for each in zip(starts, ends, strict=True))
+
+
+BLOCK = ("source", "source_count", "start", "count", "classes_at")
+"""What the table says of a block of rows: a `RowBlock`, and where the rows of each class are listed."""
+
+
+class BlockTable:
+    """All tables of a plan, in one list of 64-bit numbers with the places where each starts.
+
+    An entry of a class of rows has two numbers: the place in the packed filter and the displacement in the staged
+    source. One of columns has three: the third is its number of products, because neighbouring taps are one entry. A
+    list of cells has two for each: where its first tap reads, and where its sums go.
+    """
+
+    def __init__(
+        self,
+        rows: AxisClasses,
+        cols: AxisClasses,
+        block_rows: int,
+        *,
+        source_cols: int,
+        depth: int,
+        weights: int,
+    ) -> None:
+        """`depth` products make a tap; `weights` numbers of the packed filter go with each product."""
+        self.numbers: list[int] = []
+        row_taps = depth * weights * len(cols.order)
+        self.row_classes_at = self._classes(
+            [[(tap * row_taps, moved * source_cols) for tap, moved in walk] for walk in rows.walks]
+        )
+        self.col_classes_at = self._classes([_joined(walk, depth, weights) for walk in cols.walks])
+        everything = range(len(cols.classes))
+        self.cols_at = self._cells(cols, everything, 0, 0)
+        self.blocks = [
+            rows.block(start, min(block_rows, len(rows.classes) - start))
+            for start in range(0, len(rows.classes), block_rows)
+        ]
+        listed = [
+            self._cells(rows, range(each.start, each.start + each.count), each.source, each.start)
+            for each in self.blocks
+        ]
+        self.blocks_at = len(self.numbers)
+        for each, at in zip(self.blocks, listed, strict=True):
+            self.numbers += [each.source, each.source_count, each.start, each.count, at]
+
+    def _classes(self, entries: list[list[tuple[int, ...]]]) -> int:
+        """Write the entries of all classes; return where the ranges of each class stand."""
+        ranges = []
+        for each in entries:
+            first = len(self.numbers)
+            for entry in each:
+                self.numbers += entry
+            ranges += [first, len(self.numbers)]
+        at = len(self.numbers)
+        self.numbers += ranges
+        return at
+
+    def _cells(self, axis: AxisClasses, cells: Sequence[int], source: int, target: int) -> int:
+        """Write the cells of each class; return where the ranges of each class stand."""
+        lists: list[list[int]] = [[] for _ in axis.walks]
+        for cell in cells:
+            base = axis.base[cell] - source if axis.last[cell] >= 0 else 0
+            lists[axis.classes[cell]] += [base, cell - target]
+        ranges = []
+        for each in lists:
+            ranges += [len(self.numbers), len(self.numbers) + len(each)]
+            self.numbers += each
+        at = len(self.numbers)
+        self.numbers += ranges
+        return at
+
+
+def _joined(walk: _Walk, depth: int, weights: int) -> list[tuple[int, ...]]:
+    """Return the entries of a class of columns: taps of neighbouring cells, neighbours in the filter, are one."""
+    runs: list[list[int]] = []
+    for tap, moved in walk:
+        if runs and (tap, moved) == (runs[-1][0] + runs[-1][2], runs[-1][1] + runs[-1][2]):
+            runs[-1][2] += 1
+        else:
+            runs.append([tap, moved, 1])
+    return [(tap * depth * weights, moved, taps * depth) for tap, moved, taps in runs]

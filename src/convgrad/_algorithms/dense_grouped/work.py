@@ -1,0 +1,43 @@
+"""What a plan of `dense_grouped` does, in units that have a price."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..._costs import Work
+from ..shared.amounts import meetings, named, traffic
+
+if TYPE_CHECKING:
+    from .sizes import GroupedSizes
+
+_EDGE_PIXELS = 4
+"""Pixels computed in vain in a block, about."""
+
+
+def work(name: str, it: GroupedSizes, serial: bool) -> Work:
+    """Count products in vectors, what is turned into lanes and back, tiles, and packing."""
+    problem, block = it.problem, it.block
+    blocks = it.row_blocks * it.image_blocks
+    pixels = problem.batch * it.rows.target * it.cols.target
+    filled = (pixels + _EDGE_PIXELS * blocks) / pixels
+    met = problem.batch * meetings(problem.rows) * meetings(problem.cols)
+    channels = it.panels * it.outputs * it.lane_blocks
+    products = met * filled * it.depth * channels
+    tiles = pixels * filled / it.pixels * it.panels * it.lane_blocks
+    read = problem.batch * it.row_blocks * it.read_rows(block.rows) * it.cols.source
+    return Work(
+        named(name, problem, problem.data_format),
+        {
+            "products": products,
+            "tiles": tiles,
+            "turned in": read * it.depth * it.lane_blocks * block.ranges,
+            "turned out": pixels * it.width * it.lane_blocks,
+            "packed": it.filter_size / it.lanes,
+            "listed": pixels * it.lane_blocks * block.ranges,
+            "items": it.items,
+            **traffic(problem, it.target),
+        },
+        it.items,
+        launches=2,
+        serial=serial,
+    )
