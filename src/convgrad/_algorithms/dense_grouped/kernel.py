@@ -24,7 +24,7 @@ from ..._targets import Target
 from ..shared.words import arguments, load_row
 from .geometry import BLOCK
 from .tile import LaneTiles
-from .turn import pixels_from_lanes, pixels_to_lanes, planes_from_lanes, planes_to_lanes
+from .turn import Places, pixels_from_lanes, pixels_to_lanes, planes_from_lanes, planes_to_lanes
 from .words import WORDS, GroupedKernel
 
 
@@ -79,16 +79,16 @@ class _GroupedWriter:
         cols, plane = word["source_cols"], word["source_rows"] * word["source_cols"]
         channels = word["lane_blocks"] * (self.lanes * depth)
         pixels = block["source_count"] * cols
+        places = Places(self.staged, [(0, depth, depth)], images * pixels, self.lanes)
         with k.loop(0, images) as number:
-            there = self.staged.offset(number * pixels * (depth * self.lanes))
             start, first = (image + number) * plane * channels, lane * (self.lanes * depth)
             at = block["source"] * cols
             if self.kernel.planes:
                 here = self.source.offset(start + first * plane + at)
-                planes_to_lanes(k, here, there, pixels, plane, depth)
+                planes_to_lanes(k, here, places, number * pixels, pixels, plane, depth)
             else:
                 here = self.source.offset(start + at * channels + first)
-                pixels_to_lanes(k, here, there, pixels, channels, depth)
+                pixels_to_lanes(k, here, places, number * pixels, pixels, channels, depth, depth)
 
     def _list(self, images: Int, block: dict[str, Int]) -> None:
         """List where each pixel reads and where its sums go, class by class; the last tile of a class is filled up."""

@@ -16,12 +16,14 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.table import Candidate
 from ..shared.words import in_order
+from .filter_plan import plan_filter
+from .filter_sizes import GroupedFilterSizes
 from .geometry import AxisClasses, BlockTable
 from .pack import WORDS as PACK_WORDS
 from .pack import GroupedPackKernel
 from .sizes import GroupedBlock, GroupedSizes
 from .words import WORDS, GroupedKernel
-from .work import work
+from .work import filter_work, work
 
 NAME = "dense_grouped"
 
@@ -39,8 +41,6 @@ _SERIAL_FLOPS = 1_000_000
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
-    if problem.kind is Kind.FILTER_GRADIENT:
-        return "only forward and input gradient"
     if problem.dtype.is_integer:
         return "no integers"
     if problem.depthwise or problem.group_in == 1:
@@ -51,7 +51,9 @@ def why_not(problem: Problem, target: Target) -> str | None:
     channels = (problem.group_in, problem.group_out)
     if max(channels) > _MOST_CHANNELS:
         return f"more than {_MOST_CHANNELS} channels in a group"
-    if problem.data_format == "NHWC" and any(n < lanes and lanes % n for n in channels):
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
+    turned = channels if problem.data_format == "NHWC" else channels[1:] if to_filter else ()
+    if any(n < lanes and lanes % n for n in turned):
         return "groups that are neither a vector wide nor a power of two"
     axes = (problem.rows, problem.cols)
     if max(axis.window for axis in axes) > _LARGEST_WINDOW:
@@ -60,16 +62,24 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return f"images above {_MOST_CELLS} are not listed"
     if max(axis.stride for axis in axes) > _LARGEST_WINDOW:
         return f"strides above {_LARGEST_WINDOW} are not listed"
-    sizes = GroupedSizes(problem, target)
-    if sizes.block_bytes(sizes.block) > _MOST_SCRATCH:
+    if to_filter:
+        cut = GroupedFilterSizes(problem, target)
+        scratch = cut.unit_bytes(cut.cut) + cut.bank_bytes(cut.cut)
+    else:
+        sizes = GroupedSizes(problem, target)
+        scratch = sizes.block_bytes(sizes.block)
+    if scratch > _MOST_SCRATCH:
         return "a row of the image takes too much memory"
     return None
 
 
 def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     """Offer one way: tile and block follow from the problem by a rule."""
-    sizes = GroupedSizes(problem, target)
     serial = problem.flops < _SERIAL_FLOPS
+    if problem.kind is Kind.FILTER_GRADIENT:
+        cut = GroupedFilterSizes(problem, target)
+        return (Candidate(filter_work(NAME, cut, serial), lambda: plan_filter(NAME, cut, serial)),)
+    sizes = GroupedSizes(problem, target)
     return (Candidate(work(NAME, sizes, serial), lambda: plan_with(sizes)),)
 
 

@@ -12,11 +12,11 @@ from ..shared.gather import Gather, gather
 
 _BLOCK_SHARE = 0.5
 """Part of the second cache for the staged source of a block and its sums."""
-_THREADS = 16
+THREADS = 16
 """Threads that a large problem should keep busy, ..."""
 _BUSY = 0.75
 """... to this part of their time at least; and what a large problem is, in operations."""
-_LARGE_FLOPS = 100_000_000
+LARGE_FLOPS = 100_000_000
 _BORDER = 4
 """Pixels computed in vain in a block, about: its corners and edges leave tiles that are not full."""
 
@@ -107,10 +107,14 @@ class GroupedSizes:
         cost = ((pixels + _BORDER) * products + turned + 500 * block.ranges) / pixels
         items = self._items(block)
         cost *= -(-items // 2) * 2 / items
-        if self.problem.flops > _LARGE_FLOPS:
-            busy = items / (-(-items // _THREADS) * _THREADS)
-            cost *= 100 if busy < _BUSY else 1
+        if self.problem.flops > LARGE_FLOPS:
+            cost *= 1 if is_busy(items, THREADS) else 100
         return cost
+
+
+def is_busy(items: int, threads: int) -> bool:
+    """Tell whether equal items keep threads busy for most of the time."""
+    return items >= _BUSY * -(-items // threads) * threads
 
 
 def _tile(target: Target, width: int) -> tuple[int, int]:

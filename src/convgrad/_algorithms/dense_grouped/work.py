@@ -8,10 +8,21 @@ from ..._costs import Work
 from ..shared.amounts import meetings, named, traffic
 
 if TYPE_CHECKING:
+    from .filter_sizes import GroupedFilterSizes
     from .sizes import GroupedSizes
 
 _EDGE_PIXELS = 4
 """Pixels computed in vain in a block, about."""
+
+
+_NOTHING = dict.fromkeys(
+    (
+        *("products", "tiles", "turned in", "turned out", "packed", "listed", "items"),
+        *("rows", "runs", "unit sums", "stored"),
+    ),
+    0.0,
+)
+"""All units, of image passes and of filter gradients."""
 
 
 def work(name: str, it: GroupedSizes, serial: bool) -> Work:
@@ -28,6 +39,7 @@ def work(name: str, it: GroupedSizes, serial: bool) -> Work:
     return Work(
         named(name, problem, problem.data_format),
         {
+            **_NOTHING,
             "products": products,
             "tiles": tiles,
             "turned in": read * it.depth * it.lane_blocks * block.ranges,
@@ -39,5 +51,27 @@ def work(name: str, it: GroupedSizes, serial: bool) -> Work:
         },
         it.items,
         launches=2,
+        serial=serial,
+    )
+
+
+def filter_work(name: str, it: GroupedFilterSizes, serial: bool) -> Work:
+    """Count products in vectors, the rows and runs they come in, what is turned, and the sums moved."""
+    problem, cut = it.problem, it.cut
+    met = problem.batch * meetings(problem.rows) * meetings(problem.cols)
+    found = it.amounts(cut)
+    turned = found.pop("turned x") + found.pop("turned dy")
+    products = met * problem.group_in * problem.group_out * it.lane_blocks
+    return Work(
+        named(name, problem, problem.data_format),
+        {
+            **_NOTHING,
+            "products": products,
+            "turned in": turned,
+            **found,
+            **traffic(problem, it.target),
+        },
+        it.items(cut),
+        launches=2 if cut.shares > 1 else 1,
         serial=serial,
     )
