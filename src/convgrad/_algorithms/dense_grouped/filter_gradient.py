@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..._codegen import I64, Int, KernelBuilder, Pointer, Variable, compute, element, symbol
+from ..._codegen import I64, Int, KernelBuilder, Pointer, Variable, Vector, compute, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.stage import clear
@@ -265,17 +265,7 @@ class _FilterWriter:
                         )
                         carry: list[Variable[Any]] = [*acc, a, b]
                         with k.loop(left.value, right, carry=carry, nonempty=True):
-                            ours = [
-                                a.value.offset(i * self.lanes).load(self.lanes, aligned=True)
-                                for i in range(height)
-                            ]
-                            for n in range(width):
-                                theirs = b.value.offset(n * self.lanes).load(
-                                    self.lanes, aligned=True
-                                )
-                                for i, value in enumerate(ours):
-                                    sum_ = acc[i * width + n]
-                                    sum_.value = k.fma(value, theirs, sum_.value)
+                            self._products(acc, a.value, b.value, height, width)
                             a.value = a.value.offset(x_step)
                             b.value = b.value.offset(dy_pixel)
                     for sum_, total in zip(acc, totals, strict=True):
@@ -284,6 +274,20 @@ class _FilterWriter:
                     left.value = right
                 top.value = bottom
         return totals
+
+    def _products(
+        self, acc: list[Variable[Vector]], x: Pointer, dy: Pointer, height: int, width: int
+    ) -> None:
+        """Add the products of a pixel: the smaller side stays in registers, the other comes one by one."""
+        k, lanes = self.k, self.lanes
+        sides = (x, height, width), (dy, width, 1)
+        (few, count, one), (many, others, other) = sorted(sides, key=lambda side: side[1])
+        held = [few.offset(i * lanes).load(lanes, aligned=True) for i in range(count)]
+        for n in range(others):
+            value = many.offset(n * lanes).load(lanes, aligned=True)
+            for i, each in enumerate(held):
+                sum_ = acc[i * one + n * other]
+                sum_.value = k.fma(each, value, sum_.value)
 
     def _store(self, share: Int, lane: Int, channel: Int) -> None:
         """Turn the bank back: ``[tap][channel][group][output]``."""
