@@ -236,7 +236,7 @@ FIXED: dict[str, dict[str, Any]] = {
     "depthwise_flat": {
         "depthwise": True,
         "data_format": "NHWC",
-        "groups": 1,
+        "groups": 3,
         "group_out": 1,
         "window": (3, 3),
         "strides": (1, 1),

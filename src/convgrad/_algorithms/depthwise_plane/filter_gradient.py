@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ..._codegen import Bool, Int, Pointer, Variable, Vector
 from ..._kernel import KernelSource
-from .frame import BlockRows, Frame
+from .frame import BlockRows, Frame, Reads, reads
 from .in_place import InPlace
+from .loops import tap_loop
 from .padded import Padded
+from .words import Windows
 
 
 class FilterWriter:
@@ -91,45 +93,66 @@ class FilterWriter:
         self._clear_rows(self.frame.grads, pitch, rows.count, word["grad_rows"])
 
     def _add_products(self, rows: BlockRows, sums: Pointer) -> None:
-        """Add the products of one block to the sums, a few tap columns at a time."""
-        k, size, cols = self.k, self.kernel.tap_cols, self.kernel.cols
-        (taps,) = cols.phases
-
-        def add(turn: Int, first: int, count: int, later: Int) -> None:
-            """Add up tap columns `first` and on, moved `later` columns along the window."""
-            group = taps[first : first + count]
-            shift = later * cols.spacing
-            products = self._products(rows, turn, [tap.offset for tap in group], shift)
-            for (tap_h, place), value in products.items():
-                tap = later + (tap_h * self.kernel.window[1] + group[place].number)
-                there = sums.offset((tap * self.turns + turn) * self.lanes)
-                there.store(there.load(self.lanes, aligned=True) + value, aligned=True)
-
+        """Add the products of one block to the sums, a few taps at a time."""
+        k, word, step = self.k, self.word, self.turns * self.lanes
         with k.loop(0, self.turns, nonempty=True) as turn:
-            # Whole groups share one body where a step along the window is a step in memory.
-            whole = len(taps) // size * size if cols.step == 1 else 0
-            if whole:
-                with k.loop(0, whole, size, nonempty=True) as later:
-                    add(turn, 0, size, later)
-            for first in range(whole, len(taps), size):
-                add(turn, first, size, k.i64(0))
+            if not self.kernel.col_chunk:
+                self._add_columns(rows, sums, turn, turn * self.lanes, word["groups_w"])
+                return
+            # What all taps of a long window read stays in the first cache, some columns at a time.
+            chunk = max(1, self.kernel.col_chunk // step) * step
+            with k.loop(turn * self.lanes, word["groups_w"], chunk, nonempty=False) as begin:
+                end = k.min(begin + chunk, word["groups_w"])
+                self._add_columns(rows, sums, turn, begin, end)
+
+    def _add_columns(self, rows: BlockRows, sums: Pointer, turn: Int, begin: Int, end: Int) -> None:
+        """Add the products of some columns to the sums of all taps: pieces of the window in loops."""
+        k, kernel, frame = self.k, self.kernel, self.frame
+        down = tap_loop(kernel.rows, kernel.tap_rows)
+        along = tap_loop(kernel.cols, kernel.tap_cols, kernel.cols.step)
+
+        def add(tall: Windows, wide: Windows, i: Int, j: Int) -> None:
+            row_reads = reads(tall, kernel.height)
+            if kernel.single and (down.count == 1 or tall is down.rest):
+                row_reads = {r: uses for r, uses in row_reads.items() if r in frame.row_reads}
+            shift = i * (down.distance * frame.row_pitch) + j * along.distance
+            tap0 = i * (down.numbers * kernel.window[1]) + j * along.numbers
+            (taps,) = wide.phases
+            for first in range(0, len(taps), kernel.tap_cols):
+                group = taps[first : first + kernel.tap_cols]
+                places = [tap.offset for tap in group]
+                products = self._products(rows, row_reads, places, shift, begin, end)
+                for (tap_h, place), value in products.items():
+                    tap = tap0 + (tap_h * kernel.window[1] + group[place].number)
+                    there = sums.offset((tap * self.turns + turn) * self.lanes)
+                    there.store(there.load(self.lanes, aligned=True) + value, aligned=True)
+
+        def add_rows(tall: Windows, i: Int) -> None:
+            with k.loop(0, along.count, nonempty=True) as j:
+                add(tall, along.piece, i, j)
+            if along.rest:
+                add(tall, along.rest, i, k.i64(0))
+
+        with k.loop(0, down.count, nonempty=True) as i:
+            add_rows(down.piece, i)
+        if down.rest:
+            add_rows(down.rest, k.i64(0))
 
     def _products(
-        self, rows: BlockRows, turn: Int, offsets: list[int], shift: Int
+        self, rows: BlockRows, tall: Reads, offsets: list[int], shift: Int, begin: Int, end: Int
     ) -> dict[tuple[int, int], Vector]:
-        """Return, for every tap row and each of some tap columns, the sum of products over a block."""
+        """Return, for some tap rows and each of some tap columns, the sum of products over a block."""
         k, kernel = self.k, self.kernel
         sums: dict[tuple[int, int], Variable[Vector]] = {
             (tap_h, place): k.variable(k.zeros(self.number, self.lanes))
-            for tap_h in range(kernel.window[0])
+            for tap_h in sorted({tap_h for readers in tall.values() for _, tap_h in readers})
             for place in range(len(offsets))
         }
         carry = list(sums.values())
         with k.loop(0, rows.count, kernel.height, carry=carry, nonempty=True) as row:
             x = self.frame.block.offset(row * (kernel.rows.step * self.frame.row_pitch) + shift)
             y = self.frame.grads.offset(row * kernel.pitch)
-            step = self.turns * self.lanes
-            with k.loop(turn * self.lanes, self.word["groups_w"], step, carry=carry) as q:
+            with k.loop(begin, end, self.turns * self.lanes, carry=carry) as q:
                 here, there = x.offset(q), y.offset(q)
                 grads = [
                     there.offset(i * kernel.pitch).load(self.lanes, aligned=True)
@@ -137,7 +160,7 @@ class FilterWriter:
                 ]
                 for place, offset in enumerate(offsets):
                     column = here.offset(self.padded.column(offset))
-                    for source_row, readers in sorted(self.frame.row_reads.items()):
+                    for source_row, readers in sorted(tall.items()):
                         distance = (source_row - kernel.rows.lowest) * self.frame.row_pitch
                         value = column.offset(distance).load(self.lanes)
                         for cell, tap_h in readers:

@@ -21,6 +21,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
     if problem.data_format != "NHWC":
         return "only NHWC"
+    if problem.in_c == 1:
+        return "only several channels: one is a plane"
     if problem.group_out != 1:
         return "only multiplier 1"
     if (problem.rows.stride, problem.cols.stride) != (1, 1):

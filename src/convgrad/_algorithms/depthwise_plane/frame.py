@@ -30,9 +30,13 @@ class BlockRows:
     """One past the last."""
 
 
-def reads(windows: Windows, groups: int) -> dict[int, list[tuple[int, int]]]:
+Reads = dict[int, list[tuple[int, int]]]
+"""The (target cell, tap) pairs that read a source cell, by its offset."""
+
+
+def reads(windows: Windows, groups: int) -> Reads:
     """Map each source offset of some groups to the (target cell, tap) pairs that read it."""
-    found: dict[int, list[tuple[int, int]]] = {}
+    found: Reads = {}
     for group in range(groups):
         for phase, taps in enumerate(windows.phases):
             for tap in taps:

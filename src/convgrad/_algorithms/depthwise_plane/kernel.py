@@ -34,6 +34,7 @@ gets the same bits; the filter gradient meets zeros there instead. Zeros spoil a
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -43,10 +44,19 @@ from ..._problem import Kind
 from ..._targets import Target
 from ..shared.edges import store_first
 from .filter_gradient import FilterWriter
-from .frame import BlockRows, Frame, reads
+from .frame import BlockRows, Frame, Reads, reads
 from .in_place import InPlace
+from .loops import tap_loop
 from .padded import Padded
 from .words import PlaneKernel
+
+_UNROLLED = 128
+"""Taps that are written out where windows move by more than one column, or have phases."""
+_ROWS_UNROLLED = 32
+"""Rows of a window that are written out: a column of them is what one turn of a loop adds."""
+
+_Add = Callable[[Reads, int, list[tuple[int, int]], Int, Int], None]
+"""Adds some source rows at one column: rows, column, who reads it, and how far along the window it is."""
 
 
 def emit(kernel: PlaneKernel, target: Target) -> KernelSource:
@@ -229,11 +239,11 @@ class _Writer:
         columns = sorted(reads(kernel.cols, 1).items())
 
         def add(
-            rows: list[int], offset: int, uses: list[tuple[int, int]], shift: Int, tap0: Int
+            rows: Reads, offset: int, uses: list[tuple[int, int]], shift: Int, tap0: Int
         ) -> None:
             """Add what some source rows give at one column; `shift` and `tap0` move it along the window."""
             live = {(tap, 0): weight for tap, weight in (strip.weights or {}).items()}
-            for r, i in itertools.product(rows, range(len(at))):
+            for r, i in itertools.product(sorted(rows), range(len(at))):
                 if kernel.direct:
                     value = self.in_place.load_tap(
                         sources[r, i], offset, at_start, at_end, seen[r, i]
@@ -244,9 +254,7 @@ class _Writer:
                     )
                 if value is None:
                     continue
-                for (row, tap_h), (phase, tap_w) in itertools.product(
-                    self.frame.row_reads[r], uses
-                ):
+                for (row, tap_h), (phase, tap_w) in itertools.product(rows[r], uses):
                     tap = tap_h * kernel.window[1] + tap_w
                     key = (tap, i if period else 0)
                     if key not in live:
@@ -257,13 +265,13 @@ class _Writer:
                     total = sums[row, phase, i]
                     total.value = k.fma(value, live[key], total.value)
 
-        nothing, everything = k.i64(0), sorted(strip.sources)
+        nothing, everything = k.i64(0), self.frame.row_reads
         if strip.weights:
-            for r in everything:
+            for r in sorted(everything):
                 for offset, uses in columns:
-                    add([r], offset, uses, nothing, nothing)
-        elif kernel.direct or len(kernel.cols.phases) > 1 or kernel.cols.step > 1:
-            half = len(columns) // 2 if kernel.direct else 0
+                    add({r: everything[r]}, offset, uses, nothing, nothing)
+        elif kernel.direct:
+            half = len(columns) // 2
             for offset, uses in columns[:half]:
                 add(everything, offset, uses, nothing, nothing)
             # Two short chains of sums overlap where one long one waits: 0.41 -> 0.38 ms for 7x7 on 7x7 images.
@@ -277,13 +285,35 @@ class _Writer:
                 for key, total in sums.items():
                     total.value = before[key] + total.value
         else:
-            # Offsets and numbers of the taps both run evenly, in the same direction or in opposite ones.
-            (taps,) = kernel.cols.phases
-            turn = taps[-1].number - taps[0].number >= 0
-            carry = list(sums.values())
-            with k.loop(0, len(taps), carry=carry, nonempty=True) as j:
-                shift, tap0 = j * kernel.cols.spacing, j if turn else -j
-                add(everything, taps[0].offset, [(0, taps[0].number)], shift, tap0)
+            self._walk_copies(list(sums.values()), add)
+
+    def _walk_copies(self, sums: list[Variable[Vector]], add: _Add) -> None:
+        """Walk the taps of padded copies, column by column: pieces of long windows in loops."""
+        k, kernel, frame = self.k, self.kernel, self.frame
+
+        def walk_columns(row_reads: Reads, shift: Int, tap0: Int) -> None:
+            wide = len(kernel.cols.phases) > 1 or kernel.cols.step > 1
+            size = kernel.cols.step if not wide or self.taps > _UNROLLED else self.taps
+            loop = tap_loop(kernel.cols, size, kernel.cols.step)
+            with k.loop(0, loop.count, carry=sums, nonempty=True) as j:
+                for offset, uses in sorted(reads(loop.piece, 1).items()):
+                    add(row_reads, offset, uses, shift + j * loop.distance, tap0 + j * loop.numbers)
+            for offset, uses in sorted(reads(loop.rest, 1).items()) if loop.rest else ():
+                add(row_reads, offset, uses, shift, tap0)
+
+        if kernel.single or kernel.window[0] <= _ROWS_UNROLLED:
+            walk_columns(frame.row_reads, k.i64(0), k.i64(0))
+            return
+        pieces = -(-kernel.window[0] // _ROWS_UNROLLED)
+        loop = tap_loop(kernel.rows, -(-kernel.window[0] // (pieces * len(kernel.rows.phases))))
+        with k.loop(0, loop.count, carry=sums, nonempty=True) as i:
+            walk_columns(
+                reads(loop.piece, kernel.height),
+                i * (loop.distance * frame.row_pitch),
+                i * (loop.numbers * kernel.window[1]),
+            )
+        if loop.rest:
+            walk_columns(reads(loop.rest, kernel.height), k.i64(0), k.i64(0))
 
     def _store(self, row: Pointer, q: Int, phases: list[Vector]) -> None:
         k, lanes, width = self.k, self.lanes, self.kernel.target_width

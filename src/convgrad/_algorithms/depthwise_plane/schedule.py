@@ -21,8 +21,14 @@ from .work import work
 
 NAME = "depthwise_plane"
 
-_LARGEST_TAPS = 128
-"""All taps of a tile are unrolled."""
+_LARGEST_TAPS = 1 << 14
+"""Taps of a window: they are listed to plan it, and their weights stand in the workspace."""
+_UNROLLED = 128
+"""Taps that are written out where rows are read in place."""
+_WEIGHTS = 32 << 10
+"""Bytes of weights that an item brings together, if that leaves a channel."""
+_SUMS = 10
+"""Sums of a filter gradient in registers."""
 _ITEMS = 32
 """Items wanted: chunks of channels shrink until there are as many."""
 _CHUNK = 8
@@ -37,8 +43,8 @@ _LONGEST_SUM = 10
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
-    if problem.data_format != "NCHW":
-        return "only NCHW"
+    if problem.data_format != "NCHW" and (problem.in_c, problem.out_c) != (1, 1):
+        return "only NCHW, or one channel"  # of which both layouts are the same
     return refusal(problem, target)
 
 
@@ -54,7 +60,7 @@ def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
     if problem.dtype.is_integer:
         return "no integers"
     if problem.rows.window * problem.cols.window > _LARGEST_TAPS:
-        return f"windows of more than {_LARGEST_TAPS} taps are not unrolled"
+        return f"windows of more than {_LARGEST_TAPS} taps"
     if problem.cols.stride > 2:
         return "column strides above 2"
     if problem.kind is Kind.INPUT_GRADIENT and problem.rows.stride > 4:
@@ -81,7 +87,8 @@ class PlaneSplit:
         to_filter = problem.kind is Kind.FILTER_GRADIENT
         self.planes = planes = 1 if shape.period else problem.in_c
         row_blocks = shape.row_blocks()
-        chunk, shares = min(_CHUNK, planes), 1
+        weights = shape.taps * problem.group_out * shape.number
+        chunk, shares = max(1, min(_CHUNK, planes, _WEIGHTS // weights)), 1
         if to_filter:
             chunk = max(1, min(_CHUNK, planes // _SHARES))
             shares = min(-(-_SHARES // -(-planes // chunk)), problem.batch * row_blocks)
@@ -122,6 +129,8 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         height=shape.height,
         vectors=1 if direct else shape.vectors,
         tap_cols=1 if direct else shape.tap_cols,
+        tap_rows=1 if direct else shape.tap_rows,
+        col_chunk=0 if direct else shape.col_chunk,
         pitch=0 if direct else shape.pitch,
         source_width=shape.source_cols if short_source else 0,
         target_width=shape.target_cols if shape.short_target else 0,
@@ -231,12 +240,14 @@ class PlaneShape:
         )
         reach = self.col_windows.highest + self.col_windows.step - 1
         self.reserve = max(0, -(-(reach - self.slack[1]) // self.col_windows.step))
-        self.few_taps = problem.rows.window * problem.cols.window <= 9
+        self.taps = problem.rows.window * problem.cols.window
+        self.few_taps = self.taps <= 9
         """Whether all weights, or all sums, are in registers."""
         self.pitch = self._pitch()
         self.direct = self._is_direct()
         self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
-        self.height, self.vectors, self.tap_cols = self._tile()
+        self.height, self.vectors = self._tile()
+        self.tap_rows, self.tap_cols, self.col_chunk = self._taps_together()
 
     def _is_direct(self) -> bool:
         """Tell whether rows are to be read in place: small windows whose borders one masked load covers.
@@ -245,6 +256,8 @@ class PlaneShape:
         """
         problem, lanes = self.problem, self.lanes
         if problem.dtype.itemsize != self.number or "avx" not in self.target.needs:
+            return False
+        if self.taps > _UNROLLED:
             return False
         if self.col_windows.step > 1 and not self.few_taps:
             return False
@@ -277,9 +290,22 @@ class PlaneShape:
         unit = 1 << max(0, wanted.bit_length() - 3)
         return -(-wanted // unit) * unit * self.lanes
 
-    def _tile(self) -> tuple[int, int, int]:
-        """Return groups of rows, vectors of columns and tap columns of a tile."""
-        kh = self.problem.rows.window
+    def _taps_together(self) -> tuple[int, int, int]:
+        """Return tap rows and columns of a filter gradient that are summed in registers, and columns for all taps.
+
+        Long windows read more rows at a time than the first cache holds: they go through some columns with all taps.
+        """
+        window, step = self.problem.rows.window, self.col_windows.step
+        if window <= _SUMS and self.taps <= _UNROLLED:
+            return window, max(1, _SUMS // window), 0
+        cols = step if step <= _SUMS // 2 else 1
+        parts = -(-window // (_SUMS // cols))
+        rows = self.block_rows(min(self.rows.groups, _LONGEST_SUM)) * step + _LONGEST_SUM
+        chunk = self.target.l1_bytes * 5 // 8 // (rows * self.number)
+        return -(-window // parts), cols, max(4 * self.lanes, chunk)
+
+    def _tile(self) -> tuple[int, int]:
+        """Return groups of rows and vectors of columns of a tile."""
         groups = self.rows.groups
         phases = len(self.rows.footprint.phases) * len(self.cols.footprint.phases)
         plane = self.rows.source * self.source_cols + self.rows.target * self.target_cols
@@ -290,17 +316,17 @@ class PlaneShape:
                 most //= self.col_windows.step
                 if groups <= 7 and self.short_target:
                     most = 7
-            return _height(groups, most), 1, max(1, 10 // kh)
+            return _height(groups, most), 1
         vectors = 2 if phases == 1 and self.groups_w >= 2 * self.lanes else 1
         if phases == 1 and self.groups_w < 2 * self.lanes and groups <= 14:
             # All rows at once: taps outside the image are left out, and long windows have sums enough to overlap.
-            return groups if not self.direct or groups <= 7 else _height(groups, 7), 1, 1
+            return groups if not self.direct or groups <= 7 else _height(groups, 7), 1
         # Many rows at a time are many streams: at 112 x 112, 4 rows take 1.45 ms and 2 take 1.18; at 28 x 28 0.38 and
         # 0.43 (batch 8, 32 and 192 channels, one thread of Zen 3).
         most = (2 if streams else 4) // self.col_windows.step if self.direct else 8
         sums = 4 if streams and phases > 1 else 8
         most = min(most, sums // (phases * vectors))
-        return _height(groups, max(1, most)), vectors, 1
+        return _height(groups, max(1, most)), vectors
 
     def block_rows(self, groups: int) -> int:
         """Return the source rows under some groups of rows."""

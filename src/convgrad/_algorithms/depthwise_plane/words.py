@@ -77,6 +77,10 @@ class PlaneKernel:
     """Vectors of columns of a tile (forward and input gradient)."""
     tap_cols: int
     """Tap columns whose sums are in registers together (filter gradient)."""
+    tap_rows: int
+    """Tap rows of them."""
+    col_chunk: int
+    """Columns that all taps meet before the next ones do, or 0: all of a row (filter gradient)."""
     pitch: int
     """Elements from sub-row to sub-row."""
     source_width: int
