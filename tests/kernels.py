@@ -233,15 +233,7 @@ UNIVERSAL = {
 FIXED: dict[str, dict[str, Any]] = {
     "depthwise_direct": {"depthwise": True},
     "depthwise_plane": {"depthwise": True},
-    "depthwise_flat": {
-        "depthwise": True,
-        "data_format": "NHWC",
-        "groups": 3,
-        "group_out": 1,
-        "window": (3, 3),
-        "strides": (1, 1),
-        "padding": "SAME",
-    },
+    "depthwise_flat": {"depthwise": True, "data_format": "NHWC", "groups": 3},
     "depthwise_packed": {"depthwise": True},
     "dense_grouped": {"depthwise": False},
 }

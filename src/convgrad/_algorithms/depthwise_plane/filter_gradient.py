@@ -153,7 +153,7 @@ class FilterWriter:
             x = self.frame.block.offset(row * (kernel.rows.step * self.frame.row_pitch) + shift)
             y = self.frame.grads.offset(row * kernel.pitch)
             with k.loop(begin, end, self.turns * self.lanes, carry=carry) as q:
-                here, there = x.offset(q), y.offset(q)
+                here, there = x.offset(self.frame.place(q)), y.offset(q)
                 grads = [
                     there.offset(i * kernel.pitch).load(self.lanes, aligned=True)
                     for i in range(kernel.height)
@@ -162,7 +162,7 @@ class FilterWriter:
                     column = here.offset(self.padded.column(offset))
                     for source_row, readers in sorted(tall.items()):
                         distance = (source_row - kernel.rows.lowest) * self.frame.row_pitch
-                        value = column.offset(distance).load(self.lanes)
+                        value = self.frame.load(column.offset(distance))
                         for cell, tap_h in readers:
                             total = sums[tap_h, place]
                             total.value = k.fma(value, grads[cell], total.value)
@@ -267,7 +267,10 @@ class FilterWriter:
         finite = total.value - total.value
         wrong = Bool(finite.emitter, finite.compare("une", "", 0.0).text)
         down = tap // kernel.window[1] * kernel.rows.spacing + kernel.rows.lowest
-        right = tap % kernel.window[1] * kernel.cols.spacing + kernel.cols.lowest
+        cell, across = kernel.cell, kernel.cols.across
+        right = tap % kernel.window[1] * (kernel.cols.spacing // across * cell)
+        right = right + kernel.cols.lowest // across * cell
+        channel = phase // kernel.repeat
         carry = [total]
         with k.when(wrong):
             total.value = k.zeros(self.number, 1)
@@ -285,10 +288,9 @@ class FilterWriter:
                     with k.when(h.inside(word["source_rows"])):
                         here = source.offset(h * word["source_cols"])
                         there = target.offset(p * word["target_cols"])
-                        with k.loop(
-                            phase, word["target_cols"], kernel.period or 1, carry=carry
-                        ) as q:
-                            w = q * kernel.cols.step + right
+                        period = kernel.period or 1
+                        with k.loop(phase, word["target_cols"], period, carry=carry) as q:
+                            w = q // period * (kernel.cols.step * cell) + right + channel
                             with k.when(w.inside(word["source_cols"])):
                                 x, y = here.offset(w).load(), there.offset(q).load()
                                 total.value = k.fma(x, y, total.value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from ..._codegen import Element, Int, KernelBuilder, Pointer, compute, element, symbol
+from ..._codegen import Element, Int, KernelBuilder, Pointer, Vector, compute, element, symbol
 from ..._problem import Kind
 from ..._targets import Target
 from ..shared.words import arguments
@@ -69,8 +69,9 @@ class Frame:
         self.block = self.bank.offset(self.word["bank"])
         """The padded rows: of one plane, or of all that an input gradient adds up."""
         self.block_size = self.word["block_rows"] * self.row_pitch
-        self.grads = self.block.offset(self.block_size)
-        """Rows of out_backprop, at the same pitch."""
+        copies = self.word["multiplier"] if kernel.kind is Kind.INPUT_GRADIENT else 1
+        self.grads = self.block.offset(self.block_size * copies)
+        """Rows of out_backprop, or of the target where phases are woven, at the same pitch."""
         self.row_reads = reads(kernel.rows, kernel.height)
         if kernel.single:
             inside = range(kernel.single)
@@ -92,6 +93,14 @@ class Frame:
         low = k.min(k.max(-top, 0), word["block_rows"])
         high = k.max(k.min(word["source_rows"] - top, word["block_rows"]), low)
         return BlockRows(start, count, top, low, high)
+
+    def place(self, q: Int) -> Int:
+        """Return where in a padded row stands what column q reads: vectors are spread from single elements."""
+        return q // self.kernel.repeat if self.kernel.spread else q
+
+    def load(self, place: Pointer) -> Vector:
+        """Read what a vector of columns reads in a padded row."""
+        return place.broadcast(self.lanes) if self.kernel.spread else place.load(self.lanes)
 
     def each_multiple(self) -> AbstractContextManager[Int]:
         """Walk the outputs of one input channel."""

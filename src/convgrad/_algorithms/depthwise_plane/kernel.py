@@ -6,7 +6,7 @@ are taken as flat vectors of columns times channels (`period`). Its rows are rea
 * direct: in place. The first and the last vector of a row have bodies of their own with constant masks, and a row
   outside the image is a row of zeros in the workspace.
 * padded: blocks of rows are copied into the first cache, converted to the compute type, with zeros where the window
-  leaves the image; every other column goes to a sub-row of its own if the window moves by two. From there on nothing
+  leaves the image; columns go to sub-rows in turn if the window moves by several. From there on nothing
   is masked and a tap is a constant distance: the pitch of the copies is a constant of the kernel. This pays for large
   windows and for 16-bit floats, which are converted once, and takes every geometry.
 
@@ -173,7 +173,20 @@ class _Writer:
                 sources = {
                     r: base.offset((r - low) * self.frame.row_pitch) for r in self.frame.row_reads
                 }
-            self._columns(_Strip(sources, out, group, bank, weights))
+            if kernel.weaves:
+                self._columns(_Strip(sources, self.frame.grads, group, bank, weights))
+                self._weave(out, group)
+            else:
+                self._columns(_Strip(sources, out, group, bank, weights))
+
+    def _weave(self, out: Pointer, group: Int) -> None:
+        """Write the rows of a strip whose phases lie in sub-rows of the workspace."""
+        kernel = self.kernel
+        across = len(kernel.cols.phases) * kernel.pitch
+        for row in range(kernel.height * len(kernel.rows.phases)):
+            with self._row_exists(group, row):
+                sub_rows = self.frame.grads.offset(row * across)
+                self.padded.pixels.weave_row(sub_rows, out.offset(self.frame.target_cols * row))
 
     def _columns(self, strip: _Strip) -> None:
         """Cover the columns: padded copies need no borders."""
@@ -213,6 +226,11 @@ class _Writer:
         else:
             self._add_products(sums, strip, at, at_start, at_end)
         for row in range(height):
+            if kernel.weaves:
+                for phase, (i, q) in itertools.product(range(width), enumerate(at)):
+                    there = strip.out.offset((row * width + phase) * kernel.pitch)
+                    there.offset(q).store(sums[row, phase, i].value)
+                continue
             with self._row_exists(strip.group, row):
                 there = strip.out.offset(self.frame.target_cols * row)
                 for i, q in enumerate(at):
@@ -230,7 +248,7 @@ class _Writer:
         k, kernel, period = self.k, self.kernel, self.kernel.period
         step = kernel.cols.step if kernel.direct else 1
         sources = {
-            (r, i): row.offset(q * step)
+            (r, i): row.offset(self.frame.place(q) * step)
             for r, row in strip.sources.items()
             for i, q in enumerate(at)
         }
@@ -249,9 +267,8 @@ class _Writer:
                         sources[r, i], offset, at_start, at_end, seen[r, i]
                     )
                 else:
-                    value = (
-                        sources[r, i].offset(shift + self.padded.column(offset)).load(self.lanes)
-                    )
+                    place = sources[r, i].offset(shift + self.padded.column(offset))
+                    value = self.frame.load(place)
                 if value is None:
                     continue
                 for (row, tap_h), (phase, tap_w) in itertools.product(rows[r], uses):

@@ -45,8 +45,8 @@ def tap_loop(windows: Windows, size: int, parted: int = 1) -> TapLoop:
     rest: Phases = tuple(taps[count * size :] for taps in phases)
     return TapLoop(
         count,
-        Windows(piece, step),
+        Windows(piece, step, windows.across),
         (later.offset - first.offset) // parted,
         later.number - first.number,
-        Windows(rest, step) if any(rest) else None,
+        Windows(rest, step, windows.across) if any(rest) else None,
     )

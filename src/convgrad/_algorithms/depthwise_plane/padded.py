@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..._codegen import Int, Pointer
 from ..shared.edges import load_first
 from .frame import BlockRows, Frame
+from .pixels import Pixels
 
 
 class Padded:
@@ -14,11 +15,13 @@ class Padded:
         self.frame = frame
         self.k, self.kernel, self.word = frame.k, frame.kernel, frame.word
         self.number, self.lanes = frame.number, frame.lanes
+        self.pixels = Pixels(frame)
 
     def column(self, offset: int) -> int:
         """Return where a tap of this offset reads in a padded row, for the first group of columns."""
-        step = self.kernel.cols.step
-        return offset % step * self.kernel.pitch + self.kernel.cols.before + offset // step
+        cols = self.kernel.cols
+        sub_row = offset // cols.across % cols.step
+        return sub_row * self.kernel.pitch + cols.before + cols.place(offset)
 
     def copy_source(self, plane: Int, rows: BlockRows, block: Pointer) -> None:
         """Copy the rows of a block that exist; what is around them is zero already."""
@@ -27,7 +30,9 @@ class Padded:
         with k.loop(rows.low, rows.high) as row:
             here = source.offset(row * cols)
             there = block.offset(row * self.frame.row_pitch + kernel.cols.before)
-            if kernel.cols.step == 1:
+            if kernel.parts_pixels:
+                self.pixels.part_row(here, there)
+            elif kernel.cols.step == 1:
                 self.copy_row(here, there, cols, kernel.source_width)
             else:
                 self._part_row(here, there)

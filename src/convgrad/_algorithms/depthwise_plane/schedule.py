@@ -23,6 +23,8 @@ NAME = "depthwise_plane"
 
 _LARGEST_TAPS = 1 << 14
 """Taps of a window: they are listed to plan it, and their weights stand in the workspace."""
+_LARGEST_STRIDE = 4
+"""Columns that a window moves by: as many sub-rows or phases are written out."""
 _UNROLLED = 128
 """Taps that are written out where rows are read in place."""
 _WEIGHTS = 32 << 10
@@ -61,8 +63,8 @@ def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
         return "no integers"
     if problem.rows.window * problem.cols.window > _LARGEST_TAPS:
         return f"windows of more than {_LARGEST_TAPS} taps"
-    if problem.cols.stride > 2:
-        return "column strides above 2"
+    if problem.cols.stride > _LARGEST_STRIDE:
+        return f"column strides above {_LARGEST_STRIDE}"
     if problem.kind is Kind.INPUT_GRADIENT and problem.rows.stride > 4:
         return "input gradients of row strides above 4 have too many phases for one tile"
     shape = PlaneShape(problem, target, period)
@@ -87,7 +89,7 @@ class PlaneSplit:
         to_filter = problem.kind is Kind.FILTER_GRADIENT
         self.planes = planes = 1 if shape.period else problem.in_c
         row_blocks = shape.row_blocks()
-        weights = shape.taps * problem.group_out * shape.number
+        weights = shape.taps * shape.multiplier * shape.number
         chunk, shares = max(1, min(_CHUNK, planes, _WEIGHTS // weights)), 1
         if to_filter:
             chunk = max(1, min(_CHUNK, planes // _SHARES))
@@ -141,8 +143,10 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         together=max(1, _LONGEST_SUM // rows.groups) if direct and to_filter else 1,
         tail=shape.groups_w % shape.lanes if direct and to_filter and not shape.short_target else 0,
         ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
-        several=problem.group_out != 1,
+        several=shape.multiplier != 1,
         period=period,
+        repeat=shape.repeat,
+        spread=shape.spread,
         whole=shares == 1,
     )
     count = -(-rows.groups // row_blocks)
@@ -157,7 +161,7 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         groups_h=rows.groups,
         groups_w=shape.groups_w,
         channels=split.planes,
-        multiplier=problem.group_out,
+        multiplier=shape.multiplier,
         chunk=chunk,
         chunks=split.chunks,
         row_blocks=row_blocks,
@@ -170,9 +174,12 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         block_rows=block_rows,
         grad_rows=grad_rows,
     )
-    copies = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 1
+    copies = shape.multiplier if problem.kind is Kind.INPUT_GRADIENT else 1
     pitch = shape.pitch * cols.footprint.step
-    scratch = (bank + copies * block_rows * pitch + grad_rows * shape.pitch) * shape.number
+    beside = grad_rows
+    if kernel.weaves:
+        beside = kernel.height * len(kernel.rows.phases) * len(kernel.cols.phases)
+    scratch = (bank + copies * block_rows * pitch + beside * shape.pitch) * shape.number
     if direct:
         longest = max(shape.source_cols, shape.target_cols)
         scratch = (bank + longest + 4 * shape.lanes) * shape.number
@@ -217,16 +224,23 @@ class PlaneShape:
         self.rows: Gather = gather(problem.rows, problem.kind)
         self.cols: Gather = gather(problem.cols, problem.kind)
         across = period or 1
-        self.source_cols = self.cols.source * across
+        self.repeat = problem.group_out if period else 1
+        """How often a channel stands in a flat row."""
+        self.spread = self.repeat % self.lanes == 0
+        copied = across // self.repeat if self.spread else across
+        self.multiplier = 1 if period else problem.group_out
+        """Planes of outputs to one of inputs."""
+        self.source_cols = self.cols.source * (across // self.repeat)
         self.target_cols = self.cols.target * across
         self.groups_w = self.cols.groups * across
         self.row_windows = Windows(self.rows.footprint.phases, self.rows.footprint.step)
         self.col_windows = Windows(
             tuple(
-                tuple(Tap(tap.number, tap.offset * across) for tap in taps)
+                tuple(Tap(tap.number, tap.offset * copied) for tap in taps)
                 for taps in self.cols.footprint.phases
             ),
             self.cols.footprint.step,
+            copied,
         )
         self.slack = (
             min(
@@ -257,7 +271,9 @@ class PlaneShape:
         problem, lanes = self.problem, self.lanes
         if problem.dtype.itemsize != self.number or "avx" not in self.target.needs:
             return False
-        if self.taps > _UNROLLED:
+        if self.taps > _UNROLLED or problem.cols.stride > (1 if self.period else 2):
+            return False
+        if self.repeat > 1:
             return False
         if self.col_windows.step > 1 and not self.few_taps:
             return False
@@ -284,8 +300,11 @@ class PlaneShape:
     def _pitch(self) -> int:
         """Return a length every padded row fits in; few different ones, for kernels are made for each."""
         cols = self.col_windows
-        data = max(-(-self.source_cols // cols.step), self.lanes)
-        reach = -(-self.groups_w // self.lanes) * self.lanes + max(0, cols.highest // cols.step)
+        data = max(-(-self.cols.source // cols.step) * cols.across, self.lanes)
+        reach = -(-self.groups_w // self.lanes) * self.lanes
+        if self.spread and self.problem.kind is not Kind.FILTER_GRADIENT:
+            reach //= self.repeat  # rows of out_backprop lie beside those of a filter gradient
+        reach += max(0, cols.place(cols.highest))
         wanted = -(-(cols.before + max(data, reach)) // self.lanes)
         unit = 1 << max(0, wanted.bit_length() - 3)
         return -(-wanted // unit) * unit * self.lanes
@@ -339,7 +358,7 @@ class PlaneShape:
         source = self.block_rows(groups) * self.col_windows.step * row
         if self.problem.kind is Kind.FILTER_GRADIENT:
             return source + groups * row
-        return source * (self.problem.group_out if self.problem.kind is Kind.INPUT_GRADIENT else 1)
+        return source * (self.multiplier if self.problem.kind is Kind.INPUT_GRADIENT else 1)
 
     def row_blocks(self) -> int:
         """Return into how many blocks to cut the rows: each fits half the first cache if that leaves enough rows."""
@@ -364,7 +383,7 @@ class PlaneShape:
             if kernel.kind is Kind.FILTER_GRADIENT:
                 across = self.lanes * kernel.period
         line = 64 // self.number
-        return -(-taps * across * self.problem.group_out // line) * line
+        return -(-taps * across * self.multiplier // line) * line
 
 
 def _height(groups: int, most: int) -> int:

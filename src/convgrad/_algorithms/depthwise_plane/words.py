@@ -41,6 +41,8 @@ class Windows:
 
     phases: Phases
     step: int
+    across: int = 1
+    """Elements of a cell."""
 
     @property
     def lowest(self) -> int:
@@ -59,7 +61,11 @@ class Windows:
     @property
     def before(self) -> int:
         """Elements of padding in front of a row, per sub-row."""
-        return max(0, -(self.lowest // self.step))
+        return self.place(0) - self.place(self.lowest) if self.lowest < 0 else 0
+
+    def place(self, offset: int) -> int:
+        """Return where in its sub-row a cell stands, from the first one on."""
+        return offset // self.across // self.step * self.across
 
 
 @dataclass(frozen=True)
@@ -105,5 +111,31 @@ class PlaneKernel:
     """Whether the multiplier is not 1."""
     period: int = 0
     """Channels that alternate along the row, or 0."""
+    repeat: int = 1
+    """How often a channel stands in a row of alternating ones: the multiplier."""
+    spread: bool = False
+    """Whether it stands there once: a vector of one channel's outputs is spread from one element."""
     whole: bool = True
     """Filter gradient: whether one share makes the result."""
+
+    @property
+    def cell(self) -> int:
+        """Elements of a pixel in the caller's source."""
+        return (self.period or 1) // self.repeat
+
+    @property
+    def copies(self) -> int:
+        """How often a channel is copied."""
+        return 1 if self.spread else self.repeat
+
+    @property
+    def parts_pixels(self) -> bool:
+        """Whether a row is copied pixel by pixel, to sub-rows or with repeated channels."""
+        if self.period:
+            return self.cols.step > 1 or self.copies > 1
+        return self.cols.step > 2
+
+    @property
+    def weaves(self) -> bool:
+        """Whether the phases of a row are written to sub-rows of the workspace first."""
+        return len(self.cols.phases) > (1 if self.period else 2)

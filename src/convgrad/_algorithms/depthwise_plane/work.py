@@ -19,13 +19,20 @@ def work(name: str, shape: PlaneShape, split: PlaneSplit, serial: bool) -> Work:
     rows = -(-shape.rows.groups // split.row_blocks)
     down = -(-rows // shape.height)
     along = -(-shape.groups_w // shape.lanes)
-    tiles = blocks * down * along * problem.group_out
+    tiles = blocks * down * along * shape.multiplier
     taps = problem.rows.window * problem.cols.window
     to_input = problem.kind is Kind.INPUT_GRADIENT
     row = shape.pitch * shape.cols.footprint.step / shape.lanes
-    copied = blocks * split.block_rows * row * (problem.group_out if to_input else 1)
+    copied = blocks * split.block_rows * row * (shape.multiplier if to_input else 1)
     copied += blocks * split.grad_rows * shape.pitch / shape.lanes
     narrow = shape.short_target
+    pixels = 0
+    apart = problem.cols.stride > (1 if shape.period else 2)
+    if apart and to_input:
+        pixels = blocks * rows * problem.rows.stride * problem.cols.size
+    elif apart or (shape.repeat > 1 and not shape.spread):
+        pixels = blocks * split.block_rows * problem.cols.size
+        pixels *= -(-shape.col_windows.across // shape.lanes)
     return Work(
         named(name, problem, "in place" if shape.direct else "copied"),
         {
@@ -35,6 +42,7 @@ def work(name: str, shape: PlaneShape, split: PlaneSplit, serial: bool) -> Work:
             "strided tiles": tiles if problem.cols.stride > 1 else 0,
             "rows": tiles * shape.height,
             "copies": 0 if shape.direct else copied,
+            "pixels": pixels,
             "blocks": blocks,
             "converted": copied if problem.dtype.itemsize != shape.number else 0,
             **traffic(problem, shape.target),
