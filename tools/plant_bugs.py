@@ -131,21 +131,20 @@ BUGS = (
     Bug(
         "a tap's place in the filter is its neighbour's",
         "_algorithms/dense_direct/tables.py",
-        "entry = [place * tap_pitch, moved * step, taps.depth]",
-        "entry = [max(place - 1, 0) * tap_pitch, moved * step, taps.depth]",
+        "entries.append((place, displacement, it.depth))",
+        "entries.append((max(place - it.col, 0), displacement, it.depth))",
     ),
     Bug(
         "a cell beyond the image is read",
-        "_algorithms/dense_direct/tables.py",
+        "_algorithms/dense_direct/axis.py",
         "(at >= 0) & (at < self._gather.source)",
         "(at >= 0) & (at <= self._gather.source)",
     ),
     Bug(
         "pixels left over from the last tile dropped",
-        "_algorithms/dense_direct/tables.py",
-        "np.append(each, np.full(fill, each[-1])) for each",
-        "np.append(each[: len(each) + fill - self.height] if len(each) >= self.height else each,"
-        " np.full(fill if len(each) < self.height else 0, each[-1])) for each",
+        "_algorithms/dense_direct/walk.py",
+        "with k.loop(0, count, height, carry=carry, nonempty=True) as first:",
+        "with k.loop(0, k.max(count - height + 1, 1), height, carry=carry, nonempty=True) as first:",
     ),
     Bug(
         "the last panel overlaps by one channel too many",

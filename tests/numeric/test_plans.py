@@ -15,7 +15,7 @@ import pytest
 from cases import KINDS, Case
 from convgrad import _jit, _planner
 from convgrad._algorithms import ALGORITHMS, emit
-from convgrad._algorithms.dense_direct.tables import AxisTable
+from convgrad._algorithms.dense_direct.axis import AxisTable
 from convgrad._algorithms.dense_filter.tables import blocks
 from convgrad._algorithms.shared.gather import gather
 from convgrad._bench.networks import NETWORKS

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..shared.table import Algorithms, Emitters
-from . import kernel, pack, schedule, words
+from . import kernel, pack, schedule, turn, words
 
 ALGORITHMS: Algorithms = {schedule.NAME: schedule}
 EMITTERS: Emitters = {
     words.DirectDenseKernel: kernel.emit,
     pack.PackKernel: pack.emit,
+    turn.TurnKernel: turn.emit,
 }

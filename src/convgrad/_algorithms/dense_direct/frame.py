@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._codegen import I64, Int, KernelBuilder, Pointer, compute, element, symbol
+from ..._codegen import I64, Int, KernelBuilder, compute, element, symbol
 from ..._targets import Target
 from ..shared.words import arguments, load_row
-from .tables import SPAN
+from .axis import SPAN
 from .words import WORDS, DirectDenseKernel
 
 
@@ -27,8 +27,9 @@ class Block:
     target_cols: Int
     row_list: Int
     """Where in the table the source rows are listed; 0 if they follow each other."""
-    tiles: Pointer
-    count: Int
+    row_pieces: tuple[Int, Int]
+    """Where in the table the pieces of its rows start and end."""
+    col_pieces: tuple[Int, Int]
 
 
 class Frame:
@@ -44,11 +45,17 @@ class Frame:
         self.lanes = k.lanes(self.number)
         self.panel = kernel.vectors if kernel.dot else kernel.vectors * self.lanes
         """Channels of a panel."""
-        self.source = k.arg_pointer(0, self.storage)
+        # NCHW that is not staged has been turned, and converted on the way.
+        turned = kernel.planes and not kernel.staged
+        self.source = k.arg_pointer(0, self.number if turned else self.storage)
         self.result = k.arg_pointer(2, self.storage)
-        self.table = k.arg_pointer(3, I64)
-        self.word = arguments(k, 4, WORDS)
-        self.totals = k.scratch(self.number, kernel.height * kernel.vectors * self.lanes)
+        pointers = 3
+        if not kernel.flat:
+            self.table = k.arg_pointer(pointers, I64)
+            pointers += 1
+        self.word = arguments(k, pointers, WORDS)
+        sums = kernel.height * kernel.vectors * self.lanes if kernel.levels else 0
+        self.totals, self.grand = k.scratch(self.number, sums), k.scratch(self.number, sums)
         self.staged = k.scratch(self.number, 0)
         self.depth = self.word["depth"]
         self.pixel = self.depth * kernel.woven
@@ -58,26 +65,17 @@ class Frame:
 
     def block(self, number: Int) -> Block:
         """Look a block up."""
+        if self.kernel.flat:
+            return self._flat_block(number)
         k, word = self.k, self.word
         col, rest = number % word["col_blocks"], number // word["col_blocks"]
         row, group = rest % word["row_blocks"], rest // word["row_blocks"]
         image = group * word["images"]
-        images = k.min(word["images"], word["batch"] - image)
-        rows = self.table.offset(word["rows_at"] + row * len(SPAN))
-        cols = self.table.offset(word["cols_at"] + col * len(SPAN))
-        r, c = load_row(rows, SPAN), load_row(cols, SPAN)
-        usual = k.select(images.equals(word["images"]), k.i64(0), k.i64(1))
-        structure = (usual * word["row_structures"] + r["structure"]) * word["col_structures"] + c[
-            "structure"
-        ]
-        found = self.table.offset(word["structures_at"] + structure * 2)
-        tiles = self.table.offset(
-            word["tiles_at"] + found.load_int() * (4 + 2 * self.kernel.height)
-        )
-        count = found.offset(1).load_int()
+        r = load_row(self.table.offset(word["rows_at"] + row * len(SPAN)), SPAN)
+        c = load_row(self.table.offset(word["cols_at"] + col * len(SPAN)), SPAN)
         return Block(
             image=image,
-            images=images,
+            images=k.min(word["images"], word["batch"] - image),
             source_row=r["source"],
             source_rows=r["source_count"],
             source_col=c["source"],
@@ -87,6 +85,42 @@ class Frame:
             target_col=c["start"],
             target_cols=c["count"],
             row_list=r["list_at"],
-            tiles=tiles,
-            count=count,
+            row_pieces=(r["first_piece"], r["last_piece"]),
+            col_pieces=(c["first_piece"], c["last_piece"]),
         )
+
+    def _flat_block(self, number: Int) -> Block:
+        """Compute where a block of flat pixels lies."""
+        k, word = self.k, self.word
+        none, one = k.i64(0), k.i64(1)
+        start = number * word["block_pixels"]
+        count = k.min(word["block_pixels"], word["target_cols"] - start)
+        return Block(
+            image=none,
+            images=one,
+            source_row=none,
+            source_rows=one,
+            source_col=start,
+            source_cols=count,
+            target_row=none,
+            target_rows=one,
+            target_col=start,
+            target_cols=count,
+            row_list=none,
+            row_pieces=(none, none),
+            col_pieces=(none, none),
+        )
+
+    def source_pitches(self, block: Block) -> tuple[Int, Int, Int]:
+        """Return how far it is from one image, row and column of the source to the next, as a tile reads it."""
+        if not self.kernel.staged:
+            return self.word["source_image"], self.word["source_row"], self.word["source_col"]
+        row = block.source_cols * self.pixel
+        return block.source_rows * row, row, self.pixel
+
+    def target_pitches(self, block: Block) -> tuple[Int, Int, Int]:
+        """Return the same of what a tile writes: for NCHW, of the pixels of one panel."""
+        if not self.kernel.planes:
+            return self.word["target_image"], self.word["target_row"], self.word["target_col"]
+        row = block.target_cols * self.panel
+        return block.target_rows * row, row, self.k.i64(self.panel)

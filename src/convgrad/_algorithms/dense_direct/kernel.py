@@ -5,11 +5,11 @@
     item = (block of the target, range of panels)
       [stage the source cells of the block: converted, channels last, group by group]
       for panel:  [pack the panel]
-        for tile of the block:                      # `height` pixels of one class, see `tables`
+        for tile of the block:                      # `height` pixels of one class, see `axis`
           acc[height][vectors] = 0
           for row entry, column entry:              # taps inside the image; neighbours that lie together are one
             for k:  acc[i] += broadcast(source[pixel i + displacement + k]) * packed[tap][k]
-            totals += acc, acc = 0 whenever enough products are in it
+            totals += acc, acc = 0 before more is added, whenever enough products are in it
           store acc + totals
         [NCHW: turn the panel's pixels into planes]
 
@@ -93,8 +93,10 @@ class _Writer:
             count = k.select(joined, pixels, block.source_cols)
             with k.loop(0, rows) as row:
                 from_row = k.variable(row)
-                with k.when(block.row_list.differs(0)):
-                    from_row.value = self.frame.table.offset(block.row_list + row).load_int()
+                if not self.kernel.flat:
+                    with k.when(block.row_list.differs(0)):
+                        listed = self.frame.table.offset(block.row_list + row)
+                        from_row.value = listed.load_int()
                 here = image.offset(from_row.value * word["source_row"])
                 there = target.offset(row * count * depth)
                 if self.kernel.woven > 1:

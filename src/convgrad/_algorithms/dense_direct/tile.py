@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..._codegen import Int, Pointer, Variable, Vector
 from .frame import Block, Frame
-from .tables import ENTRY
+from .sums import TileSums
+from .tables import COL_ENTRY, ROW_ENTRY
+from .walk import ListedTile, flat_tiles, listed_tiles
 
-RUN = 48
-"""Most products added up in registers before they go to the totals.
-
-A plain sum of n products errs by about 0.29 sqrt(n) u: 7 u for the 576 of a 3x3 window on 64 channels. In runs of 48 it
-is 2.4 u and 3 to 4% slower than without; of 64 2.6 u and 2.5%.
-"""
-_ENOUGH = 32
-"""Products after which runs of several taps go to the totals."""
 _UNROLL = 4
 _AHEAD = 32
 """Rows of a filter in place that are asked for ahead."""
+
+
+_LONG = 64
+"""Products of a sum for which a tile asks for the lines it will write: fewer are done before they come."""
 
 
 class _Entry(NamedTuple):
@@ -40,85 +38,60 @@ class PanelTiles:
         self.number, self.lanes = frame.number, frame.lanes
 
     def write(
-        self,
-        block: Block,
-        source: Pointer,
-        target: Pointer,
-        filter_: Pointer,
-        turn: Int,
+        self, block: Block, source: Pointer, target: Pointer, filter_: Pointer, turn: Int
     ) -> None:
         """Compute all tiles of a block for one panel, the item's `turn`th; `target` is where its first pixel goes."""
-        with self.k.loop(0, block.count) as number:
-            tile = block.tiles.offset(number * (4 + 2 * self.kernel.height))
+        frame, height = self.frame, self.kernel.height
+        if not self.kernel.flat:
+            with listed_tiles(frame, block, source, target) as listed:
+                self._ask_for(listed.targets)
+                self._store(listed.targets, self._sum_of_taps(listed, filter_))
+            return
+        with flat_tiles(frame, block, source, target) as tile:
             ahead = None
             if self.kernel.prefetch:
-                place = (turn * block.count + number) * self.word["ahead"]
+                count = (block.target_cols + (height - 1)) // height
+                place = (turn * count + tile.number) * self.word["ahead"]
                 ahead = source.offset(self.word["block_size"] + place)
-            self._tile(tile, source, target, filter_, ahead)
+            self._ask_for(tile.targets)
+            sums = TileSums(frame)
+            self._add(sums, _Entry(tile.pixels, self.k.i64(0), filter_, ahead), frame.depth)
+            self._store(tile.targets, sums.finish())
 
-    def _tile(
-        self,
-        tile: Pointer,
-        source: Pointer,
-        target: Pointer,
-        filter_: Pointer,
-        ahead: Pointer | None,
-    ) -> None:
-        k, kernel, height = self.k, self.kernel, self.kernel.height
-        first_row, last_row, first_col, last_col = (tile.offset(i).load_int() for i in range(4))
-        pixels = [source.offset(tile.offset(4 + i).load_int()) for i in range(height)]
-        zero = k.zeros(self.number, self.lanes)
-        acc = [k.variable(zero) for _ in range(height * kernel.vectors)]
-        done = k.variable(k.i64(0))
-        carry: list[Variable[Any]] = [*acc, done] if kernel.levels else [*acc]
-        totals = [self.frame.totals.offset(i * self.lanes) for i in range(len(acc))]
-        if kernel.levels:
-            for total in totals:
-                total.store(zero, aligned=True)
-        with k.loop(first_row, last_row, carry=carry) as row:
-            down = self.frame.table.offset(row * ENTRY)
-            down_filter, down_source = down.load_int(), down.offset(1).load_int()
-            with k.loop(first_col, last_col, carry=carry) as col:
-                right = self.frame.table.offset(col * ENTRY)
-                weights = filter_.offset(down_filter + right.load_int())
-                moved = down_source + right.offset(1).load_int()
-                length = right.offset(2).load_int()
-                entry = _Entry(pixels, moved, weights, ahead)
-                if kernel.levels:
-                    self._runs(acc, done, totals, entry, length)
-                else:
-                    self._run(acc, entry, k.i64(0), length)
-        if kernel.levels:
-            for sum_, total in zip(acc, totals, strict=True):
-                sum_.value = sum_.value + total.load(self.lanes, aligned=True)
-        for i in range(height):
-            there = target.offset(tile.offset(4 + height + i).load_int())
-            sums = acc[i * kernel.vectors : (i + 1) * kernel.vectors]
-            self._store(there, [each.value for each in sums])
+    def _ask_for(self, targets: list[Pointer]) -> None:
+        """Ask for the lines a tile will write, if it takes long enough for them to arrive meanwhile."""
+        if self.kernel.planes:
+            return
+        with self.k.when(self.frame.depth * self.word["taps"] >= _LONG):
+            for there in targets:
+                there.prefetch(write=True)
 
-    def _runs(
-        self,
-        acc: list[Variable[Vector]],
-        done: Variable[Int],
-        totals: list[Pointer],
-        entry: _Entry,
-        length: Int,
-    ) -> None:
-        """Add the products of an entry in runs, and what has run long enough to the totals."""
+    def _sum_of_taps(self, tile: ListedTile, filter_: Pointer) -> list[Vector]:
+        k, table = self.k, self.frame.table
+        sums = TileSums(self.frame)
+        with k.loop(*tile.rows, ROW_ENTRY, carry=sums.carry) as row:
+            down = table.offset(row)
+            row_weights = filter_.offset(down.load_int())
+            row_moved = down.offset(1).load_int() * tile.row_pitch
+            with k.loop(*tile.cols, COL_ENTRY, carry=sums.carry) as col:
+                right = table.offset(col)
+                weights = row_weights.offset(right.load_int())
+                moved = row_moved + right.offset(1).load_int()
+                entry = _Entry(tile.pixels, moved, weights, None)
+                self._add(sums, entry, right.offset(2).load_int())
+        return sums.finish()
+
+    def _add(self, sums: TileSums, entry: _Entry, length: Int) -> None:
+        """Add the products of an entry, in runs if the sums are long."""
         k = self.k
-        run = RUN * self.lanes if self.kernel.dot else RUN
-        enough = _ENOUGH * self.lanes if self.kernel.dot else _ENOUGH
-        carry: list[Variable[Any]] = [*acc, done]
-        with k.loop(0, length, run, carry=carry, nonempty=True) as start:
-            stop = k.min(start + run, length)
-            self._run(acc, entry, start, stop)
-            done.value = done.value + stop - start
-            with k.when(done.value >= enough):
-                done.value = k.i64(0)
-                for sum_, total in zip(acc, totals, strict=True):
-                    before = total.load(self.lanes, aligned=True)
-                    total.store(before + sum_.value, aligned=True)
-                    sum_.value = k.zeros(self.number, self.lanes)
+        if not self.kernel.levels:
+            self._run(sums.now, entry, k.i64(0), length)
+            return
+        with k.loop(0, length, sums.run, carry=sums.carry, nonempty=True) as start:
+            stop = k.min(start + sums.run, length)
+            sums.flush()
+            self._run(sums.now, entry, start, stop)
+            sums.added(stop - start)
 
     def _run(self, acc: list[Variable[Vector]], entry: _Entry, start: Int, stop: Int) -> None:
         """Add the products from `start` to `stop` of an entry."""
@@ -181,7 +154,12 @@ class PanelTiles:
         with k.when(whole < stop):
             add(whole, stop - whole)
 
-    def _store(self, there: Pointer, sums: list[Vector]) -> None:
+    def _store(self, targets: list[Pointer], sums: list[Vector]) -> None:
+        vectors = self.kernel.vectors
+        for i, there in enumerate(targets):
+            self._store_pixel(there, sums[i * vectors : (i + 1) * vectors])
+
+    def _store_pixel(self, there: Pointer, sums: list[Vector]) -> None:
         kernel = self.kernel
         if kernel.dot:
             for n, value in enumerate(sums):

@@ -24,14 +24,11 @@ WORDS = (
     "batch",
     "row_blocks",
     "col_blocks",
-    "row_structures",
-    "col_structures",
     "panel_range",  # panels of an item
     "panel_ranges",
     "rows_at",  # places in the table
     "cols_at",
-    "structures_at",
-    "tiles_at",
+    "block_pixels",  # of a block of flat pixels
     "block_size",  # elements from one block of the source to the next, where the kernel prefetches
     "ahead",  # elements of the next block to ask for per tile and panel
     "group_size",  # elements of one group in a staged block
@@ -50,6 +47,8 @@ class DirectDenseKernel:
     """Pixels of a tile."""
     vectors: int
     """Vectors of channels of a panel, or channels where each has a vector of partial sums (`dot`)."""
+    flat: bool = False
+    """Whether windows are one pixel, so that pixel i reads pixel i, all images are one row, and there is no table."""
     planes: bool = False
     """Whether arrays are NCHW."""
     staged: bool = False
@@ -67,4 +66,4 @@ class DirectDenseKernel:
     narrow: int = 0
     """Channels where they are fewer than lanes, else 0."""
     prefetch: bool = False
-    """Whether to ask for the next block of the source while one is in use (one tap, blocks that follow each other)."""
+    """Whether to ask for the next block of the source while one is in use (of flat pixels)."""

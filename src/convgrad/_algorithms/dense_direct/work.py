@@ -12,10 +12,10 @@ _ODD_TILE = 1.06
 """Handicap of the tiles that are not a target's first: near a tie the first is as good, and fewer kernels are made."""
 
 if TYPE_CHECKING:
-    from .schedule import DirectSizes
+    from .sizes import DirectSizes
 
 
-def work(name: str, it: DirectSizes, serial: bool) -> Work:
+def work(name: str, it: DirectSizes) -> Work:
     """Count products, copies and packing in vectors, and the tiles and taps a kernel goes through.
 
     Pixels computed in vain are those that fill the last tile of a block. Pixels beside the edges of an image, whose
@@ -24,7 +24,7 @@ def work(name: str, it: DirectSizes, serial: bool) -> Work:
     problem, tile, panels = it.problem, it.tile, it.panels * it.groups
     images, rows, cols = it.block()
     down, along = -(-it.rows.target // rows), -(-it.cols.target // cols)
-    blocks = -(-problem.batch // images) * down * along
+    blocks = -(-it.batch // images) * down * along
     tiles = blocks * -(-images * rows * cols // tile.height)
     runs = problem.batch * meetings(problem.rows) * meetings(problem.cols) / tile.height
     runs *= tiles * tile.height / it.pixels * panels
@@ -38,7 +38,9 @@ def work(name: str, it: DirectSizes, serial: bool) -> Work:
     copied = 0.0
     if it.staged:
         across = down * _cells(it.rows, rows) * along * _cells(it.cols, cols)
-        copied = problem.batch * across * it.channels / it.lanes
+        copied = it.batch * across * it.channels / it.lanes
+    elif it.turned:
+        copied = it.source_bytes / it.number / it.lanes
     kind = "dot" if it.dot else "woven" if it.woven > 1 else problem.data_format
     handicap = MEANT_FOR_OTHERS if problem.group_in == 1 else 1.0
     handicap *= _ODD_TILE if it.is_odd else 1.0
@@ -66,8 +68,8 @@ def work(name: str, it: DirectSizes, serial: bool) -> Work:
             **traffic(problem, it.target),
         },
         blocks * -(-panels // it.panel_range(blocks)),
-        launches=1 if it.in_place or it.packs(blocks) else 2,
-        serial=serial,
+        launches=1 + it.turned + (not it.in_place and not it.packs(blocks)),
+        serial=it.serial,
         handicap=handicap,
     )
 
