@@ -14,7 +14,7 @@ from ..._codegen import compute, element
 from ..._geometry import Axis
 from ..._problem import Problem
 from ..._targets import Target
-from .sizes import MOST_PIXELS, Sizes
+from .sizes import MOST_PIXELS, Sizes, flat
 from .work import Ranking, scratch
 
 _MOST_ITEMS = 32
@@ -91,6 +91,7 @@ def tile(problem: Problem, target: Target) -> Sizes:
     """Choose the register tile, and merge groups that fill no vector."""
     number = compute(element(problem.dtype.short)).size
     lanes = target.lanes(number)
+    geometry = flat(problem)
     groups, group_in, group_out = problem.groups, problem.group_in, problem.group_out
     merged = 1
     for some in range(2, lanes // group_out + 1):
@@ -126,9 +127,9 @@ def tile(problem: Problem, target: Target) -> Sizes:
         group_in=group_in * merged * diagonal,
         group_out=group_out * merged * diagonal,
         diagonal=diagonal,
-        row_axis=problem.rows,
-        col_axes=((0, problem.cols),),
-        batch=problem.batch,
+        row_axis=geometry.rows,
+        col_axes=((0, geometry.cols),),
+        batch=geometry.batch,
         by_pixel=problem.data_format == "NHWC",
         exact=number == problem.dtype.itemsize,
     )

@@ -18,13 +18,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..._codegen import (
-    I32,
     I64,
     Bool,
     Int,
     KernelBuilder,
     Pointer,
-    Variable,
     Vector,
     compute,
     element,
@@ -34,6 +32,7 @@ from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.words import arguments, load_row, load_word
 from .pack import ChunkPacker, Pack
+from .tile import Ahead, TileSums
 from .words import BLOCK, ITEM, SHAPE, UNROLL, WORDS, DenseFilterKernel
 
 
@@ -74,12 +73,15 @@ class _Writer:
         self.width = kernel.vectors * self.lanes
         self.word = arguments(k, 4, WORDS)
         self.table = k.arg_pointer(3, I64)
-        self.totals = k.scratch(self.number, kernel.rows * self.width)
-        """The tile's sums of runs."""
+        lists = self.table.offset(self.word["lists_at"])
+        self.tile = TileSums(k, kernel, self.number, self.word["run"], lists)
         self.x_pack = k.scratch(self.number, 0)
         self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
         by_channel = kernel.data_format == "NCHW"
-        self.packer = ChunkPacker(k, self.storage, by_channel, kernel.folded, self.table, self.word)
+        zeros = not kernel.straight
+        self.packer = ChunkPacker(
+            k, self.storage, by_channel, kernel.folded, zeros, self.table, self.word
+        )
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word
@@ -124,53 +126,51 @@ class _Writer:
         kinds: tuple[tuple[int, Int, Int], ...] = ((kernel.x_width, k.i64(0), big),)
         if kernel.few < kernel.rows:
             kinds = (*kinds, (kernel.few, big, tiles))
-        with k.when(fresh):
-            self.packer.pack(
-                Pack(
-                    side="x",
-                    source=x,
-                    target=self.x_pack,
-                    first_run=shape["x_run"],
-                    last_run=shape["x_run_end"],
-                    images=shape["images"],
-                    image_pixels=shape["x_pixels"],
-                    width=kernel.x_width,
-                    tile_size=word["x_tile"],
-                    zero=word["x_zero"],
-                    group=item.group,
-                    group_end=item.group_end,
-                    channels=word["group_in"],
-                    tile=item.tile,
-                    tile_end=item.tile_end,
-                    whole=whole,
-                    kinds=kinds,
-                )
-            )
-        panels = word["whole_panels"]
-        self.packer.pack(
-            Pack(
-                side="y",
-                source=y,
-                target=self.y_pack,
-                first_run=shape["y_run"],
-                last_run=shape["y_run_end"],
-                images=shape["images"],
-                image_pixels=shape["y_pixels"],
-                width=self.width,
-                tile_size=word["y_tile"],
-                zero=word["y_zero"],
-                group=item.group,
-                group_end=item.group_end,
-                channels=word["group_out"],
-                tile=item.panel,
-                tile_end=item.panel_end,
-                whole=panels,
-                kinds=((self.width, k.i64(0), panels),),
-            )
+        x_pack = Pack(
+            side="x",
+            source=x,
+            target=self.x_pack,
+            first_run=shape["x_run"],
+            last_run=shape["x_run_end"],
+            images=shape["images"],
+            image_pixels=shape["x_pixels"],
+            width=kernel.x_width,
+            tile_size=word["x_tile"],
+            zero=word["x_zero"],
+            group=item.group,
+            group_end=item.group_end,
+            channels=word["group_in"],
+            tile=item.tile,
+            tile_end=item.tile_end,
+            whole=whole,
+            kinds=kinds,
         )
+        panels = word["whole_panels"]
+        y_pack = Pack(
+            side="y",
+            source=y,
+            target=self.y_pack,
+            first_run=shape["y_run"],
+            last_run=shape["y_run_end"],
+            images=shape["images"],
+            image_pixels=shape["y_pixels"],
+            width=self.width,
+            tile_size=word["y_tile"],
+            zero=word["y_zero"],
+            group=item.group,
+            group_end=item.group_end,
+            channels=word["group_out"],
+            tile=item.panel,
+            tile_end=item.panel_end,
+            whole=panels,
+            kinds=((self.width, k.i64(0), panels),),
+        )
+        with k.when(fresh):
+            self.packer.pack(x_pack)
+        self.packer.pack(y_pack)
         ahead = self._place(k.min(chunk + 1, item.chunk_end - 1))[:2] if kernel.prefetch else None
-        first = chunk.equals(item.chunk)
-        self._products(item, table.offset(word["taps_at"] + shape["taps_at"]), first, ahead)
+        taps = table.offset(word["taps_at"] + shape["taps_at"])
+        self._products(item, taps, chunk.equals(item.chunk), ahead)
 
     def _products(
         self,
@@ -202,102 +202,43 @@ class _Writer:
                     for rows, start, stop, skipped in kinds:
                         with k.loop(start, stop) as tile:
                             x = xs.offset(tile * word["x_tile"])
-                            line = ahead and self._line(item, group, panel, tile, *ahead)
-                            sums = self._sums(rows, x, y, begin, end, line)
                             row = skipped + tile * rows
+                            sums = self.tile.fresh(rows)
+                            if kernel.straight:
+                                lines = ahead and self._ahead(item, group, panel, tile, *ahead)
+                                self.tile.straight(sums, x, y, end - begin, lines)
+                            else:
+                                self.tile.listed(sums, x, y, begin, end)
+                            found = [each.value for each in sums[: rows * kernel.vectors]]
                             left = word["out_rows"] - row, word["out_cols"] - col
-                            self._add(sums, here.offset(row * word["out_row"]), *left, first)
+                            self._add(found, here.offset(row * word["out_row"]), *left, first)
 
-    def _line(
+    def _ahead(
         self, item: _Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer
-    ) -> tuple[Pointer, Int]:
-        """Return what a tile asks for: one line of a quarter of the next chunk's pixels, and their distance.
+    ) -> Ahead:
+        """Return what a tile asks for: lines of some of the next chunk's pixels, and their distance.
 
-        Four tiles share a column of lines, x before dy; a tile asks for a line every few products.
+        A few tiles share a column of lines, x before dy; each asks for its lines every few products.
         """
-        k, word = self.k, self.word
+        k, word, lines = self.k, self.word, self.kernel.prefetch
         tiles, panels = item.tile_end - item.tile, item.panel_end - item.panel
         groups = item.group_end - item.group
         number = ((group - item.group) * panels + panel - item.panel) * tiles + tile - item.tile
         size = 64 // self.storage.size
         x_lines = (groups * tiles * self.kernel.rows + (size - 1)) // size
         y_lines = (groups * panels * self.width + (size - 1)) // size
-        column, quarter = number // 4, number % 4
+        shares = UNROLL // lines
+        column, share = number // shares, number % shares
         of_x = column < x_lines
         x = next_x.offset(item.group * word["group_in"] + item.tile * self.kernel.rows)
         y = next_y.offset(item.group * word["group_out"] + item.panel * self.width)
         column = k.select(of_x, column, k.min(column - x_lines, y_lines - 1))
         pitch = k.select(of_x, word["x_pixel"], word["y_pixel"])
-        base = k.select(of_x, x.renamed(x.text), y.renamed(y.text))
-        start = quarter * (word["y_zero"] // 4)
-        return base.offset(start * pitch + column * size), pitch
-
-    def _sums(
-        self,
-        rows: int,
-        x: Pointer,
-        y: Pointer,
-        begin: Int,
-        end: Int,
-        line: tuple[Pointer, Int] | None,
-    ) -> list[Vector]:
-        """Sum the outer products of one list of pixels: rows x vectors of them."""
-        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
-        zero = k.zeros(self.number, lanes)
-        if self.kernel.diagonal > 1:
-            products, sets = self._diagonal, 2
-        else:
-            products, sets = self._outer, 1
-        # Few sums wait for each other, so two sets of them take turns.
-        sums = [k.variable(zero) for _ in range(sets * rows * vectors)]
-        lists = self.table.offset(self.word["lists_at"]).as_element(I32)
-        totals = [self.totals.offset(i * lanes) for i in range(rows * vectors)]
-        length = self.word["run"]
-        runs = (end - begin + (length - 1)) // length
-        with k.loop(0, runs, carry=sums) as number:
-            run = begin + number * length
-            stop = k.min(run + length, end)
-            for each in sums:
-                each.value = zero
-            with k.loop(run, stop, UNROLL, carry=sums, nonempty=True) as entry:
-                pairs = lists.offset(entry * 2)
-                if line is not None:
-                    line[0].offset((entry - begin) // UNROLL * line[1]).prefetch(locality=2)
-                for turn in range(UNROLL):
-                    a = x.offset(pairs.offset(2 * turn).load_int())
-                    b = y.offset(pairs.offset(2 * turn + 1).load_int())
-                    some = rows * vectors
-                    products(a, b, sums[turn % sets * some :][:some])
-            for other in range(1, sets):
-                for i in range(rows * vectors):
-                    sums[i].value = sums[i].value + sums[other * rows * vectors + i].value
-            with k.when(number > 0):
-                for each, total in zip(sums, totals, strict=False):
-                    each.value = each.value + total.load(lanes)
-            with k.when(stop < end):
-                for each, total in zip(sums, totals, strict=False):
-                    total.store(each.value)
-        return [each.value for each in sums[: rows * vectors]]
-
-    def _outer(self, x: Pointer, y: Pointer, sums: list[Variable[Vector]]) -> None:
-        """Add the products of every channel of x with every one of dy."""
-        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
-        right = [y.offset(v * lanes).load(lanes) for v in range(vectors)]
-        for i in range(len(sums) // vectors):
-            left = x.offset(i).broadcast(lanes)
-            for v in range(vectors):
-                each = sums[i * vectors + v]
-                each.value = k.fma(left, right[v], each.value)
-
-    def _diagonal(self, x: Pointer, y: Pointer, sums: list[Variable[Vector]]) -> None:
-        """Add the products of every channel of a group of x with those of the same group of dy."""
-        k, lanes, rows = self.k, self.lanes, self.kernel.rows
-        right = y.load(lanes)
-        left = x.load(self.kernel.x_width)
-        each_group = lanes // self.kernel.diagonal
-        for i, each in enumerate(sums):
-            spread = k.shuffle(left, None, [lane // each_group * rows + i for lane in range(lanes)])
-            each.value = k.fma(spread, right, each.value)
+        base = k.select(of_x, x.renamed(x.text), y.renamed(y.text)).offset(column * size)
+        some = word["y_zero"] // UNROLL
+        first = share * lines
+        starts = (base.offset((first + i) * some * pitch) for i in range(lines))
+        return Ahead(tuple(starts), pitch)
 
     def _add(
         self, sums: list[Vector], place: Pointer, rows_left: Int, cols_left: Int, first: Bool

@@ -2,8 +2,8 @@
 
 Here and only here the dense filter gradient meets the layout, the dtype and the strides. A chunk's pixels are runs, in
 the table: first pixel, how many, how far apart, and where the first goes. NHWC copies a few channels of a pixel at a
-time; NCHW transposes square blocks in registers, a vector of pixels by a vector of channels. Behind the pixels of each
-tile stands one of zeros: lists of pixels are padded with it.
+time; NCHW transposes square blocks in registers, a vector of pixels by a vector of channels. Where there are lists of
+pixels, one of zeros stands behind those of each tile: lists are padded with it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..._codegen import Element, Int, KernelBuilder, Pointer, Variable, compute,
 from ..shared.words import load_row
 from .words import RUN
 
-_BLOCK = 4
+_BLOCK = 8
 """Pixels that NHWC copies tile by tile, so that the lines of a pixel are still near when its next tile comes."""
 
 _AHEAD = 16
@@ -75,10 +75,13 @@ class ChunkPacker:
         storage: Element,
         by_channel: bool,
         folded: bool,
+        zeros: bool,
         table: Pointer,
         word: dict[str, Int],
     ) -> None:
         self.k = k
+        self.zeros = zeros
+        """Whether pixels of zeros are wanted."""
         self.storage, self.number = storage, compute(storage)
         self.lanes = k.lanes(self.number)
         self.by_channel = by_channel
@@ -93,6 +96,8 @@ class ChunkPacker:
             self._planes(pack)
         else:
             self._pixels(pack)
+        if not self.zeros:
+            return
         count = (pack.group_end - pack.group) * (pack.tile_end - pack.tile)
         zero = k.zeros(self.number, 1)
         with k.loop(0, count, nonempty=True) as number:
@@ -136,11 +141,12 @@ class ChunkPacker:
                 pieces = self._pieces(width)
                 a = k.variable(here.offset(pack.start(first)))
                 b = k.variable(pack.place(group, first).offset(pixel * pack.width))
-                if len(pieces) > 1 and width < self.lanes <= width + pack.kinds[-1][0]:
+                wider = 1 << (width - 1).bit_length()
+                if len(pieces) > 1 and wider <= min(self.lanes, width + pack.kinds[-1][0]):
                     # One vector: it reads into the next tile's channels and spills into the next pixel.
                     wide = k.min(whole, pack.whole - 1)
                     with k.loop(first, wide, carry=[a, b]):
-                        self._tile(pack, a, b, step, width, [(0, self.lanes)], count)
+                        self._tile(pack, a, b, step, width, [(0, wider)], count)
                     first = k.max(first, wide)
                 with k.loop(first, whole, carry=[a, b]):
                     self._tile(pack, a, b, step, width, pieces, count)

@@ -22,7 +22,7 @@ from ..shared.table import Candidate
 from ..shared.words import in_order
 from . import choice, merge, work
 from .choice import Passes, schedules
-from .sizes import Sizes
+from .sizes import Sizes, flat
 from .tables import PixelLayout, Tables
 from .words import ITEM, UNROLL, WORDS, DenseFilterKernel
 
@@ -90,6 +90,7 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
             vectors=each.vectors,
             diagonal=each.diagonal,
             folded=bool(it.fold) and problem.data_format == "NCHW",
+            straight=each.straight,
             prefetch=each.prefetch,
         )
         table, words, scratch = _tables(problem, each, it, slices)
@@ -132,7 +133,7 @@ def _tables(
     problem: Problem, it: Sizes, first: Sizes, slices: int
 ) -> tuple[bytes, tuple[int, ...], int]:
     """Return the table, the words and the scratch of a pass; `slices` have been written by those before it."""
-    rows, cols = problem.rows, problem.cols
+    batch, rows, cols = flat(problem)
     nhwc = problem.data_format == "NHWC"
     tables = Tables(
         it.row_blocks,
@@ -140,8 +141,9 @@ def _tables(
         PixelLayout(rows.size, cols.size, nhwc),
         PixelLayout(rows.out, cols.out, nhwc),
         UNROLL,
+        it.straight,
     )
-    last = problem.batch - (it.image_blocks - 1) * it.images
+    last = batch - (it.image_blocks - 1) * it.images
     for row in it.row_blocks.classes:
         for col in it.col_blocks.classes:
             tables.add_shape(row, col, it.images)

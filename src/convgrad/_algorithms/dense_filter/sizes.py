@@ -8,12 +8,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from ..._geometry import Axis
+from ..._geometry import Axis, tap_span
+from ..._problem import Problem
 from .tables import Blocks, blocks, join
 
 MOST_PIXELS = 512
 """Pixels of a chunk: more would make the sums of runs long, and was no faster where tried (28x28, 56x56 3x3)."""
+
+
+class Geometry(NamedTuple):
+    """Images as the kernel sees them."""
+
+    batch: int
+    rows: Axis
+    cols: Axis
+
+
+def flat(problem: Problem) -> Geometry:
+    """Return the images of a problem; where each pixel has a window of its own, they are one row (NHWC: all)."""
+    batch, rows, cols = problem.batch, problem.rows, problem.cols
+    if not all(axis.window == axis.stride == 1 and axis.size == axis.out for axis in (rows, cols)):
+        return Geometry(batch, rows, cols)
+    pixels = rows.size * cols.size
+    if problem.data_format == "NHWC":
+        batch, pixels = 1, batch * pixels
+    return Geometry(batch, _one_tap(1), _one_tap(pixels))
+
+
+def _one_tap(size: int) -> Axis:
+    return Axis(size, window=1, stride=1, dilation=1, before=0, after=0, out=size)
 
 
 @dataclass(frozen=True)
@@ -127,13 +152,30 @@ class Sizes:
         """Columns of outputs."""
         return sum(axis.out for _, axis in self.col_axes)
 
+    @cached_property
+    def straight(self) -> bool:
+        """Whether the pixels of a chunk need no lists: windows have one tap, and it meets a pixel everywhere."""
+        axes = (self.row_axis, *(axis for _, axis in self.col_axes))
+        return self.taps == 1 and all(tap_span(axis, 0)[:2] == (0, axis.out) for axis in axes)
+
     @property
-    def prefetch(self) -> bool:
-        """Whether chunks are prefetched: reading them is a good part of the time of 1x1 windows."""
+    def one_run(self) -> bool:
+        """Whether the pixels of a chunk follow each other in x and dy at a distance."""
         axes = (self.row_axis, self.col_axes[0][1])
         plain = all(axis.stride == 1 and axis.size == axis.out for axis in axes)
-        again = self.chunks > self.slices
-        return self.by_pixel and self.taps == 1 and plain and again and not self.fold
+        return self.by_pixel and self.straight and plain and not self.fold
+
+    @property
+    def prefetch(self) -> int:
+        """Lines of the next chunk that a turn asks for: reading is a good part of the time of 1x1 windows."""
+        if not self.one_run or self.chunks == self.slices:
+            return 0
+        line = 64 // self.number
+        tiles = -(-self.tiles // self.tile_parts)
+        panels = -(-self.panels // self.panel_parts)
+        lines = -(-tiles * self.rows // line) + -(-panels * self.vectors * self.lanes // line)
+        turns = tiles * panels
+        return 1 if 4 * lines <= turns else 2 if 2 * lines <= turns else 4
 
     @property
     def run(self) -> int:
@@ -159,7 +201,7 @@ class Sizes:
         kinds = len(self.row_blocks.classes) * len(self.col_blocks.classes)
         images = 1 if self.batch % self.images == 0 else 2
         pixels = -(-self.images * self.block_rows * self.block_cols // 4) * 4
-        return kinds * images * self.taps * pixels
+        return 0 if self.straight else kinds * images * self.taps * pixels
 
     @property
     def most_tiles(self) -> int:

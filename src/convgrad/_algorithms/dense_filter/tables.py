@@ -100,7 +100,7 @@ def _class(axis: Axis, count: int, met: list[list[int]], low: int) -> Class:
     for tap, (first, last) in enumerate(met):
         taps.append(np.arange(first, last) * axis.stride + (tap * axis.dilation - low))
     cells = np.unique(np.concatenate(taps))
-    if len(cells) and cells[-1] + 1 <= _DENSE * len(cells):
+    if axis.window > 1 and len(cells) and cells[-1] + 1 <= _DENSE * len(cells):
         cells = np.arange(cells[-1] + 1)
     places = tuple(
         (first, np.searchsorted(cells, tap)) for (first, _), tap in zip(met, taps, strict=True)
@@ -139,9 +139,16 @@ class Tables:
     """Collects the words of one plan's table."""
 
     def __init__(
-        self, rows: Blocks, cols: Blocks, x: PixelLayout, y: PixelLayout, unroll: int
+        self,
+        rows: Blocks,
+        cols: Blocks,
+        x: PixelLayout,
+        y: PixelLayout,
+        unroll: int,
+        straight: bool,
     ) -> None:
         self.rows, self.cols, self.x, self.y, self.unroll = rows, cols, x, y, unroll
+        self.straight = straight
         self.shapes: list[int] = []
         self.runs: list[int] = []
         self.taps: list[int] = []
@@ -180,6 +187,9 @@ class Tables:
             y_pixels=pixels[1],
             taps_at=len(self.taps),
         )
+        if self.straight:
+            self.taps += [0, images * pixels[1]]
+            return
         image_numbers = np.arange(images)[:, None, None]
         for first_row, x_rows in row.places:
             for first_col, x_cols in col.places:

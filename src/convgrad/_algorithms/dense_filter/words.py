@@ -66,8 +66,10 @@ class DenseFilterKernel:
     """Narrow groups side by side in one vector: the tile is then the input channels of one group by all of them."""
     folded: bool = False
     """Whether x may have windows' columns for channels; shapes the code of NCHW only."""
-    prefetch: bool = False
-    """Whether the products of a chunk ask for the pixels of the next one: NHWC, windows of one tap, no holes."""
+    straight: bool = False
+    """Whether pixels need no lists: windows of one tap that miss no pixel."""
+    prefetch: int = 0
+    """Lines of the next chunk that the products of `UNROLL` pixels ask for: NHWC, and a chunk is one run."""
 
     @property
     def x_width(self) -> int:
