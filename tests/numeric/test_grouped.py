@@ -1,0 +1,207 @@
+"""`dense_grouped`: what is peculiar to groups in the lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import convgrad
+from calling import TARGETS, label
+from cases import KINDS, Case, Data, normal, whole_numbers
+from convgrad import _algorithms, _jit, _planner
+from convgrad._algorithms.dense_grouped.filter_gradient import pieces
+from convgrad._algorithms.dense_grouped.sizes import is_busy
+from convgrad._bench.tables import select
+from convgrad._targets import Target
+from kernels import compute, expected_exactly, problem_of
+from tolerance import assert_close
+
+NAME = "dense_grouped"
+HOST = _jit.host_target()
+LANES = {"float32": HOST.lanes(4), "float64": HOST.lanes(8)}
+
+
+def case_of(groups: int, group_in: int, group_out: int, **other: Any) -> Case:
+    """Return a case of 3x3 windows on images of odd sizes; `other` replaces what it names."""
+    fields: dict[str, Any] = {
+        "depthwise": False,
+        "batch": 3,
+        "size": (9, 7),
+        "groups": groups,
+        "group_in": group_in,
+        "group_out": group_out,
+        "window": (3, 3),
+        "strides": (1, 1),
+        "dilations": (1, 1),
+        "padding": "SAME",
+        "data_format": "NHWC",
+        "dtype": "float32",
+        **other,
+    }
+    return Case(**fields)
+
+
+def assert_exact(case: Case, kinds: tuple[str, ...] = KINDS, target: Target = HOST) -> None:
+    data = whole_numbers(case, np.random.default_rng(5))
+    for kind in kinds:
+        got = compute(NAME, target, case, kind, data)
+        expected = expected_exactly(case, kind, data)
+        np.testing.assert_array_equal(got, expected, f"{case} {kind}")
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("channels", [(2, 4), (4, 4), (8, 8), (16, 16), (32, 32), (8, 1), (12, 20)])
+def test_channels_of_a_group(channels: tuple[int, int], data_format: str) -> None:
+    """Narrower than a vector, as wide, wider, and wider by a part; two blocks of lanes."""
+    assert_exact(case_of(16, *channels, data_format=data_format))
+
+
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"strides": (2, 2)},
+        {"strides": (2, 3), "size": (14, 11)},
+        {"strides": (3, 1), "window": (2, 4)},
+        {"dilations": (2, 3), "size": (13, 12)},
+        {"padding": ((0, 3), (2, 1))},
+        {"padding": ((4, 0), (0, 5)), "strides": (2, 1)},
+        {"padding": "VALID", "window": (5, 1)},
+        {"window": (1, 1), "strides": (2, 2)},
+        {"size": (1, 1)},
+        {"size": (2, 60), "batch": 1},
+    ],
+    ids=str,
+)
+def test_windows(other: dict[str, Any], data_format: str) -> None:
+    """Phases of strided gradients, taps that never meet the image, rows without any, and rows longer than a run."""
+    assert_exact(case_of(8, 4, 8, data_format=data_format, **other))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "half", "bfloat16"])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_dtypes(dtype: str, data_format: str) -> None:
+    for channels in ((4, 4), (8, 16)):
+        assert_exact(case_of(16, *channels, dtype=dtype, data_format=data_format))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=label)
+def test_other_targets(target: Target) -> None:
+    """Vectors of any width, and tiles of 16 and of 32 registers."""
+    for data_format in ("NHWC", "NCHW"):
+        assert_exact(case_of(16, 4, 16, data_format=data_format), target=target)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_padding_takes_part_in_nothing(kind: str, data_format: str) -> None:
+    """Infinite weights, pixels and gradients reach the results they belong to, and no others."""
+    case = case_of(8, 4, 4, data_format=data_format, strides=(2, 1))
+    rng = np.random.default_rng(7)
+    data = normal(case, rng)
+    for array in (data.x, data.f, data.g):
+        flat = array.reshape(-1)
+        flat[rng.integers(flat.size, size=3)] = (np.inf, np.nan, -np.inf)
+    got = compute(NAME, HOST, case, kind, data)
+    with np.errstate(invalid="ignore"):
+        reference = compute(
+            "dense_filter" if kind == "filter" else "dense_direct", HOST, case, kind, data
+        )
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(reference))
+    np.testing.assert_array_equal(np.isinf(got), np.isinf(reference))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("channels", [4, 32])
+def test_threads_change_no_bit(kind: str, channels: int) -> None:
+    """Also where sums are long enough for totals, and where shares are added."""
+    case = case_of(16, channels, channels, batch=5, size=(28, 28))
+    data = normal(case, np.random.default_rng(11))
+    results = []
+    for count in (1, 2, 3, 8):
+        with convgrad.threads(count):
+            results.append(compute(NAME, HOST, case, kind, data))
+    assert_close(case, kind, data, results[0])
+    assert len({each.tobytes() for each in results}) == 1
+
+
+def test_errors_are_those_of_the_other_kernels() -> None:
+    """Sums of 9 x 32 products and over 5 x 784 pixels stay near one rounding: 2.5 u of the largest result."""
+    case = case_of(8, 32, 32, batch=5, size=(28, 28))
+    data = normal(case, np.random.default_rng(13))
+    wide = Data(*(each.astype(np.float64) for each in (data.x, data.f, data.g)))
+    exact_case = case_of(8, 32, 32, batch=5, size=(28, 28), dtype="float64")
+    for kind in KINDS:
+        other = "dense_filter" if kind == "filter" else "dense_direct"
+        exact = compute(other, HOST, exact_case, kind, wide)
+        ours, theirs = (
+            np.abs(compute(name, HOST, case, kind, data) - exact).max() for name in (NAME, other)
+        )
+        assert ours <= 1.25 * theirs, (kind, ours, theirs)
+
+
+def test_large_problems_keep_sixteen_threads_busy() -> None:
+    """Of the benchmark's grouped layers: the best possible speed-up on 16 threads is at least 12."""
+    seen = 0
+    for layer in select("dense"):
+        if layer.group_count in (1, layer.channels):
+            continue
+        for data_format in ("NHWC", "NCHW"):
+            case = case_of(
+                layer.group_count,
+                layer.channels // layer.group_count,
+                layer.out_c // layer.group_count,
+                batch=layer.batch,
+                size=(layer.height, layer.width),
+                window=layer.filter_shape[:2],
+                strides=(layer.stride, layer.stride),
+                data_format=data_format,
+            )
+            for kind in KINDS:
+                problem = problem_of(case, kind)
+                if problem.flops < 100_000_000 or _planner.refusals(problem, HOST)[NAME]:
+                    continue
+                plan = _planner.choose_named(problem, HOST, NAME)
+                largest = max(step.items for step in plan.steps if "table" in step.operands)
+                assert is_busy(largest, 16), (problem, largest)
+                seen += 1
+    assert seen > 20
+
+
+def test_what_it_refuses() -> None:
+    def reason(case: Case, kind: str = "forward") -> str:
+        return _planner.refusals(problem_of(case, kind), HOST)[NAME] or ""
+
+    assert "groups do not fill the lanes" in reason(case_of(LANES["float32"] + 1, 4, 4))
+    assert "several channels" in reason(case_of(16, 1, 4))
+    assert "channels in a group" in reason(case_of(16, 65, 4))
+    assert "power of two" in reason(case_of(16, 3, 4))
+    assert "power of two" in reason(case_of(16, 4, 3, data_format="NCHW"), "filter")
+    assert "windows" in reason(case_of(16, 4, 4, window=(1, 16)))
+    assert "strides" in reason(case_of(16, 4, 4, strides=(1, 16)))
+
+
+def test_pieces_cover_all_channels() -> None:
+    for total in range(1, 70):
+        for most in range(1, 7):
+            cut = [n for first, last, size in pieces(total, most) for n in range(first, last, size)]
+            sizes = [
+                size for first, last, size in pieces(total, most) for _ in range(first, last, size)
+            ]
+            assert sum(sizes) == total and max(sizes) <= most
+            assert cut == [sum(sizes[:i]) for i in range(len(sizes))]
+
+
+def test_kernels_serve_any_batch() -> None:
+    """A changed batch compiles nothing."""
+    kernels = [
+        {step.kernel for step in _planner.choose_named(problem_of(case, kind), HOST, NAME).steps}
+        for kind in KINDS
+        for case in (case_of(16, 8, 8, batch=2), case_of(16, 8, 8, batch=3))
+    ]
+    for one, other in zip(kernels[::2], kernels[1::2], strict=True):
+        assert one == other
+    for kernel in set().union(*kernels):
+        assert _algorithms.emit(kernel, HOST).ir
