@@ -58,6 +58,10 @@ UNIT = ("source", "source_count", "start", "count")
 """What it says of the rows of a unit."""
 
 
+_ROWS = 2
+"""Rows whose products are added side by side: the end of a row costs as much as three of its pixels."""
+
+
 @dataclass(frozen=True)
 class GroupedFilterKernel:
     """Identity of a kernel: all that shapes its code besides the target."""
@@ -256,18 +260,20 @@ class _FilterWriter:
                 with k.loop(0, runs, carry=[left]):
                     right = k.min(left.value + word["col_run"], col_range[1])
                     acc = [k.variable(zero) for _ in totals]
-                    with k.loop(top.value, bottom, carry=acc, nonempty=True) as row:
-                        a = k.variable(
-                            x.offset(image * x_image + row * x_row + left.value * x_step)
-                        )
-                        b = k.variable(
-                            dy.offset(image * dy_image + row * dy_row + left.value * dy_pixel)
-                        )
-                        carry: list[Variable[Any]] = [*acc, a, b]
-                        with k.loop(left.value, right, carry=carry, nonempty=True):
-                            self._products(acc, a.value, b.value, height, width)
-                            a.value = a.value.offset(x_step)
-                            b.value = b.value.offset(dy_pixel)
+                    paired = bottom - (bottom - top.value) % _ROWS
+                    for begin, end, rows_ in ((top.value, paired, _ROWS), (paired, bottom, 1)):
+                        with k.loop(begin, end, rows_, carry=acc) as row:
+                            at = image * x_image + row * x_row + left.value * x_step
+                            to = image * dy_image + row * dy_row + left.value * dy_pixel
+                            a, b = k.variable(x.offset(at)), k.variable(dy.offset(to))
+                            carry: list[Variable[Any]] = [*acc, a, b]
+                            with k.loop(left.value, right, carry=carry, nonempty=True):
+                                for i in range(rows_):
+                                    ours = a.value.offset(x_row) if i else a.value
+                                    theirs = b.value.offset(dy_row) if i else b.value
+                                    self._products(acc, ours, theirs, height, width)
+                                a.value = a.value.offset(x_step)
+                                b.value = b.value.offset(dy_pixel)
                     for sum_, total in zip(acc, totals, strict=True):
                         before = total.load(self.lanes, aligned=True)
                         total.store(before + sum_.value, aligned=True)

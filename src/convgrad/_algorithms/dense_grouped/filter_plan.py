@@ -42,7 +42,7 @@ def plan_filter(name: str, sizes: GroupedFilterSizes, serial: bool) -> Plan:
     grads_at = -(-staged // line) * line
     grads = cut.images * cut.rows * sizes.cols.target * problem.group_out * sizes.lanes
     elements = prod(problem.filter_shape)
-    row_run, col_run = sizes.runs
+    row_run, col_run = sizes.runs(cut)
     words = in_order(
         WORDS,
         source_rows=sizes.rows.source,

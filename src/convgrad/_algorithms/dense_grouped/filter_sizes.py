@@ -51,15 +51,14 @@ class GroupedFilterSizes:
         """Whether the length of a running sum shows in the result."""
         return self.problem.dtype.itemsize == self.number
 
-    @property
-    def runs(self) -> tuple[int, int]:
-        """Rows and columns of a running sum."""
-        rows, cols = self.rows.target, self.cols.target
+    def runs(self, cut: Cut) -> tuple[int, int]:
+        """Return rows and columns of a running sum."""
+        rows, cols = cut.rows, self.cols.target
         if not self.exact:
             return rows, cols
         if cols > _RUN * 4 // 3:
             return 1, -(-cols // -(-cols // _RUN))
-        return max(1, _RUN // cols), cols
+        return -(-rows // max(1, round(rows * cols / _RUN))), cols
 
     def row_blocks(self, cut: Cut) -> int:
         return -(-self.rows.target // cut.rows)
@@ -122,7 +121,7 @@ class GroupedFilterSizes:
             for total, most in zip((cut.channels, problem.group_out), self.tile, strict=True)
         )
         tiles = self.taps * height * parts * width * across
-        row_run, col_run = self.runs
+        row_run, col_run = self.runs(cut)
         runs = -(-cut.rows // row_run) * -(-self.cols.target // col_run) * cut.images
         filter_ = self.taps * problem.group_in * problem.group_out * across
         return {

@@ -33,8 +33,6 @@ _LARGEST_WINDOW = 15
 _MOST_CELLS = 4096
 """Rows or columns of an image that are listed one by one."""
 _MOST_SCRATCH = 8 << 20
-_SHORT = 160
-"""Sums of so few products go without totals."""
 _SERIAL_FLOPS = 1_000_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
 
@@ -102,7 +100,7 @@ def plan_with(sizes: GroupedSizes) -> Plan:
         sizes.pixels,
         sizes.outputs,
         planes=sizes.planes,
-        levels=problem.dtype.itemsize == sizes.number and sizes.taps * sizes.depth > _SHORT,
+        levels=sizes.levels,
     )
     read = max(each.source_count for each in table.blocks)
     staged = block.images * read * sizes.cols.source * sizes.depth * sizes.lanes

@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..._codegen import Int, KernelBuilder, Pointer, Variable, Vector, compute, element
-from .words import GroupedKernel
+from .words import RUN, GroupedKernel
 
-RUN = 48
-"""Most products added up in registers before they go to the totals, where sums are long."""
 _ENOUGH = 32
 """Products after which runs of several taps go to the totals."""
 

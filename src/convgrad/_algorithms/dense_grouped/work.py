@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..._costs import Work
 from ..shared.amounts import meetings, named, traffic
+from .words import RUN
 
 if TYPE_CHECKING:
     from .filter_sizes import GroupedFilterSizes
@@ -18,7 +19,7 @@ _EDGE_PIXELS = 4
 _NOTHING = dict.fromkeys(
     (
         *("products", "tiles", "turned in", "turned out", "packed", "listed", "items"),
-        *("rows", "runs", "unit sums", "stored"),
+        *("totals", "near weights", "rows", "runs", "unit sums", "stored"),
     ),
     0.0,
 )
@@ -35,6 +36,8 @@ def work(name: str, it: GroupedSizes, serial: bool) -> Work:
     channels = it.panels * it.outputs * it.lane_blocks
     products = met * filled * it.depth * channels
     tiles = pixels * filled / it.pixels * it.panels * it.lane_blocks
+    # A panel of weights larger than the first cache comes from the second one for every tile.
+    far = max(0.0, 1 - it.target.l1_bytes / (it.panel_size * it.number))
     read = problem.batch * it.row_blocks * it.read_rows(block.rows) * it.cols.source
     return Work(
         named(name, problem, problem.data_format),
@@ -42,6 +45,8 @@ def work(name: str, it: GroupedSizes, serial: bool) -> Work:
             **_NOTHING,
             "products": products,
             "tiles": tiles,
+            "totals": products / RUN if it.levels else 0,
+            "near weights": products / it.pixels * far,
             "turned in": read * it.depth * it.lane_blocks * block.ranges,
             "turned out": pixels * it.width * it.lane_blocks,
             "packed": it.filter_size / it.lanes,
