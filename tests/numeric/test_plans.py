@@ -55,6 +55,7 @@ def test_scratch_is_bounded_with_what_the_kernel_adds(name: str) -> None:
     for case in (
         Case(True, 1, (1024, 1024), 96, 1, 1, (31, 31), (1, 1), (1, 1), "SAME"),
         Case(True, 1, (4096, 4096), 1, 1, 1, (3, 3), (1, 1), (1, 1), "SAME"),
+        Case(True, 1, (4096, 4096), 3, 1, 1, (3, 3), (2, 2), (1, 1), "SAME"),
         Case(True, 4, (512, 512), 40, 1, 3, (5, 5), (2, 2), (1, 1), "SAME"),
         Case(True, 4, (33, 40), 64, 1, 1, (3, 3), (1, 1), (1, 1), "SAME"),
         Case(False, 1, (512, 2048), 1, 512, 512, (3, 3), (1, 1), (1, 1), "SAME"),

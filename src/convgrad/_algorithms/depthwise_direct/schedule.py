@@ -34,8 +34,6 @@ _ITEMS = 16
 """Items a forward pass or an input gradient is cut into at least, where its rows allow."""
 _SUMS_BYTES = 24 << 10
 """Sums of a filter gradient's chunk, both levels: more would leave no room in L2 for the images."""
-_SHARES = 16
-"""Shares of a filter gradient's units, chunks of channels included: enough for 8 threads to finish together."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
@@ -94,7 +92,8 @@ class _Split:
         row_blocks = -(-rows.groups // row_block)
         units = problem.batch * row_blocks
         wide = element(reduce.partial_type(problem.dtype.short)).size
-        shares = min(max(1, -(-_SHARES // chunks)), units, reduce.affordable_shares(problem, wide))
+        most = min(units, reduce.affordable_shares(problem, wide))
+        shares = reduce.balanced_shares(chunks, most)
         return _Split(chunk, chunks, row_block, row_blocks, units, shares)
 
 

@@ -214,9 +214,8 @@ class PackedSizes:
 
     def shares(self, problem: Problem) -> int:
         """Return how many items of a filter gradient share the units of a chunk."""
-        wanted = max(1, -(-_SHARES // self.chunks))
         affordable = reduce.affordable_shares(problem, self.number)
-        return min(wanted, self.units(problem.batch), affordable)
+        return reduce.balanced_shares(self.chunks, min(self.units(problem.batch), affordable))
 
     @property
     def ring_cols(self) -> int:
@@ -358,7 +357,9 @@ def _within(schedule: PackedSizes, batch: int) -> PackedSizes:
     """Shrink blocks until threads have enough to share and scratch is small."""
     if not schedule.to_filter:
         wanted = -(-_SHARES // (batch * schedule.chunks))
-        rows = max(8, 2 * schedule.ring_rows, -(-schedule.target_rows // wanted))
+        # Rows that blocks share are copied twice, which large windows do not notice.
+        shared = min(2 * schedule.ring_rows, 128 * schedule.ring_rows // schedule.taps)
+        rows = max(8, shared, -(-schedule.target_rows // wanted))
         rows = min(rows, max(_BLOCK_ROWS, 8 * schedule.ring_rows), schedule.target_rows)
         schedule = replace(schedule, row_block=rows)
     while schedule.scratch_bytes > _WANTED_SCRATCH:

@@ -41,7 +41,8 @@ class FilterWriter:
             else:
                 # Columns around the image stay zero from here on; rows come and go with the block.
                 self.frame.clear(
-                    self.frame.block, self.frame.block_size + word["grad_rows"] * self.kernel.pitch
+                    self.frame.block,
+                    self.frame.block_size + word["grad_rows"] * self.kernel.grad_pitch,
                 )
             with k.loop(first, last, nonempty=True) as c:
                 self._channel(share, c)
@@ -84,7 +85,7 @@ class FilterWriter:
 
     def _copy_grads(self, plane: Int, rows: BlockRows) -> None:
         """Copy rows of out_backprop; zeros fill the last tile."""
-        k, word, pitch = self.k, self.word, self.kernel.pitch
+        k, word, pitch = self.k, self.word, self.kernel.grad_pitch
         cols = word["target_cols"]
         source = self.frame.second.offset(plane * self.frame.target_plane + rows.start * cols)
         with k.loop(0, rows.count, nonempty=True) as row:
@@ -151,11 +152,11 @@ class FilterWriter:
         carry = list(sums.values())
         with k.loop(0, rows.count, kernel.height, carry=carry, nonempty=True) as row:
             x = self.frame.block.offset(row * (kernel.rows.step * self.frame.row_pitch) + shift)
-            y = self.frame.grads.offset(row * kernel.pitch)
+            y = self.frame.grads.offset(row * kernel.grad_pitch)
             with k.loop(begin, end, self.turns * self.lanes, carry=carry) as q:
                 here, there = x.offset(self.frame.place(q)), y.offset(q)
                 grads = [
-                    there.offset(i * kernel.pitch).load(self.lanes, aligned=True)
+                    there.offset(i * kernel.grad_pitch).load(self.lanes, aligned=True)
                     for i in range(kernel.height)
                 ]
                 for place, offset in enumerate(offsets):

@@ -71,7 +71,7 @@ class Frame:
         self.block_size = self.word["block_rows"] * self.row_pitch
         copies = self.word["multiplier"] if kernel.kind is Kind.INPUT_GRADIENT else 1
         self.grads = self.block.offset(self.block_size * copies)
-        """Rows of out_backprop, or of the target where phases are woven, at the same pitch."""
+        """Rows of out_backprop, or of the target where phases are woven."""
         self.row_reads = reads(kernel.rows, kernel.height)
         if kernel.single:
             inside = range(kernel.single)

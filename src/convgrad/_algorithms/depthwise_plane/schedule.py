@@ -36,7 +36,7 @@ _ITEMS = 32
 _CHUNK = 8
 """Channels of an item: they share the lines of the filter, and clearing the workspace."""
 _SHARES = 16
-"""Shares of a filter gradient, chunks of channels included: enough for 8 threads to finish together."""
+"""Chunks of channels of a filter gradient, if there are as many channels."""
 _SERIAL_FLOPS = 400_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
 _LONGEST_SUM = 10
@@ -92,8 +92,9 @@ class PlaneSplit:
         weights = shape.taps * shape.multiplier * shape.number
         chunk, shares = max(1, min(_CHUNK, planes, _WEIGHTS // weights)), 1
         if to_filter:
-            chunk = max(1, min(_CHUNK, planes // _SHARES))
-            shares = min(-(-_SHARES // -(-planes // chunk)), problem.batch * row_blocks)
+            sizes = range(max(1, min(_CHUNK, planes // _SHARES)), 0, -1)
+            chunk = max(sizes, key=lambda size: reduce.balance(-(-planes // size)))
+            shares = reduce.balanced_shares(-(-planes // chunk), problem.batch * row_blocks)
         else:
             while chunk > 1 and problem.batch * row_blocks * -(-planes // chunk) < _ITEMS:
                 chunk //= 2
@@ -134,6 +135,7 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         tap_rows=1 if direct else shape.tap_rows,
         col_chunk=0 if direct else shape.col_chunk,
         pitch=0 if direct else shape.pitch,
+        grad_pitch=shape.grad_pitch if to_filter and not direct else 0,
         source_width=shape.source_cols if short_source else 0,
         target_width=shape.target_cols if shape.short_target else 0,
         direct=direct,
@@ -176,10 +178,11 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
     )
     copies = shape.multiplier if problem.kind is Kind.INPUT_GRADIENT else 1
     pitch = shape.pitch * cols.footprint.step
-    beside = grad_rows
+    beside = grad_rows * shape.grad_pitch
     if kernel.weaves:
-        beside = kernel.height * len(kernel.rows.phases) * len(kernel.cols.phases)
-    scratch = (bank + copies * block_rows * pitch + beside * shape.pitch) * shape.number
+        phases = len(kernel.rows.phases) * len(kernel.cols.phases)
+        beside = kernel.height * phases * shape.pitch
+    scratch = (bank + copies * block_rows * pitch + beside) * shape.number
     if direct:
         longest = max(shape.source_cols, shape.target_cols)
         scratch = (bank + longest + 4 * shape.lanes) * shape.number
@@ -257,6 +260,7 @@ class PlaneShape:
         self.taps = problem.rows.window * problem.cols.window
         self.few_taps = self.taps <= 9
         """Whether all weights, or all sums, are in registers."""
+        self.grad_pitch = self._few_lengths(-(-self.groups_w // self.lanes))
         self.pitch = self._pitch()
         self.direct = self._is_direct()
         self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
@@ -302,10 +306,13 @@ class PlaneShape:
         cols = self.col_windows
         data = max(-(-self.cols.source // cols.step) * cols.across, self.lanes)
         reach = -(-self.groups_w // self.lanes) * self.lanes
-        if self.spread and self.problem.kind is not Kind.FILTER_GRADIENT:
-            reach //= self.repeat  # rows of out_backprop lie beside those of a filter gradient
+        if self.spread:
+            reach //= self.repeat
         reach += max(0, cols.place(cols.highest))
-        wanted = -(-(cols.before + max(data, reach)) // self.lanes)
+        return self._few_lengths(-(-(cols.before + max(data, reach)) // self.lanes))
+
+    def _few_lengths(self, wanted: int) -> int:
+        """Round a number of vectors up, and return their elements."""
         unit = 1 << max(0, wanted.bit_length() - 3)
         return -(-wanted // unit) * unit * self.lanes
 
@@ -357,7 +364,7 @@ class PlaneShape:
         row = self.pitch * self.number
         source = self.block_rows(groups) * self.col_windows.step * row
         if self.problem.kind is Kind.FILTER_GRADIENT:
-            return source + groups * row
+            return source + groups * self.grad_pitch * self.number
         return source * (self.multiplier if self.problem.kind is Kind.INPUT_GRADIENT else 1)
 
     def row_blocks(self) -> int:
@@ -367,10 +374,10 @@ class PlaneShape:
         blocks = -(-groups // most)
         if self.direct:
             return blocks
-        while (
-            groups // (blocks + 1) >= max(self.height, 8)
-            and self.block_bytes(-(-groups // blocks)) > self.target.l1_bytes // 2
-        ):
+        while (size := self.block_bytes(-(-groups // blocks))) > self.target.l1_bytes // 2:
+            least = self.height if size > self.target.l2_bytes // 2 else max(self.height, 8)
+            if groups // (blocks + 1) < least:
+                break
             blocks += 1
         return blocks
 

@@ -89,6 +89,8 @@ class PlaneKernel:
     """Columns that all taps meet before the next ones do, or 0: all of a row (filter gradient)."""
     pitch: int
     """Elements from sub-row to sub-row."""
+    grad_pitch: int
+    """Elements from row to row of out_backprop (filter gradient)."""
     source_width: int
     """Columns of the source if they are too few for a vector, else 0: known only at run time."""
     target_width: int

@@ -24,7 +24,7 @@ def work(name: str, shape: PlaneShape, split: PlaneSplit, serial: bool) -> Work:
     to_input = problem.kind is Kind.INPUT_GRADIENT
     row = shape.pitch * shape.cols.footprint.step / shape.lanes
     copied = blocks * split.block_rows * row * (shape.multiplier if to_input else 1)
-    copied += blocks * split.grad_rows * shape.pitch / shape.lanes
+    copied += blocks * split.grad_rows * shape.grad_pitch / shape.lanes
     narrow = shape.short_target
     pixels = 0
     apart = problem.cols.stride > (1 if shape.period else 2)

@@ -39,10 +39,34 @@ def partial_type(dtype: str) -> str:
 
 
 def affordable_shares(problem: Problem, wide: int) -> int:
-    """Return how many rows of partial sums to write and read again for at most 6% of what the images weigh."""
+    """Return how many rows of partial sums to write and read again for at most 6% of what the images weigh.
+
+    Large windows weigh more than their images but take long: 6% of that time is a byte per 128 operations or so.
+    """
     images = prod(problem.input_shape) + prod(problem.output_shape)
     row = 2 * prod(problem.filter_shape) * wide
-    return max(1, 6 * images * problem.dtype.itemsize // (100 * row))
+    weight = 6 * images * problem.dtype.itemsize // 100
+    return max(1, weight // row, problem.flops // (128 * row))
+
+
+def balanced_shares(chunks: int, most: int) -> int:
+    """Return the fewest shares of each of some chunks, at most `most`, that keep most threads busy: see `balance`.
+
+    Where none does, those that come nearest: 18 items are two rounds of which the second has two.
+
+    >>> [balanced_shares(chunks, 16) for chunks in (1, 3, 6, 9, 16, 18)], balanced_shares(2, 3)
+    ([13, 5, 4, 3, 1, 2], 3)
+    """
+    tried = range(1, max(1, min(most, 4 * -(-16 // chunks))) + 1)
+    return max(tried, key=lambda shares: (balance(shares * chunks), -shares))
+
+
+def balance(items: int) -> float:
+    """Rate a number of items: 1 if 8 threads are at least 6.5 times as fast as one, and 16 at least 12 times.
+
+    It is rated for these, however many threads there are: the bits depend on the shares.
+    """
+    return min(1.0, items / -(-items // 8) / 6.5, items / -(-items // 16) / 12)
 
 
 def step(dtype: str, elements: int, parts: int, partial: str | None = None) -> Step:
