@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ import convgrad
 from calling import TARGETS, label
 from cases import Case, Data, normal, random_case, run, whole_numbers
 from convgrad import _jit, _planner
+from convgrad._algorithms.dense_filter import choice
+from convgrad._algorithms.dense_filter.words import DenseFilterKernel
+from convgrad._algorithms.dense_filter.work import speed_up
 from convgrad._targets import Target
 from kernels import Place, compute, expected_exactly, problem_of
 from tolerance import assert_close
@@ -66,6 +70,74 @@ def test_odd_geometries(case: Case) -> None:
     rng = np.random.default_rng(2)
     for place in ("start", "end", "shifted"):
         check_exactly(HOST, case, rng, place)
+
+
+POINTWISE = [
+    Case(False, 3, (13, 11), 1, 27, 35, (1, 1), (1, 1), (1, 1), "SAME"),
+    Case(False, 3, (13, 11), 1, 27, 35, (1, 1), (1, 1), (1, 1), "SAME", "NCHW"),
+    Case(False, 2, (61, 23), 1, 96, 24, (1, 1), (1, 1), (1, 1), "SAME"),
+    Case(False, 2, (61, 23), 1, 7, 24, (1, 1), (1, 1), (1, 1), "SAME", "NCHW"),
+    Case(False, 2, (30, 31), 1, 20, 17, (1, 1), (2, 3), (1, 1), "SAME"),
+    Case(False, 2, (30, 31), 1, 20, 17, (1, 1), (2, 3), (1, 1), "SAME", "NCHW"),
+    Case(False, 2, (9, 40), 1, 12, 8, (1, 1), (1, 1), (1, 1), ((1, 2), (0, 3))),
+    Case(False, 5, (1, 1), 1, 40, 33, (1, 1), (1, 1), (1, 1), "SAME"),
+    Case(False, 2, (17, 19), 4, 5, 6, (1, 1), (1, 1), (1, 1), "SAME"),
+    Case(False, 2, (17, 40), 8, 4, 2, (1, 1), (1, 1), (1, 1), "SAME", "NCHW"),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "half", "bfloat16"])
+@pytest.mark.parametrize("case", POINTWISE, ids=repr)
+def test_windows_of_one_tap(case: Case, dtype: str) -> None:
+    rng = np.random.default_rng(6)
+    for place in ("start", "end", "shifted"):
+        check_exactly(HOST, replace(case, dtype=dtype), rng, place)
+
+
+def test_windows_of_one_tap_need_lists_only_where_they_miss_pixels() -> None:
+    for case in POINTWISE:
+        plan = _planner.choose_named(problem_of(case, "filter"), HOST, NAME)
+        kernel = plan.steps[0].kernel
+        assert isinstance(kernel, DenseFilterKernel)
+        assert kernel.straight is not isinstance(case.padding, tuple), case
+        assert len(plan.steps[0].table) < 4096, case
+
+
+SMALL = [
+    Case(False, 1, (8, 8), 1, 8, 8, (3, 3), (1, 1), (1, 1), "SAME"),
+    Case(False, 1, (7, 7), 1, 32, 32, (1, 1), (1, 1), (1, 1), "SAME"),
+    Case(False, 1, (5, 6), 1, 3, 7, (3, 3), (1, 1), (1, 1), "SAME", "NCHW"),
+    Case(False, 2, (5, 6), 1, 9, 20, (3, 3), (2, 2), (1, 1), "SAME", "NCHW", "half"),
+    Case(False, 2, (5, 6), 1, 9, 21, (3, 3), (2, 2), (1, 1), "SAME"),
+    Case(False, 1, (40, 40), 1, 4, 5, (3, 3), (1, 1), (1, 1), "SAME"),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=label)
+@pytest.mark.parametrize("case", SMALL, ids=repr)
+def test_small_problems_take_one_launch(case: Case, target: Target) -> None:
+    """Two more launches, of edges and to add up, took as long as the work."""
+    plan = _planner.choose_named(problem_of(case, "filter"), target, NAME)
+    assert len(plan.steps) == 1, plan.story
+    rng = np.random.default_rng(7)
+    for place in ("start", "end", "shifted"):
+        check_exactly(target, case, rng, place)
+
+
+@pytest.mark.parametrize("form", ["NHWC", "NCHW"])
+def test_large_problems_have_items_for_sixteen_threads(form: str) -> None:
+    sizes = [
+        (56, 64, 64, 3),
+        (56, 64, 256, 1),
+        (14, 1024, 512, 1),
+        (7, 512, 2048, 1),
+        (28, 128, 512, 1),
+    ]
+    for size, channels, outputs, window in sizes:
+        geometry = (window, window), (1, 1), (1, 1)
+        case = Case(False, 8, (size, size), 1, channels, outputs, *geometry, "SAME", form)
+        for passes in choice.schedules(problem_of(case, "filter"), HOST):
+            assert speed_up(passes[0], 16) >= 12, (case, passes)
 
 
 def test_rounding_stays_in_the_bound_and_threads_change_no_bit() -> None:

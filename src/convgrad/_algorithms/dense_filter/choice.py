@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from heapq import nsmallest
+from operator import itemgetter
 
 from ..._codegen import compute, element
 from ..._geometry import Axis
 from ..._problem import Problem
 from ..._targets import Target
 from .sizes import MOST_PIXELS, Sizes, flat
-from .work import Ranking, scratch
+from .work import SERIAL_FLOPS, Ranking, scratch
 
 _MOST_ITEMS = 32
 _MOST_SCRATCH = 1 << 20
@@ -41,10 +42,11 @@ def schedules(problem: Problem, target: Target) -> tuple[Passes, ...]:
 
     With few input channels a tile is mostly empty, so the columns of a window are taken as channels: outputs whose
     windows lie inside the image read window x channels neighbours. The first pass has those, the second one the outputs
-    at the edges, tap by tap as usual.
+    at the edges, tap by tap as usual. Small problems are done before two more launches are, so tap by tap throughout is
+    weighed as well.
     """
     base = tile(problem, target)
-    passes = [base]
+    ways = [[base]]
     inside = folds(problem)
     if inside is not None:
         start, stop = inside
@@ -59,12 +61,20 @@ def schedules(problem: Problem, target: Target) -> tuple[Passes, ...]:
         )
         sides = ((0, _shifted(cols, 0, start)), (stop, _shifted(cols, stop, cols.out)))
         edges = tuple((start, axis) for start, axis in sides if axis.out)
-        passes = [folded]
-        if edges:
-            passes = [replace(folded, alone=False), replace(base, col_axes=edges, alone=False)]
-    ranking = Ranking(problem, target, NAME, len(passes))
-    first, *rest = (nsmallest(OFFERED, _candidates(it, target), key=ranking) for it in passes)
-    return tuple((it, *(others[0] for others in rest)) for it in first)
+        if not edges:
+            ways = [[folded]]
+        elif problem.flops < SERIAL_FLOPS:
+            ways.append([replace(folded, alone=False), replace(base, col_axes=edges, alone=False)])
+        else:
+            ways = [[replace(folded, alone=False), replace(base, col_axes=edges, alone=False)]]
+    found: list[tuple[float, Passes]] = []
+    for passes in ways:
+        ranking = Ranking(problem, target, NAME, len(passes))
+        first, *rest = (nsmallest(OFFERED, _candidates(it, target), key=ranking) for it in passes)
+        others = tuple(some[0] for some in rest)
+        more = sum(map(ranking, others))
+        found += [(ranking(it) + more, (it, *others)) for it in first]
+    return tuple(passes for _, passes in nsmallest(OFFERED, found, key=itemgetter(0)))
 
 
 def folds(problem: Problem) -> tuple[int, int] | None:

@@ -31,9 +31,6 @@ NAME = choice.NAME
 _MOST_PAIRS = 1 << 22
 """Entries of the lists of pixels, at most: 32 MB. Windows as large as a large image need more."""
 
-_SERIAL_FLOPS = 6_000_000
-"""Below about 60 us of work on one thread, another one does not pay."""
-
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
@@ -53,7 +50,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
 
 def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     """Offer the best of all chunks and splits of the work, and then the next best."""
-    serial = problem.flops < _SERIAL_FLOPS
+    serial = problem.flops < work.SERIAL_FLOPS
     return [
         Candidate(
             work.work(NAME, problem, target, passes, serial),
@@ -124,7 +121,7 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
         NAME,
         tuple(steps),
         partial_bytes=partial_bytes,
-        serial=problem.flops < _SERIAL_FLOPS,
+        serial=problem.flops < work.SERIAL_FLOPS,
         story=story,
     )
 

@@ -128,7 +128,7 @@ class Sizes:
     @property
     def direct(self) -> bool:
         """Whether the sums of an item are the result."""
-        if self.slices > 1 or self.merged > 1 or self.group_out % self.lanes or not self.alone:
+        if self.slices > 1 or self.merged > 1 or not self.alone:
             return False
         return self.exact or self.chunks == 1
 

@@ -15,9 +15,17 @@ from ..._targets import Target
 from ..shared.amounts import MEANT_FOR_OTHERS, named, traffic
 from .sizes import MOST_PIXELS, Sizes
 
+SERIAL_FLOPS = 6_000_000
+"""Below about 60 us of work on one thread, another one does not pay."""
+
 UNITS = ("products", "copies of x", "copies of y", "sums", "far sums", "merged", "taps", "chunks")
-_FEW_PRODUCTS = 8e5
-"""Vectors of products below which 4 items are as good as 8."""
+_SUM, _MERGE = 6.0, 4.0
+"""Products that take as long as a vector of sums, at least: a fit takes such small amounts for nothing, and the choice
+falls on tiny chunks and many slices then (98 pixels of 14x14x64->384: 78 GFlop/s on one thread, 392: 90)."""
+_FEW_FLOPS = 13e6
+"""Below these, 4 items are as good as 8."""
+_MANY_FLOPS = 1e8
+"""Above these, 16 threads should be 12 times as quick as one."""
 
 
 def kind_of(name: str, problem: Problem) -> str:
@@ -30,16 +38,19 @@ class Ranking:
     def __init__(self, problem: Problem, target: Target, name: str, passes: int) -> None:
         known = prices(kind_of(name, problem), target)
         self._prices = tuple(known[unit] for unit in UNITS)
-        self._launch = known[LAUNCH] + known[WAKE]
+        self._flops = problem.flops
+        self._serial = problem.flops < SERIAL_FLOPS
+        self._launch = known[LAUNCH] + (0 if self._serial else known[WAKE])
         self._target, self._passes = target, passes
 
     def __call__(self, it: Sizes) -> float:
         room = scratch(it)
         found = amounts(it, self._target, room)
         items = _items(it)
-        time: float = sum(map(mul, self._prices, found)) * (-(-items // RANKED) / items)
-        time += self._launch * (self._passes + (not it.direct))
-        return time * handicap(it, self._target, room, found[0])
+        share = 1.0 if self._serial else -(-items // RANKED) / items
+        time: float = sum(map(mul, self._prices, found)) * share
+        time += self._launch * ((self._passes + 1 if not it.direct else 1) / self._passes)
+        return time * handicap(it, self._target, room, self._flops)
 
 
 def _items(it: Sizes) -> int:
@@ -66,24 +77,44 @@ def amounts(it: Sizes, target: Target, room: int) -> tuple[float, ...]:
     block = gradient * lanes * it.number / parts
     near = block + room < 0.9 * target.l2_bytes
     sums = chunks * gradient
+    merged = 0.0 if it.direct else float(it.slices * gradient)
+    products = pixels * gradient * (0.5 + 0.5 * uneven) * (per * it.slices / chunks)
     return (
-        pixels * gradient * (0.5 + 0.5 * uneven) * (per * it.slices / chunks),
+        products + _SUM * sums + _MERGE * merged,
         pixels * groups * x / lanes,
         pixels * groups * y / lanes,
         float(sums),
         0.0 if near else float(sums),
-        0.0 if it.direct else float(it.slices * gradient),
+        merged,
         float(chunks * parts * taps),
         float(chunks * parts),
     )
 
 
-def handicap(it: Sizes, target: Target, room: int, products: float) -> float:
+def handicap(it: Sizes, target: Target, room: int, flops: int) -> float:
     """Return how far to put a schedule behind its time: for items too few for many threads, and a crowded cache."""
-    items = _items(it)
-    wanted = 8 if products > _FEW_PRODUCTS else 4
     crowded = 0.05 if room > 0.86 * target.l2_bytes else 0.0
-    return 1 + 0.06 / items + crowded + max(0, wanted - items) / wanted * 0.5
+    if flops < SERIAL_FLOPS:
+        return 1 + crowded
+    items = _items(it)
+    wanted = 8 if flops > _FEW_FLOPS else 4
+    few = max(0, wanted - items) / wanted * 0.5
+    if flops > _MANY_FLOPS and (quicker := speed_up(it, 16)) < 12:
+        few = max(few, 0.1 + 0.5 * (1 - quicker / 12))
+    return 1 + 0.06 / items + crowded + few
+
+
+def speed_up(it: Sizes, threads: int) -> float:
+    """Return by how much some threads are quicker than one at best: the largest item, as often as one has to do it."""
+    largest = 1.0
+    for total, parts in (
+        (it.chunks, it.slices),
+        (it.groups, it.group_parts),
+        (it.tiles, it.tile_parts),
+        (it.panels, it.panel_parts),
+    ):
+        largest *= -(-total // parts) / total
+    return 1 / (largest * -(-_items(it) // threads))
 
 
 def work(
@@ -100,7 +131,7 @@ def work(
         _items(first),
         launches=len(passes) + (not first.direct),
         serial=serial,
-        handicap=handicap(first, target, scratch(first), totals[0]) * others,
+        handicap=handicap(first, target, scratch(first), problem.flops) * others,
     )
 
 
@@ -113,7 +144,7 @@ def at_least(name: str, problem: Problem, target: Target, base: Sizes) -> float:
     pixels = base.batch * base.row_axis.out * base.cols
     gradient = base.padded_in * base.padded_out * base.taps * base.groups / base.lanes
     skipped = prod(max(1, axis.stride / axis.window) for axis in (problem.rows, problem.cols))
-    cost = pixels * gradient * known["products"]
+    cost = (pixels + _SUM * -(-pixels // MOST_PIXELS)) * gradient * known["products"]
     cost += pixels * base.groups * base.group_in / base.lanes / skipped * known["copies of x"]
     cost += pixels * base.groups * base.group_out / base.lanes * known["copies of y"]
     cost += -(-pixels // MOST_PIXELS) * gradient * known["sums"]
