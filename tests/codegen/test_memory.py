@@ -83,6 +83,29 @@ def test_tails_never_leave_the_array(target, kind):
 
 @each_target
 @each_kind
+@each_end
+def test_known_runs_of_lanes_read_nothing_else(target, kind, at):
+    """Every run of neighbouring lanes, known when the kernel is written, of an array that holds no other."""
+    element, dtype = KINDS[kind]
+    lanes = _lanes(target, element)
+    runs = [(first, behind) for behind in range(1, lanes + 1) for first in range(behind)]
+    for first, behind in runs if lanes <= 8 else runs[::5]:
+        x = guarded(np.arange(1, behind - first + 1).astype(dtype), at)
+        y = np.full(lanes, 77).astype(dtype)
+        mask = [first <= lane < behind for lane in range(lanes)]
+
+        def write(k, first=first, mask=mask):
+            source = k.arg_pointer(0, element).offset(-first)
+            k.arg_pointer(1, element).store(source.load(lanes, mask=mask))
+
+        run(target, write, x, y)
+        expected = np.zeros(lanes)
+        expected[first:behind] = np.arange(1, behind - first + 1)
+        assert y.astype(np.float64).tolist() == expected.tolist(), (first, behind)
+
+
+@each_target
+@each_kind
 def test_stores_leave_other_lanes_alone(target, kind):
     element, dtype = KINDS[kind]
     lanes = _lanes(target, element)

@@ -16,7 +16,7 @@ from . import convert
 from .emitter import Emitter
 from .ints import Int, IntLike, constant_of, text_of
 from .types import BF16, I16, I32, I64, Element, suffix, type_text
-from .vectors import Mask, Vector, lane_numbers
+from .vectors import Mask, Vector, lane_numbers, shuffle
 
 MaskLike = Mask | Sequence[bool]
 
@@ -84,6 +84,9 @@ class Pointer:
         """Read without converting: 16-bit floats stay the integers they are stored as."""
         kind = type_text(self.element, lanes)
         emitter = self.emitter
+        run = self._run(lanes, count, mask)
+        if run is not None:
+            return self._load_run(lanes, *run)
         wanted = self._mask(lanes, count, mask)
         if wanted is _NONE:
             return Vector.constant(emitter, _bits(self.element), lanes, 0)
@@ -144,6 +147,41 @@ class Pointer:
                     (f"<{lanes} x i1>", wanted.text),
                 ),
             )
+
+    def _run(
+        self, lanes: int, count: IntLike | None, mask: MaskLike | None
+    ) -> tuple[int, int] | None:
+        """Return which neighbouring lanes are wanted, if they are known and a masked load would be slow."""
+        if self.element.size > 2 or "avx512bw" in self.emitter.target.needs:
+            return None
+        if count is not None:
+            constant = constant_of(count)
+            mask = None if constant is None else [lane < constant for lane in range(lanes)]
+        if mask is None or isinstance(mask, Mask) or all(mask) or not any(mask):
+            return None
+        first = list(mask).index(True)
+        behind = first + sum(mask)
+        return (first, behind) if all(mask[first:behind]) else None
+
+    def _load_run(self, lanes: int, first: int, behind: int) -> Vector:
+        """Read some neighbouring lanes as two vectors that overlap; 7 lanes are lanes 0-3 and 3-6.
+
+        Before AVX-512 there are no masked loads of 16 bits, and LLVM makes a load of each lane.
+        """
+        part = 1 << ((behind - first).bit_length() - 1)
+        low, high = self.offset(first).load_bits(part), self.offset(behind - part).load_bits(part)
+        place = [
+            lane - first if lane < first + part else 2 * part - behind + lane
+            for lane in range(lanes)
+        ]
+        inside = [first <= lane < behind for lane in range(lanes)]
+        joined = shuffle(
+            low, high, [at if here else 0 for at, here in zip(place, inside, strict=True)]
+        )
+        zeros = Vector.constant(self.emitter, joined.element, lanes, 0)
+        return shuffle(
+            joined, zeros, [lane + (0 if inside[lane] else lanes) for lane in range(lanes)]
+        )
 
     def load_alternate(self, lanes: int, part: int) -> Vector:
         """Read the even (part 0) or odd ones of `2 * lanes` neighbouring bfloat16; see `convert`."""

@@ -270,10 +270,13 @@ class PlaneShape:
     def _is_direct(self) -> bool:
         """Tell whether rows are to be read in place: small windows whose borders one masked load covers.
 
-        Masked loads of 16-bit floats, and of anything before AVX, are a branch per lane.
+        Masked loads of anything before AVX are a branch per lane. Tiles that read 16-bit floats in place convert them
+        once per tap: that pays for filter gradients, which copy two arrays otherwise.
         """
         problem, lanes = self.problem, self.lanes
-        if problem.dtype.itemsize != self.number or "avx" not in self.target.needs:
+        if "avx" not in self.target.needs:
+            return False
+        if problem.dtype.itemsize != self.number and not self._converts_in_place():
             return False
         if self.taps > _UNROLLED or problem.cols.stride > (1 if self.period else 2):
             return False
@@ -300,6 +303,13 @@ class PlaneShape:
             and lanes * step - 1 + high < self.source_cols
             and (self.groups_w - lanes - self.reserve) * step + low >= 0
         )
+
+    def _converts_in_place(self) -> bool:
+        """Tell whether 16-bit floats are to be converted at every tap: half takes one instruction, bfloat16 three."""
+        if self.problem.kind is not Kind.FILTER_GRADIENT:
+            return False
+        by_cpu = self.problem.dtype.short == "f16" and self.target.has_half
+        return self.groups_w <= self.lanes or (by_cpu and self.groups_w > 2 * self.lanes)
 
     def _pitch(self) -> int:
         """Return a length every padded row fits in; few different ones, for kernels are made for each."""
