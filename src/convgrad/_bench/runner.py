@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -189,15 +190,24 @@ def prepared(
     peers: Sequence[Peer],
     workers: dict[str, Worker],
 ) -> list[Remote]:
-    """Return the rooms with everybody in them who does a contest right: its peers, then ours in each layout."""
-    rooms = {name: Remote(name, worker) for name, worker in workers.items()}
-    for peer in peers:
-        rooms[peer.process].prepare(peer.name, contest, expected)
-    for room in rooms.values():
+    """Return the rooms with everybody in them who does a contest right: its peers, then ours in each layout.
+
+    Nothing is timed yet that counts, so all rooms are filled at once: that takes as long as the race.
+    """
+
+    def filled(room: Remote) -> Remote:
+        for peer in peers:
+            if peer.process == room.name:
+                room.prepare(peer.name, contest, expected)
         for layout in layouts if room.peers else ():
             own = replace(contest, layout=layout)
             room.prepare(ours_in(layout), own, expected.in_layout(contest, layout))
-    return list(rooms.values())
+        return room
+
+    if not workers:
+        return []
+    with ThreadPoolExecutor(len(workers)) as pool:
+        return list(pool.map(filled, [Remote(name, each) for name, each in workers.items()]))
 
 
 def _peers(
