@@ -183,10 +183,13 @@ class Pointer:
             joined, zeros, [lane + (0 if inside[lane] else lanes) for lane in range(lanes)]
         )
 
-    def load_alternate(self, lanes: int, part: int) -> Vector:
-        """Read the even (part 0) or odd ones of `2 * lanes` neighbouring bfloat16; see `convert`."""
+    def load_alternate(self, lanes: int, part: int, mask: MaskLike | None = None) -> Vector:
+        """Read the even (part 0) or odd ones of `2 * lanes` neighbouring bfloat16; see `convert`.
+
+        The mask is that of the neighbours.
+        """
         assert self.element is BF16, self.element
-        return convert.widen_alternate(self.load_bits(2 * lanes), part)
+        return convert.widen_alternate(self.load_bits(2 * lanes, mask=mask), part)
 
     def store_alternate(self, even: Vector, odd: Vector) -> None:
         """Round and write what two `load_alternate` of the same place are the lanes of."""

@@ -199,7 +199,7 @@ class FilterWriter:
         self, sources: dict[int, Pointer], grads: list[Pointer], sums: list[Variable[Vector]]
     ) -> None:
         """Cover the columns of a tile of rows: what the last vector shares with the one before is zero there."""
-        k, lanes, groups = self.k, self.lanes, self.word["groups_w"]
+        k, lanes, groups = self.k, self.in_place.reach, self.word["groups_w"]
         if self.kernel.target_width:
             self._tile_in_place(sources, grads, sums, k.i64(0), True, True)
             return
@@ -223,16 +223,31 @@ class FilterWriter:
         if kernel.target_width:
             mask = [lane < kernel.target_width for lane in range(self.lanes)]
         elif at_end and kernel.tail:
-            mask = [lane >= self.lanes - kernel.tail for lane in range(self.lanes)]
-        values = [row.offset(q).load(self.lanes, mask=mask) for row in grads]
-        if kernel.cols.step == 2:
-            values = [k.shuffle(value, None, self.in_place.parted) for value in values]
+            reach = self.in_place.reach
+            mask = [lane >= reach - kernel.tail for lane in range(reach)]
+        for part in self.in_place.parts:
+            values = [self.in_place.load(row.offset(q), part, mask) for row in grads]
+            if kernel.cols.step == 2:
+                values = [k.shuffle(value, None, self.in_place.parted) for value in values]
+            self._add_tile_in_place(sources, values, sums, q, at_start, at_end, part)
+
+    def _add_tile_in_place(
+        self,
+        sources: dict[int, Pointer],
+        values: list[Vector],
+        sums: list[Variable[Vector]],
+        q: Int,
+        at_start: bool,
+        at_end: bool,
+        part: int,
+    ) -> None:
+        k, kernel = self.k, self.kernel
         (taps,) = kernel.cols.phases
         for source_row, row in sorted(sources.items()):
             here = row.offset(q * kernel.cols.step)
             seen: dict[int, Vector] = {}
             for tap in taps:
-                x = self.in_place.load_tap(here, tap.offset, at_start, at_end, seen)
+                x = self.in_place.load_tap(here, tap.offset, at_start, at_end, seen, part)
                 if x is None:
                     continue
                 for cell, tap_h in self.frame.row_reads[source_row]:

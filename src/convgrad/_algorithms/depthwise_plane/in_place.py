@@ -13,6 +13,9 @@ class InPlace:
         self.frame = frame
         self.k, self.kernel, self.word = frame.k, frame.kernel, frame.word
         self.number, self.lanes = frame.number, frame.lanes
+        self.reach = self.lanes * (2 if self.kernel.alternate else 1)
+        """Columns that are read together: by one vector, or by two that take them in turn."""
+        self.parts = range(self.reach // self.lanes)
         self.zero_row = frame.block.offset(self.lanes)
         """Zeros to read instead of rows outside the image."""
 
@@ -34,16 +37,22 @@ class InPlace:
         return found
 
     def load_tap(
-        self, row: Pointer, offset: int, at_start: bool, at_end: bool, seen: dict[int, Vector]
+        self,
+        row: Pointer,
+        offset: int,
+        at_start: bool,
+        at_end: bool,
+        seen: dict[int, Vector],
+        part: int = 0,
     ) -> Vector | None:
         """Read one vector of a source row in place (direct); None if it lies outside as a whole.
 
-        With a step of two it is every other element of two vectors, in the order of `parted`. `seen` keeps the loads
-        of a row.
+        `part` says which of the vectors that take columns in turn. With a step of two it is every other element of two
+        vectors, in the order of `parted`. `seen` keeps the loads of a row.
         """
         lanes, step = self.lanes, self.kernel.cols.step
         if step == 1:
-            return self._load_in_place(row, offset, at_start, at_end)
+            return self._load_in_place(row, offset, at_start, at_end, part)
         first = offset - (offset - self.kernel.cols.lowest) % 2
         for start in (first, first + lanes):
             if start not in seen:
@@ -63,14 +72,20 @@ class InPlace:
         ]
 
     def _load_in_place(
-        self, row: Pointer, offset: int, at_start: bool, at_end: bool
+        self, row: Pointer, offset: int, at_start: bool, at_end: bool, part: int = 0
     ) -> Vector | None:
-        kernel, last = self.kernel, (self.lanes - 1) * self.kernel.cols.step
+        kernel, last = self.kernel, (self.reach - 1) * self.kernel.cols.step
         mask = [
             not (at_start and lane + offset < 0)
             and not (at_end and lane - last + offset > kernel.slack[1])
-            for lane in range(self.lanes)
+            for lane in range(self.reach)
         ]
         if kernel.target_width:
             mask = [0 <= lane + offset < kernel.source_width for lane in range(self.lanes)]
-        return row.offset(offset).load(self.lanes, mask=mask) if any(mask) else None
+        return self.load(row.offset(offset), part, mask) if any(mask) else None
+
+    def load(self, place: Pointer, part: int, mask: list[bool] | None) -> Vector:
+        """Read one vector of the columns that begin at an address."""
+        if self.kernel.alternate:
+            return place.load_alternate(self.lanes, part, mask)
+        return place.load(self.lanes, mask=mask)

@@ -191,6 +191,7 @@ class _Writer:
     def _columns(self, strip: _Strip) -> None:
         """Cover the columns: padded copies need no borders."""
         k, kernel, groups, lanes = self.k, self.kernel, self.word["groups_w"], self.lanes
+        reach, both = self.in_place.reach, len(self.in_place.parts)
         if kernel.target_width:
             self._tile(strip, [k.i64(0)], True, True)
             return
@@ -200,11 +201,12 @@ class _Writer:
                 at = [k.min(q + i * lanes, last) for i in range(kernel.vectors)]
                 self._tile(strip, at, False, False)
             return
-        self._tile(strip, [k.i64(0)], True, False)
+        last = groups - reach
+        self._tile(strip, [k.i64(0)] * both, True, False)
         inner = last - kernel.reserve
-        with k.loop(lanes, last, lanes) as q:
-            self._tile(strip, [k.min(q, inner)], False, False)
-        self._tile(strip, [last], False, True)
+        with k.loop(reach, last, reach) as q:
+            self._tile(strip, [k.min(q, inner)] * both, False, False)
+        self._tile(strip, [last] * both, False, True)
 
     def _tile(self, strip: _Strip, at: list[Int], at_start: bool, at_end: bool) -> None:
         """Compute R groups of rows at some vectors of columns and store them."""
@@ -233,6 +235,10 @@ class _Writer:
                 continue
             with self._row_exists(strip.group, row):
                 there = strip.out.offset(self.frame.target_cols * row)
+                if kernel.alternate:
+                    even, odd = (sums[row, 0, part].value for part in self.in_place.parts)
+                    there.offset(at[0]).store_alternate(even, odd)
+                    continue
                 for i, q in enumerate(at):
                     self._store(there, q, [sums[row, phase, i].value for phase in range(width)])
 
@@ -264,7 +270,7 @@ class _Writer:
             for r, i in itertools.product(sorted(rows), range(len(at))):
                 if kernel.direct:
                     value = self.in_place.load_tap(
-                        sources[r, i], offset, at_start, at_end, seen[r, i]
+                        sources[r, i], offset, at_start, at_end, seen[r, i], i
                     )
                 else:
                     place = sources[r, i].offset(shift + self.padded.column(offset))

@@ -143,13 +143,14 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         slack=shape.slack if direct else (0, 0),
         reserve=shape.reserve if direct and not to_filter else 0,
         together=max(1, _LONGEST_SUM // rows.groups) if direct and to_filter else 1,
-        tail=shape.groups_w % shape.lanes if direct and to_filter and not shape.short_target else 0,
+        tail=shape.groups_w % shape.reach if direct and to_filter and not shape.short_target else 0,
         ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
         several=shape.multiplier != 1,
         period=period,
         repeat=shape.repeat,
         spread=shape.spread,
         whole=shares == 1,
+        alternate=direct and shape.alternate,
     )
     count = -(-rows.groups // row_blocks)
     grad_rows, block_rows = split.grad_rows, split.block_rows
@@ -262,6 +263,16 @@ class PlaneShape:
         """Whether all weights, or all sums, are in registers."""
         self.grad_pitch = self._few_lengths(-(-self.groups_w // self.lanes))
         self.pitch = self._pitch()
+        self.alternate = (
+            problem.dtype.short == "bf16"
+            and self.few_taps
+            and self.col_windows.step == 1
+            and len(self.col_windows.phases) == 1
+            and not period
+            and self.groups_w > 2 * self.lanes
+        )
+        """Whether bfloat16 read in place are taken in turn by two vectors."""
+        self.reach = self.lanes * (2 if self.alternate else 1)
         self.direct = self._is_direct()
         self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
         self.height, self.vectors = self._tile()
@@ -273,7 +284,7 @@ class PlaneShape:
         Masked loads of anything before AVX are a branch per lane. Tiles that read 16-bit floats in place convert them
         once per tap: that pays for filter gradients, which copy two arrays otherwise.
         """
-        problem, lanes = self.problem, self.lanes
+        problem, lanes = self.problem, self.reach
         if "avx" not in self.target.needs:
             return False
         if problem.dtype.itemsize != self.number and not self._converts_in_place():
@@ -305,7 +316,12 @@ class PlaneShape:
         )
 
     def _converts_in_place(self) -> bool:
-        """Tell whether 16-bit floats are to be converted at every tap: half takes one instruction, bfloat16 three."""
+        """Tell whether 16-bit floats are to be converted at every tap.
+
+        half takes one instruction; bfloat16 takes three, or one where two vectors take columns in turn.
+        """
+        if self.alternate:
+            return True
         if self.problem.kind is not Kind.FILTER_GRADIENT:
             return False
         by_cpu = self.problem.dtype.short == "f16" and self.target.has_half

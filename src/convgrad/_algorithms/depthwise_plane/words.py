@@ -119,6 +119,8 @@ class PlaneKernel:
     """Whether it stands there once: a vector of one channel's outputs is spread from one element."""
     whole: bool = True
     """Filter gradient: whether one share makes the result."""
+    alternate: bool = False
+    """bfloat16 read in place: two vectors hold every other column each, cheaper to convert than neighbours."""
 
     @property
     def cell(self) -> int:
