@@ -121,7 +121,7 @@ def test_totals_count_repeats_and_take_the_best_of_a_family() -> None:
     assert step.peers["torch-cl"].ratio == pytest.approx((6.5 + 9.0) / 13.0)
     assert "torch-nchw" not in forward.peers  # it lacks a layer
     assert re.search(
-        r"^MobileNetV2 +8 +NHWC +fwd +4 +7 +7 +0.93 \(0.93\) +387.00 \(387.00\) +- +0.93 \(0.93\)$",
+        r"^MobileNetV2 +8 +NHWC +fwd +4 +7.00 +7.00 +0.93 \(0.93\) +387.00 \(387.00\) +- +0.93 \(0.93\)$",
         report.render(a_run()),
         re.MULTILINE,
     )

@@ -191,7 +191,7 @@ def by_network(results: dict[str, Any]) -> str:
         lines.append(
             [
                 *(total.title, str(total.batch), total.layout, total.op, str(total.layers)),
-                *(f"{total.ours:.3g}", f"{total.ours_median:.3g}"),
+                *map(_ms, (total.ours, total.ours_median)),
                 *(_pair(total.peers.get(name)) for name in names),
                 f"{lowest.ratio:.2f} ({middle:.2f})" if lowest else "-",
             ]
@@ -201,6 +201,10 @@ def by_network(results: dict[str, Any]) -> str:
         f"{STEP} = forward, both gradients; the image has none. Peers that lack a layer have no sum."
     )
     return f"{aligned(lines, left=(0, 2, 3))}\n\n{how}"
+
+
+def _ms(total: float) -> str:
+    return f"{total:.2f}" if total < 100 else f"{total:.0f}"
 
 
 def _pair(sums: Sums | None) -> str:
