@@ -7,6 +7,7 @@ the mechanism in `kernel`, the geometry in `geometry`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,10 +62,10 @@ def why_not(problem: Problem, target: Target) -> str | None:
     if max(axis.stride for axis in axes) > _LARGEST_WINDOW:
         return f"strides above {_LARGEST_WINDOW} are not listed"
     if to_filter:
-        cut = GroupedFilterSizes(problem, target)
+        cut = _filter_sizes(problem, target)
         scratch = cut.unit_bytes(cut.cut) + cut.bank_bytes(cut.cut)
     else:
-        sizes = GroupedSizes(problem, target)
+        sizes = _sizes(problem, target)
         scratch = sizes.block_bytes(sizes.block)
     if scratch > _MOST_SCRATCH:
         return "a row of the image takes too much memory"
@@ -75,10 +76,21 @@ def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     """Offer one way: tile and block follow from the problem by a rule."""
     serial = problem.flops < _SERIAL_FLOPS
     if problem.kind is Kind.FILTER_GRADIENT:
-        cut = GroupedFilterSizes(problem, target)
+        cut = _filter_sizes(problem, target)
         return (Candidate(filter_work(NAME, cut, serial), lambda: plan_filter(NAME, cut, serial)),)
-    sizes = GroupedSizes(problem, target)
+    sizes = _sizes(problem, target)
     return (Candidate(work(NAME, sizes, serial), lambda: plan_with(sizes)),)
+
+
+@lru_cache(maxsize=8)
+def _sizes(problem: Problem, target: Target) -> GroupedSizes:
+    """Return the sizes, worked out once for whoever asks in a row."""
+    return GroupedSizes(problem, target)
+
+
+@lru_cache(maxsize=8)
+def _filter_sizes(problem: Problem, target: Target) -> GroupedFilterSizes:
+    return GroupedFilterSizes(problem, target)
 
 
 def plan_with(sizes: GroupedSizes) -> Plan:
