@@ -12,6 +12,8 @@ from ..shared.gather import Gather, gather
 
 _BLOCK_SHARE = 0.5
 """Part of the second cache for the staged source of a block and its sums."""
+_ONE_TAP_SHARE = 0.06
+"""The same for one tap on NHWC: nothing is read twice, and what is staged stays in the first cache."""
 THREADS = 16
 """Threads that a large problem should keep busy, ..."""
 _BUSY = 0.75
@@ -81,7 +83,8 @@ class GroupedSizes:
 
     def _blocks(self) -> Iterator[GroupedBlock]:
         """Offer blocks that fit the cache, and the smallest there is."""
-        room = self.target.l2_bytes * _BLOCK_SHARE
+        few = self.taps == 1 and not self.planes
+        room = self.target.l2_bytes * (_ONE_TAP_SHARE if few else _BLOCK_SHARE)
         period = len(self.rows.footprint.phases)
         whole = self.rows.target
         most = 1
