@@ -18,7 +18,7 @@ from ..._targets import Target
 from ..shared.winograd_scheme import SCHEMES, both_ways
 from ..shared.words import arguments
 
-BLOCK = 32
+BLOCK = 16
 """k of one item, at most; a whole number of vectors on all targets."""
 UNROLL = 4
 """k per turn of the innermost loop of the second kernel: the shortest sums."""

@@ -15,12 +15,14 @@ class Frame:
         self.k = k
         self.storage = storage = element(kernel.dtype)
         self.dilated = kernel.dilated
-        self.word = arguments(k, 4, words_of(kernel))
+        self.word = arguments(k, 4 if kernel.stage == "fused" else 5, words_of(kernel))
         self.tiles = TileWalk(k, self.word, kernel.outputs, kernel.dilated)
         self.source = k.arg_pointer(0, storage)
         self.filter = k.arg_pointer(1, storage)
         self.packed = k.arg_pointer(2, F32)
         self.target = k.arg_pointer(3, storage)
+        self.shared = None if kernel.stage == "fused" else k.arg_pointer(4, F32)
+        """V of all blocks, if launches share it."""
 
     def scratch(self, word: str, element: Element = F32) -> Pointer:
         """Return a block of the workspace whose size only the plan knows."""

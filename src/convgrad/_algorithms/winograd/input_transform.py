@@ -7,7 +7,7 @@ Its tails go number by number: a number costs a cycle here and ``columns / 4`` c
 
 from __future__ import annotations
 
-from ..._codegen import F32, Int, KernelBuilder, Pointer
+from ..._codegen import F32, Int, IntLike, KernelBuilder, Pointer
 from ..shared.stage import transposed_copy
 from ..shared.winograd_scheme import Scheme, both_ways
 from ..shared.winograd_tiles import TileRow
@@ -46,12 +46,19 @@ class Input:
         return self.word["input_pitch"] * self.scheme.frequencies
 
     def transform(
-        self, begin: Int, end: Int, group: Int, place: Pointer, groups: Int | None = None
+        self,
+        begin: Int,
+        end: Int,
+        group: Int,
+        place: Pointer,
+        groups: Int | None = None,
+        shift: IntLike = 0,
     ) -> None:
         """Fill V[frequency][run][tile][k of the run] for the tiles from `begin` to below `end`.
 
         `groups` of them go side by side, pixel by pixel: their channels are neighbours in NHWC, and a stride of a whole
-        pixel between lines of one group leaves them a few sets of the first cache.
+        pixel between lines of one group leaves them a few sets of the first cache. The first tile is number `shift` of
+        its block.
         """
         k, word = self.k, self.word
         channels = group * word["sums"] * word["source_channel"]
@@ -76,7 +83,7 @@ class Input:
                     at = left + index * self.scheme.outputs
                     corner, size = (tiles.image, top, at), self.scheme.points
                     pixels = self.frame.tiles.patch(source, "source", corner, size, self.zeros)
-                tile = tiles.first + index
+                tile = tiles.first + index + shift
                 if groups is None:
                     self._tile(pixels, tile, place)
                 else:

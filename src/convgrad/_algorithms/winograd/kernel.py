@@ -9,6 +9,9 @@
           M[frequency][tile][channel] += V[frequency][tile][k] * U[panel][frequency][k][channel]
         y = A^T M A, straight to the result                                       # M never leaves L1
 
+Where there are few tiles, panels are divided among many items, and each would transform the same input. Then V is
+written by a launch of its own to memory that all share, and the items of the next do the rest.
+
 Accuracy shapes the product. M is 1.67 times as large as y, and its errors with it: a running sum over 64 channels is
 off by 4.4 units of rounding where the promise is 2.5. So products are added up by fours, fours in a run, and runs in M,
 three levels of short sums, the first two of them in registers. That leaves room for a tile of 3 x 2 vectors only (16
@@ -31,7 +34,8 @@ from .words import WinogradKernel
 
 def emit(kernel: WinogradKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
-    return _Writer(kernel, target).write()
+    writer = _Writer(kernel, target)
+    return writer.write_inputs() if kernel.stage == "inputs" else writer.write()
 
 
 class _Writer:
@@ -40,7 +44,9 @@ class _Writer:
     def __init__(self, kernel: WinogradKernel, target: Target) -> None:
         self.kernel = kernel
         tile = f"{kernel.outputs}x{kernel.rows}x{kernel.vectors}"
-        title = symbol(f"winograd_{kernel.data_format.lower()}", kernel.dtype, tile, target, kernel)
+        stage = "" if kernel.stage == "fused" else f"_{kernel.stage}"
+        family = f"winograd{stage}_{kernel.data_format.lower()}"
+        title = symbol(family, kernel.dtype, tile, target, kernel)
         self.k = k = KernelBuilder(title, target)
         self.lanes = k.lanes(F32)
         self.width = kernel.vectors * self.lanes
@@ -63,21 +69,53 @@ class _Writer:
             part, bundle = rest % word["parts"], rest // word["parts"]
             begin = block * word["block_tiles"]
             end = k.min(begin + word["block_tiles"], word["tiles"])
+            transformed = self._transformed(bundle, block)
             if self.kernel.bundled:
-                self._bundle(part, bundle, (begin, end))
+                self._bundle(part, bundle, (begin, end), transformed)
             else:
-                self.input.transform(begin, end, bundle, self.transformed)
-                self._panels(part, bundle, (begin, end), self.transformed)
+                if self.kernel.stage == "fused":
+                    self.input.transform(begin, end, bundle, transformed)
+                self._panels(part, bundle, (begin, end), transformed)
         return k.finish()
 
-    def _bundle(self, part: Int, bundle: Int, tiles: tuple[Int, Int]) -> None:
+    def write_inputs(self) -> KernelSource:
+        """Write V only. An item is (group or some groups, block, piece of it)."""
+        k, word, size = self.k, self.word, self.kernel.piece
+        self.input.clear()
+        pieces = (word["block_tiles"] + (size - 1)) // size
+        with k.loop(k.begin, k.end) as item:
+            piece, rest = item % pieces, item // pieces
+            block, bundle = rest % word["blocks"], rest // word["blocks"]
+            shift, start = piece * size, block * word["block_tiles"]
+            begin = start + shift
+            end = k.min(k.min(begin + size, start + word["block_tiles"]), word["tiles"])
+            transformed = self._transformed(bundle, block)
+            # The last block may be shorter than the others.
+            with k.when(begin < end):
+                first, groups = bundle, None
+                if self.kernel.bundled:
+                    first = bundle * word["bundle"]
+                    groups = k.min(word["bundle"], word["groups"] - first)
+                self.input.transform(begin, end, first, transformed, groups, shift)
+        return k.finish()
+
+    def _transformed(self, bundle: Int, block: Int) -> Pointer:
+        """Return where V of a block starts."""
+        if self.frame.shared is None:
+            return self.transformed
+        groups = self.word["bundle"] if self.kernel.bundled else 1
+        size = self.input.group_pitch * groups
+        return self.frame.shared.offset((bundle * self.word["blocks"] + block) * size)
+
+    def _bundle(self, part: Int, bundle: Int, tiles: tuple[Int, Int], transformed: Pointer) -> None:
         """Write a part of the results of each of some groups."""
         k, word = self.k, self.word
         first = bundle * word["bundle"]
         last = k.min(first + word["bundle"], word["groups"])
-        self.input.transform(*tiles, first, self.transformed, last - first)
+        if self.kernel.stage == "fused":
+            self.input.transform(*tiles, first, transformed, last - first)
         with k.loop(first, last, nonempty=True) as group:
-            inputs = self.transformed.offset((group - first) * self.input.group_pitch)
+            inputs = transformed.offset((group - first) * self.input.group_pitch)
             self._panels(part, group, tiles, inputs)
 
     def _panels(self, part: Int, group: Int, tiles: tuple[Int, Int], inputs: Pointer) -> None:

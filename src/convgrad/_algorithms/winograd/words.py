@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ..shared.winograd_tiles import DILATION_WORDS
+
+Stage = Literal["fused", "inputs", "products"]
 
 WORDS = (
     "sums",  # channels summed over in a group: the range of k
@@ -45,7 +48,7 @@ WORDS = (
     "stage_at",
     "input_at",
 )
-"""The run-time words behind the pointers: source, filter, packed, result."""
+"""The run-time words behind the pointers: source, filter, packed, result, and V if launches share it."""
 
 
 PHASE_WORDS = (
@@ -82,6 +85,13 @@ class WinogradKernel:
     """Whether a tile's cells lie a dilation apart."""
     bundled: bool
     """Whether an item takes several groups: NHWC, whose channels of one group are a line or two of each pixel."""
+    stage: Stage
+    """What it computes: all behind the filter's transform, or V only, into memory that launches share, or the rest."""
+
+    @property
+    def piece(self) -> int:
+        """Tiles that are transformed by an item of a launch of its own; NCHW turns squares of a vector's columns."""
+        return self.rows if self.data_format == "NHWC" else 2 * self.rows
 
 
 def words_of(kernel: WinogradKernel) -> tuple[str, ...]:

@@ -8,11 +8,15 @@ from ..._costs import Work
 from ..shared.amounts import named, traffic
 
 if TYPE_CHECKING:
-    from .schedule import WinogradSizes
+    from .sizes import WinogradSizes
+
+
+_DIVIDES_BADLY = 1.1
+"""Handicap: two threads do not show what many would lose."""
 
 
 def work(name: str, it: WinogradSizes, serial: bool) -> Work:
-    """Count products, transforms and what is read of the transformed filter, all in vectors."""
+    """Count products, transforms and what is read of the transformed filter in vectors, shared V in lines."""
     problem, frequencies = it.problem, it.scheme.frequencies
     tiles = it.blocks * -(-it.block_tiles // it.rows) * it.rows * problem.groups
     across = it.panels * it.width // it.lanes
@@ -23,7 +27,7 @@ def work(name: str, it: WinogradSizes, serial: bool) -> Work:
         named(name, problem, problem.data_format, *(["bundled"] if it.bundle > 1 else [])),
         {
             "products": tiles * frequencies * it.sums * across,
-            "inputs": tiles * it.parts * frequencies * -(-it.sums // it.lanes),
+            "inputs": tiles * (1 if it.apart else it.parts) * frequencies * -(-it.sums // it.lanes),
             "outputs": tiles * frequencies * across,
             "runs": tiles * frequencies * across * it.runs,
             "weights": 0 if far else weights,
@@ -31,9 +35,11 @@ def work(name: str, it: WinogradSizes, serial: bool) -> Work:
             "near weights": weights * it.blocks if near else 0,
             "far weights again": weights * it.blocks if far else 0,
             "converted": tiles * (it.sums + it.columns) if problem.dtype.itemsize < 4 else 0,
+            "shared": it.shared_bytes / 64,
             **traffic(problem, it.target),
         },
         it.items,
-        launches=2,
+        launches=3 if it.apart else 2,
         serial=serial,
+        handicap=_DIVIDES_BADLY if it.divides_badly else 1.0,
     )
