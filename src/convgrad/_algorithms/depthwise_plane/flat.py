@@ -28,7 +28,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
     if problem.data_format != "NHWC":
         return "only NHWC"
-    if problem.in_c == 1:
+    if (problem.in_c, problem.out_c) == (1, 1):
         return "only several channels: one is a plane"
     if problem.group_out != 1 and problem.kind is Kind.INPUT_GRADIENT:
         return "no input gradients of multipliers"
