@@ -11,7 +11,7 @@ import pytest
 import convgrad
 from cases import KINDS, Case, Data, random_case, run, whole_numbers
 from convgrad import _jit, _planner
-from convgrad._algorithms.dense_direct import schedule as dense_direct
+from convgrad._algorithms.dense_direct import sizes as dense_direct
 from convgrad._algorithms.depthwise_packed.columns import columns
 from convgrad._errors import ArgumentError
 from convgrad._geometry import solve
