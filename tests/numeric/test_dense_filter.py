@@ -183,3 +183,12 @@ def test_no_plan_depends_on_the_threads() -> None:
         with convgrad.threads(count):
             plans.append(_planner.choose_named(problem, HOST, NAME))
     assert plans[0] == plans[1] == plans[2]
+
+
+def test_tables_hold_no_lists_of_pixels() -> None:
+    """Lists took 84 KB for this problem; those of a window of 31x127 had more entries than were allowed."""
+    case = Case(False, 1, (56, 56), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
+    plan = _planner.choose_named(problem_of(case, "filter"), HOST, NAME)
+    assert sum(len(step.table) for step in plan.steps) < 8 << 10
+    large = Case(False, 1, (40, 140), 1, 2, 3, (31, 127), (1, 1), (1, 1), "SAME")
+    check_exactly(HOST, large, np.random.default_rng(8), "end")

@@ -3,8 +3,8 @@
 ``dw[t, c, k] = sum over pixels of x[pixel @ t, c] * dy[pixel, k]`` for a block of input channels c, a block of output
 channels k and a slice of the pixels: that is one item. An item walks the chunks of its slice. It copies its channels
 of a chunk into the thread's scratch, x as ``[tile of c][pixel][rows]`` and dy as ``[panel of k][pixel][lanes]``
-(`pack`), and then, for every panel, tap and tile, runs down the tap's list of pixels: pairs of a place
-in x and a place in dy, real pairs only, so taps in the padding cost nothing and touch nothing. Layout, dtype and
+(`pack`), and then, for every panel, tap and tile, runs down the tap's list of pixels (`lists`): pairs of a place in
+x and a place in dy, real pairs only, so taps in the padding cost nothing and touch nothing. Layout, dtype and
 strides end in the copies; sizes, taps and channels are run-time words. One code serves every problem of a dtype, a
 layout and a tile.
 
@@ -23,6 +23,7 @@ from ..._codegen import (
     Int,
     KernelBuilder,
     Pointer,
+    Variable,
     Vector,
     compute,
     element,
@@ -31,6 +32,7 @@ from ..._codegen import (
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.words import arguments, load_row, load_word
+from .lists import WORD, Lists
 from .pack import ChunkPacker, Pack
 from .tile import Ahead, TileSums
 from .words import BLOCK, ITEM, SHAPE, UNROLL, WORDS, DenseFilterKernel
@@ -73,10 +75,12 @@ class _Writer:
         self.width = kernel.vectors * self.lanes
         self.word = arguments(k, 4, WORDS)
         self.table = k.arg_pointer(3, I64)
-        lists = self.table.offset(self.word["lists_at"])
-        self.tile = TileSums(k, kernel, self.number, self.word["run"], lists)
+        self.tile = TileSums(k, kernel, self.number, self.word["run"])
         self.x_pack = k.scratch(self.number, 0)
         self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
+        index = k.scratch(self.number, 0).offset(self.word["lists_at"]).as_element(WORD)
+        pairs = index.offset((self.word["taps"] + 8) // 8 * 8)
+        self.lists = Lists(k, self.table, self.word, index, pairs, kernel.x_width, self.width)
         by_channel = kernel.data_format == "NCHW"
         zeros = not kernel.straight
         self.packer = ChunkPacker(
@@ -85,14 +89,14 @@ class _Writer:
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word
-        held = k.variable(k.i64(0))
-        with k.loop(k.begin, k.end, carry=[held]) as number:
+        held, listed = k.variable(k.i64(0)), k.variable(k.i64(-1))
+        with k.loop(k.begin, k.end, carry=[held, listed]) as number:
             row = self.table.offset(word["items_at"] + number * len(ITEM))
             item = _Item(**load_row(row, ITEM))
             fresh = item.key.equals(0) | item.key.differs(held.value)
             held.value = item.key
-            with k.loop(item.chunk, item.chunk_end, nonempty=True) as chunk:
-                self._chunk(item, chunk, fresh)
+            with k.loop(item.chunk, item.chunk_end, carry=[listed], nonempty=True) as chunk:
+                self._chunk(item, chunk, fresh, listed)
         return k.finish()
 
     def _place(self, chunk: Int) -> tuple[Pointer, Pointer, Pointer, Pointer, Int]:
@@ -113,7 +117,8 @@ class _Writer:
         y = y.offset(image * word["y_image"] + corner * word["y_pixel"])
         return x, y, row_block, col_block, images
 
-    def _chunk(self, item: _Item, chunk: Int, fresh: Bool) -> None:
+    def _chunk(self, item: _Item, chunk: Int, fresh: Bool, listed: Variable[Int]) -> None:
+        """Copy a chunk and add its products; `listed` is the shape whose lists of pixels are there."""
         k, word, table = self.k, self.word, self.table
         x, y, row_block, col_block, images = self._place(chunk)
         kind = load_word(row_block, BLOCK, "kind") * word["col_classes"]
@@ -169,13 +174,17 @@ class _Writer:
             self.packer.pack(x_pack)
         self.packer.pack(y_pack)
         ahead = self._place(k.min(chunk + 1, item.chunk_end - 1))[:2] if kernel.prefetch else None
-        taps = table.offset(word["taps_at"] + shape["taps_at"])
-        self._products(item, taps, chunk.equals(item.chunk), ahead)
+        if not kernel.straight:
+            with k.when(kind.differs(listed.value)):
+                self.lists.write(shape)
+            listed.value = kind
+        count = shape["all_images"] * shape["y_pixels"]
+        self._products(item, count, chunk.equals(item.chunk), ahead)
 
     def _products(
         self,
         item: _Item,
-        taps: Pointer,
+        count: Int,
         first: Bool,
         ahead: tuple[Pointer, Pointer] | None,
     ) -> None:
@@ -196,8 +205,9 @@ class _Writer:
                 col = panel * self.width
                 place = out.offset(group * word["out_group"] + col)
                 with k.loop(0, word["taps"], nonempty=True) as tap:
-                    begin = taps.offset(tap).load_int()
-                    end = taps.offset(tap + 1).load_int()
+                    if not kernel.straight:
+                        begin = self.lists.index.offset(tap).load_int()
+                        end = self.lists.index.offset(tap + 1).load_int()
                     here = place.offset(tap * word["out_tap"])
                     for rows, start, stop, skipped in kinds:
                         with k.loop(start, stop) as tile:
@@ -206,9 +216,9 @@ class _Writer:
                             sums = self.tile.fresh(rows)
                             if kernel.straight:
                                 lines = ahead and self._ahead(item, group, panel, tile, *ahead)
-                                self.tile.straight(sums, x, y, end - begin, lines)
+                                self.tile.straight(sums, x, y, count, lines)
                             else:
-                                self.tile.listed(sums, x, y, begin, end)
+                                self.tile.listed(sums, x, y, self.lists.pairs, begin, end)
                             found = [each.value for each in sums[: rows * kernel.vectors]]
                             left = word["out_rows"] - row, word["out_cols"] - col
                             self._add(found, here.offset(row * word["out_row"]), *left, first)
@@ -257,10 +267,15 @@ class _Writer:
                     for at, value in self._places(place, sums, pitch):
                         at.store(at.load(lanes) + value)
             with either.otherwise():
-                for number, (at, value) in enumerate(self._places(place, sums, pitch)):
-                    row, part = divmod(number, vectors)
-                    with k.when(rows_left > row):
-                        self._add_some(at, value, cols_left - part * lanes, first)
+                # A loop, not one block of code for each: such tiles are few.
+                for number, value in enumerate(sums):
+                    self.tile.totals.offset(number * lanes).store(value)
+                with k.loop(0, k.min(rows_left, rows)) as row:
+                    found = self.tile.totals.offset(row * self.width)
+                    for part in range(0, self.width, lanes):
+                        at = place.offset(row * pitch + part)
+                        value = found.offset(part).load(lanes)
+                        self._add_some(at, value, cols_left - part, first)
 
     def _add_some(self, at: Pointer, value: Vector, count: Int, first: Bool) -> None:
         """Store or add the first lanes of a vector, maybe all or none. Stores with a mask take 11 ns each on Zen."""

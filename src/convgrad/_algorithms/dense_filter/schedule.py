@@ -20,16 +20,16 @@ from ..._targets import Target
 from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.table import Candidate
 from ..shared.words import in_order
-from . import choice, merge, work
+from . import choice, lists, merge, work
 from .choice import Passes, schedules
 from .sizes import Sizes, flat
 from .tables import PixelLayout, Tables
-from .words import ITEM, UNROLL, WORDS, DenseFilterKernel
+from .words import ITEM, WORDS, DenseFilterKernel
 
 NAME = choice.NAME
 
 _MOST_PAIRS = 1 << 22
-"""Entries of the lists of pixels, at most: 32 MB. Windows as large as a large image need more."""
+"""Entries of the lists of pixels, at most: 32 MB a thread. Windows as large as a large image need more."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
@@ -137,8 +137,6 @@ def _tables(
         it.col_blocks,
         PixelLayout(rows.size, cols.size, nhwc),
         PixelLayout(rows.out, cols.out, nhwc),
-        UNROLL,
-        it.straight,
     )
     last = batch - (it.image_blocks - 1) * it.images
     for row in it.row_blocks.classes:
@@ -161,9 +159,8 @@ def _tables(
         "row_blocks_at": it.row_blocks.blocks.reshape(-1),
         "col_blocks_at": it.col_blocks.blocks.reshape(-1),
         "shapes_at": np.array(tables.shapes, np.int64),
-        "taps_at": np.array(tables.taps, np.int64),
-        "lists_at": tables.lists(it.x_width, width, x_zero, y_zero),
-        "runs_at": np.array(tables.runs, np.int64),
+        "taps_at": tables.taps.reshape(-1),
+        "runs_at": np.concatenate(tables.runs).reshape(-1),
     }
     places: dict[str, int] = {}
     at = 0
@@ -174,6 +171,10 @@ def _tables(
     x_tiles, y_tiles = it.most_tiles, it.most_panels
     slack = it.lanes
     y_at = -(-(x_tiles * x_tile + slack) // 16) * 16
+    lists_at = -(-(y_at + y_tiles * y_tile + slack) // 16) * 16
+    scratch = lists_at * it.number
+    if not it.straight:
+        scratch += lists.room(it.taps, it.pairs) * lists.WORD.size
     slice_pitch, group_pitch, tap_pitch, row_pitch = first.pitches
     if it is not first:
         tap_pitch = it.group_in * row_pitch
@@ -185,6 +186,9 @@ def _tables(
         "col_classes": len(it.col_blocks.classes),
         "ragged_images": int(last != it.images),
         "taps": it.taps,
+        "tap_rows": it.row_axis.window,
+        "tap_cols": it.col_axes[0][1].window,
+        "lists_at": lists_at,
         "run": it.run,
         "x_cols": cols.size,
         "x_pixel": problem.in_c if nhwc else 1,
@@ -215,7 +219,6 @@ def _tables(
         "out_rows": it.out_rows,
         "out_cols": it.group_out if it.direct else it.padded_out,
     }
-    scratch = (y_at + y_tiles * y_tile + slack) * it.number
     table = np.concatenate(list(parts.values())).tobytes()
     return table, in_order(WORDS, **places, **sizes), scratch
 

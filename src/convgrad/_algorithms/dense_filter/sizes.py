@@ -13,9 +13,13 @@ from typing import NamedTuple
 from ..._geometry import Axis, tap_span
 from ..._problem import Problem
 from .tables import Blocks, blocks, join
+from .words import UNROLL
 
 MOST_PIXELS = 512
 """Pixels of a chunk: more would make the sums of runs long, and was no faster where tried (28x28, 56x56 3x3)."""
+
+_MOST_FLAT = 1 << 20
+"""Pixels that are seen as one row, at most: the table has three words for each of its chunks."""
 
 
 class Geometry(NamedTuple):
@@ -34,6 +38,8 @@ def flat(problem: Problem) -> Geometry:
     pixels = rows.size * cols.size
     if problem.data_format == "NHWC":
         batch, pixels = 1, batch * pixels
+    if pixels > _MOST_FLAT:
+        return Geometry(problem.batch, rows, cols)
     return Geometry(batch, _one_tap(1), _one_tap(pixels))
 
 
@@ -198,10 +204,8 @@ class Sizes:
     @property
     def pairs(self) -> int:
         """Entries of the lists of pixels, at most."""
-        kinds = len(self.row_blocks.classes) * len(self.col_blocks.classes)
-        images = 1 if self.batch % self.images == 0 else 2
-        pixels = -(-self.images * self.block_rows * self.block_cols // 4) * 4
-        return 0 if self.straight else kinds * images * self.taps * pixels
+        pixels = -(-self.images * self.block_rows * self.block_cols // UNROLL) * UNROLL
+        return 0 if self.straight else self.taps * pixels
 
     @property
     def most_tiles(self) -> int:

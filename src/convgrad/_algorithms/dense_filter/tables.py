@@ -1,4 +1,4 @@
-"""Tables of the dense filter gradient: which pixels a chunk copies, and which pairs of them each tap multiplies.
+"""Tables of the dense filter gradient: which pixels a chunk copies, and which of them each tap meets along each axis.
 
 A chunk is a box of `out_backprop`: images x rows x columns. Along one axis, blocks that meet the padding in the same
 way are one class; a shape is a class of rows, a class of columns and a number of images. Everything long hangs on
@@ -8,16 +8,16 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ..._geometry import Axis, tap_span
 from ..shared.words import in_order
-from .words import BLOCK, RUN, SHAPE
+from .words import BLOCK, RUN, SHAPE, TAP
 
 _DENSE = 1.7
 """Cells with holes are copied as one run, holes included, up to this excess."""
@@ -37,8 +37,17 @@ class Class:
     """Outputs of a block."""
     cells: Array
     """Input cells to copy, relative to the block's base."""
-    places: tuple[tuple[int, Array], ...]
-    """For each tap, the first output that reads a real cell, and for it and its followers where in `cells`."""
+    taps: Array
+    """A row of words for each tap, as `TAP` names them."""
+
+    @cached_property
+    def runs(self) -> Array:
+        """The cells in runs of equal steps: first, how many, how far apart, and how many are in those before it."""
+        return _numbered(runs_of(self.cells))
+
+    @cached_property
+    def output_runs(self) -> Array:
+        return _numbered([(0, self.count, 1)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,20 +105,31 @@ def join(pieces: Sequence[tuple[int, Blocks]]) -> Blocks:
 
 
 def _class(axis: Axis, count: int, met: list[list[int]], low: int) -> Class:
-    taps = []
-    for tap, (first, last) in enumerate(met):
-        taps.append(np.arange(first, last) * axis.stride + (tap * axis.dilation - low))
+    taps = [
+        np.arange(first, last) * axis.stride + (tap * axis.dilation - low)
+        for tap, (first, last) in enumerate(met)
+    ]
     cells = np.unique(np.concatenate(taps))
-    if axis.window > 1 and len(cells) and cells[-1] + 1 <= _DENSE * len(cells):
+    if len(cells) and cells[-1] + 1 <= (_DENSE if axis.window > 1 else 1) * len(cells):
         cells = np.arange(cells[-1] + 1)
-    places = tuple(
-        (first, np.searchsorted(cells, tap)) for (first, _), tap in zip(met, taps, strict=True)
-    )
-    return Class(count, cells, places)
+        found = taps
+    else:
+        found = [np.searchsorted(cells, tap) for tap in taps]
+        if any(len(each) > 2 and np.ptp(np.diff(each)) for each in found):
+            # Taps that share some cells but not all: each has its own.
+            cells = np.concatenate(taps)
+            ends = np.cumsum([len(tap) for tap in taps])
+            found = [np.arange(end - len(tap), end) for end, tap in zip(ends, taps, strict=True)]
+    rows = np.zeros((len(met), len(TAP)), np.int64)
+    for (first, _), each, row in zip(met, found, rows, strict=True):
+        if len(each):
+            step = each[1] - each[0] if len(each) > 1 else 1
+            row[:] = in_order(TAP, first=first, count=len(each), start=each[0], step=step)
+    return Class(count, cells, rows)
 
 
 def runs_of(cells: Array) -> list[Run]:
-    """Split rising cells into runs of equal steps.
+    """Split cells into runs of equal steps.
 
     >>> runs_of(np.array([0, 1, 2, 9, 11, 13]))
     [(0, 3, 1), (9, 3, 2)]
@@ -138,43 +158,39 @@ class PixelLayout:
 class Tables:
     """Collects the words of one plan's table."""
 
-    def __init__(
-        self,
-        rows: Blocks,
-        cols: Blocks,
-        x: PixelLayout,
-        y: PixelLayout,
-        unroll: int,
-        straight: bool,
-    ) -> None:
-        self.rows, self.cols, self.x, self.y, self.unroll = rows, cols, x, y, unroll
-        self.straight = straight
+    def __init__(self, rows: Blocks, cols: Blocks, x: PixelLayout, y: PixelLayout) -> None:
+        self.rows, self.cols, self.x, self.y = rows, cols, x, y
         self.shapes: list[int] = []
-        self.runs: list[int] = []
-        self.taps: list[int] = []
-        self._pairs: list[tuple[Array, Array]] = []
-        self._entries = 0
+        self.runs: list[Array] = []
+        self._runs = 0
+        classes = (*rows.classes, *cols.classes)
+        self.taps = np.concatenate([each.taps for each in classes])
+        """Those of all classes of rows, then of columns."""
+        starts = np.cumsum([0, *(len(each.taps) for each in classes)]).tolist()
+        self._taps_of = {id(each): start for each, start in zip(classes, starts, strict=False)}
 
     def add_shape(self, row: Class, col: Class, images: int) -> None:
-        """Describe one shape: its runs, and its lists of pairs, tap by tap."""
-        x_cells, y_cells = (row.cells, col.cells), (np.arange(row.count), np.arange(col.count))
-        repeat = images
-        ranges = []
-        joined = all(
-            len(cells[0]) == image.rows and len(cells[1]) == image.cols and image.joined
-            for cells, image in ((x_cells, self.x), (y_cells, self.y))
+        """Describe one shape: its runs, and what its lists of pixels are made of."""
+        sides = (
+            (row.cells, len(col.cells), col.runs, self.x),
+            (np.arange(row.count), col.count, col.output_runs, self.y),
         )
-        for cells, image in ((x_cells, self.x), (y_cells, self.y)):
-            first = len(self.runs) // len(RUN)
+        repeat = images
+        ranges, pixels = [], []
+        joined = all(
+            len(rows) == image.rows and cols == image.cols and image.joined
+            for rows, cols, _, image in sides
+        )
+        for rows, cols, across, image in sides:
+            runs = _plane_runs(rows, across, image.cols)
             if joined:
                 repeat = 1
                 count = images * image.rows * image.cols
-                self.runs += in_order(RUN, first=0, count=count, apart=1, place=0)
-            else:
-                for run in _plane_runs(cells[0], cells[1], image.cols):
-                    self.runs += run
-            ranges.append((first, len(self.runs) // len(RUN)))
-        pixels = [len(cells[0]) * len(cells[1]) for cells in (x_cells, y_cells)]
+                runs = np.array([in_order(RUN, first=0, count=count, apart=1, place=0)])
+            ranges.append((self._runs, self._runs + len(runs)))
+            self.runs.append(runs)
+            self._runs += len(runs)
+            pixels.append(len(rows) * cols)
         (x_run, x_run_end), (y_run, y_run_end) = ranges
         self.shapes += in_order(
             SHAPE,
@@ -185,52 +201,40 @@ class Tables:
             images=repeat,
             x_pixels=pixels[0],
             y_pixels=pixels[1],
-            taps_at=len(self.taps),
+            x_row=len(col.cells),
+            y_row=col.count,
+            all_images=images,
+            row_taps=self._taps_of[id(row)],
+            col_taps=self._taps_of[id(col)],
         )
-        if self.straight:
-            self.taps += [0, images * pixels[1]]
-            return
-        image_numbers = np.arange(images)[:, None, None]
-        for first_row, x_rows in row.places:
-            for first_col, x_cols in col.places:
-                self.taps.append(self._entries)
-                if not len(x_rows) or not len(x_cols):
-                    continue  # most taps, where a window is larger than the image: 256x256 on 2x2 took 10 s
-                y_rows = np.arange(first_row, first_row + len(x_rows))[:, None]
-                y_cols = np.arange(first_col, first_col + len(x_cols))
-                x = image_numbers * pixels[0] + x_rows[:, None] * len(col.cells) + x_cols
-                y = image_numbers * pixels[1] + y_rows * col.count + y_cols
-                self._pairs.append((x.ravel(), y.ravel()))
-                self._entries += -(-x.size // self.unroll) * self.unroll
-        self.taps.append(self._entries)
 
     def repeat_shape(self) -> None:
-        """Describe the last shape once more, by the same lists: half of the table, and of the time to make it."""
+        """Describe the last shape once more."""
         self.shapes += self.shapes[-len(SHAPE) :]
 
-    def lists(self, x_width: int, y_width: int, x_zero: int, y_zero: int) -> Array:
-        """Return the lists, each pair in one word, padded with pairs of zero pixels."""
-        words = np.empty((self._entries, 2), np.int32)
-        words[:, 0], words[:, 1] = x_zero * x_width, y_zero * y_width
-        at = 0
-        for x, y in self._pairs:
-            words[at : at + x.size, 0] = x * x_width
-            words[at : at + x.size, 1] = y * y_width
-            at += -(-x.size // self.unroll) * self.unroll
-        return words.reshape(-1).view(np.int64)
+
+def _numbered(runs: list[Run]) -> Array:
+    found = np.array(runs, np.int64).reshape(-1, 3)
+    return np.column_stack([found, np.cumsum(found[:, 1]) - found[:, 1]])
 
 
-def _plane_runs(rows: Array, cols: Array, pitch: int) -> Iterator[tuple[int, ...]]:
-    """Yield the runs of the pixels rows x cols of a plane, as `RUN` names their words."""
-    if not len(rows) or not len(cols):
-        return
-    across = runs_of(cols)
-    if across == [(0, pitch, 1)] and all(b - a == 1 for a, b in pairwise(rows.tolist())):
-        first = int(rows[0]) * pitch
-        yield in_order(RUN, first=first, count=len(rows) * pitch, apart=1, place=0)
-        return
-    start = 0
-    for row in rows.tolist():
-        for first, count, step in across:
-            yield in_order(RUN, first=row * pitch + first, count=count, apart=step, place=start)
-            start += count
+def _plane_runs(rows: Array, across: Array, pitch: int) -> Array:
+    """Return the runs of some rows of a plane, as `RUN` names their words; `across` are those of the columns."""
+    if not len(rows) or not len(across):
+        return np.empty((0, len(RUN)), np.int64)
+    whole = len(across) == 1 and across[0, :3].tolist() == [0, pitch, 1]
+    if whole and len(rows) == rows[-1] - rows[0] + 1:
+        count = len(rows) * pitch
+        return np.array([in_order(RUN, first=int(rows[0]) * pitch, count=count, apart=1, place=0)])
+    first, count, apart, before = across.T
+    cols = int(count.sum())
+    columns = {
+        "first": rows[:, None] * pitch + first,
+        "count": count,
+        "apart": apart,
+        "place": np.arange(len(rows))[:, None] * cols + before,
+    }
+    found = np.empty((len(rows), len(across), len(RUN)), np.int64)
+    for number, name in enumerate(RUN):
+        found[:, :, number] = columns[name]
+    return found.reshape(-1, len(RUN))

@@ -26,12 +26,11 @@ class TileSums:
     """Writes the innermost loops of a kernel."""
 
     def __init__(
-        self, k: KernelBuilder, kernel: DenseFilterKernel, number: Element, run: Int, lists: Pointer
+        self, k: KernelBuilder, kernel: DenseFilterKernel, number: Element, run: Int
     ) -> None:
         self.k, self.kernel, self.number = k, kernel, number
         self.lanes = k.lanes(number)
         self.run = run
-        self.lists = lists.as_element(I32)
         self.totals = k.scratch(number, kernel.rows * kernel.vectors * self.lanes)
         """The tile's sums of runs."""
         # Few sums wait for each other, so two sets of them take turns.
@@ -43,7 +42,13 @@ class TileSums:
         return [self.k.variable(zero) for _ in range(self.sets * rows * self.kernel.vectors)]
 
     def listed(
-        self, sums: list[Variable[Vector]], x: Pointer, y: Pointer, begin: Int, end: Int
+        self,
+        sums: list[Variable[Vector]],
+        x: Pointer,
+        y: Pointer,
+        lists: Pointer,
+        begin: Int,
+        end: Int,
     ) -> None:
         """Sum the products of one list of pixels; lists have whole turns of the innermost loop."""
         k = self.k
@@ -52,7 +57,7 @@ class TileSums:
             stop = k.min(run + self.run, end)
             self._clear(sums)
             with k.loop(run, stop, UNROLL, carry=sums, nonempty=True) as entry:
-                pairs = self.lists.offset(entry * 2)
+                pairs = lists.offset(entry).as_element(I32)
                 for turn in range(UNROLL):
                     a = x.offset(pairs.offset(2 * turn).load_int())
                     b = y.offset(pairs.offset(2 * turn + 1).load_int())

@@ -29,14 +29,22 @@ SHAPE = (
     "images",
     "x_pixels",  # of one image
     "y_pixels",
-    "taps_at",
+    "x_row",  # pixels of a row
+    "y_row",
+    "all_images",
+    "row_taps",  # the first of the taps of its class of rows, and of columns
+    "col_taps",
 )
 """What the table says of a shape of chunks."""
+TAP = ("first", "count", "start", "step")
+"""What the table says of a tap along an axis: the first output that meets a cell, how many do, and in the copy the
+place of its cell and the distance to the next one's."""
 RUN = ("first", "count", "apart", "place")
 """What the table says of a run of pixels: the first, how many, how far apart, and where the first goes."""
 
 WORDS = (
-    *("items_at", "row_blocks_at", "col_blocks_at", "shapes_at", "taps_at", "lists_at", "runs_at"),
+    *("items_at", "row_blocks_at", "col_blocks_at", "shapes_at", "taps_at", "runs_at"),
+    *("lists_at", "tap_rows", "tap_cols"),
     *("row_blocks", "col_blocks", "image_blocks", "images"),
     *("col_classes", "ragged_images", "taps", "run"),
     *("x_cols", "x_pixel", "x_channel", "x_image", "x_channels", "x_fold"),
@@ -45,7 +53,8 @@ WORDS = (
     *("x_tile", "y_tile", "x_zero", "y_zero", "y_at"),
     *("out_slice", "out_group", "out_tap", "out_row", "out_rows", "out_cols"),
 )
-"""Run-time words behind the pointers (x, dy, out, table). Places in the table count 8 bytes, all others elements."""
+"""Run-time words behind the pointers (x, dy, out, table). Places in the table count 8 bytes, all others elements;
+`lists_at` is a place in scratch."""
 
 
 @dataclass(frozen=True)
