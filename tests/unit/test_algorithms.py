@@ -40,6 +40,7 @@ def test_equals_are_preferred_in_this_order():
         "winograd",
         "dense_grouped",
         "dense_direct",
+        "dense_planes",
         "winograd_filter_gradient",
         "dense_filter",
         "reference",

@@ -1,0 +1,70 @@
+"""What all parts of the kernel of `dense_planes` share: arguments, workspace, and the block an item works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..._codegen import I64, Int, KernelBuilder, Pointer, compute, element, symbol
+from ..._targets import Target
+from ..shared.words import arguments
+from .words import WORDS, PlanesKernel
+
+
+@dataclass(frozen=True)
+class PlaceBlock:
+    """Where a block lies."""
+
+    image: Int
+    group: Int
+    row: Int
+    """First place."""
+    rows: Int
+    col: Int
+    cols: Int
+    vectors: Pointer
+    """In the table: where each vector starts among the staged cells, and where it is stored."""
+    count: Int
+    """Of vectors."""
+
+
+class Frame:
+    """The kernel being written, its arguments and its workspace."""
+
+    def __init__(self, kernel: PlanesKernel, target: Target) -> None:
+        self.kernel = kernel
+        size = f"{kernel.high}_{kernel.low}x{kernel.vectors}"
+        name = "planes_flat" if kernel.direct else "planes"
+        self.k = k = KernelBuilder(symbol(name, kernel.dtype, size, target, kernel), target)
+        self.storage = element(kernel.dtype)
+        self.number = compute(self.storage)
+        self.lanes = k.lanes(self.number)
+        self.source = k.arg_pointer(0, self.storage)
+        self.packed = k.arg_pointer(1, self.number)
+        self.result = k.arg_pointer(2, self.storage)
+        self.table = k.arg_pointer(3, I64)
+        self.word = arguments(k, 4, WORDS)
+        self.totals = k.scratch(self.number, kernel.high * kernel.vectors * self.lanes)
+        self.staged = k.scratch(self.number, 0)
+        self.valid = self.staged.offset(self.word["valid_at"])
+        self.pixels = self.staged.offset(self.word["pixels_at"])
+
+    def block(self, number: Int) -> PlaceBlock:
+        """Find a block by its number."""
+        k, word = self.k, self.word
+        along, rest = number % word["col_blocks"], number // word["col_blocks"]
+        down, rest = rest % word["row_blocks"], rest // word["row_blocks"]
+        group, image = rest % word["groups"], rest // word["groups"]
+        row = down * word["block_rows"]
+        rows = k.min(word["block_rows"], word["places_down"] - row)
+        col = along * word["block_cols"]
+        cols = k.min(word["block_cols"], word["places_along"] - col)
+        if self.kernel.direct:
+            # The last vector of a row overlaps the one before: all are whole.
+            last = (along + 1).equals(word["col_blocks"])
+            col = k.min(col, word["places_along"] - self.lanes)
+            at = k.select(last, word["last_vectors_at"], word["vectors_at"])
+            count = rows * k.select(last, word["last_in_row"], word["in_row"])
+        else:
+            at = word["vectors_at"]
+            count = ((rows - 1) * word["staged_cols"] + cols + (self.lanes - 1)) // self.lanes
+        return PlaceBlock(image, group, row, rows, col, cols, self.table.offset(at), count)

@@ -1,0 +1,238 @@
+"""The kernel of `dense_planes`: few output channels, broadcast, times vectors of pixels.
+
+::
+
+    item = (image, group, block of places, range of panels)
+      stage the block's part of the source                           # `stage`: zeros beside the image
+      direct:  for chunk of panels, tile of the block, panel of the chunk:
+                 sums -> result
+      else:    for panel:
+                 for phase of the target, tile of the block:
+                   sums -> workspace
+                 workspace -> result                                 # `lay`: rows without the places between them
+
+Forward and input gradient are the same sum: source and target change places and the filter is packed transposed.
+
+Zeros beside the image must add nothing even to an infinite weight. So the filter's packing leaves a flag, and where it
+is set cells beside the image are masked out product by product, which takes twice as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
+
+from ..._codegen import Bool, Int, Pointer
+from ..._kernel import KernelSource
+from ..._targets import Target
+from .frame import Frame, PlaceBlock
+from .lay import Layer
+from .stage import Stager
+from .tile import Tiles
+from .words import PlanesKernel
+
+
+def emit(kernel: PlanesKernel, target: Target) -> KernelSource:
+    """Write the kernel: words are source, packed filter, result, table, then `WORDS`."""
+    return _Writer(kernel, target).write()
+
+
+class _Writer:
+    """Writes one kernel; methods go from the outermost loop to the tiles."""
+
+    def __init__(self, kernel: PlanesKernel, target: Target) -> None:
+        self.kernel = kernel
+        self.frame = frame = Frame(kernel, target)
+        self.k, self.word, self.lanes = frame.k, frame.word, frame.lanes
+        self.stager, self.tiles, self.layer = Stager(frame), Tiles(frame), Layer(frame)
+
+    def write(self) -> KernelSource:
+        k, word = self.k, self.word
+        with k.loop(k.begin, k.end) as item:
+            block = self.frame.block(item // word["panel_ranges"])
+            first = item % word["panel_ranges"] * word["panel_range"]
+            last = k.min(first + word["panel_range"], word["panels"])
+            self._stage(block)
+            if self.kernel.guarded:
+                self._either(block, first, last)
+            else:
+                self._panels(block, first, last, masked=False)
+        return k.finish()
+
+    def _stage(self, block: PlaceBlock) -> None:
+        """Copy what a block reads."""
+        word = self.word
+        plane = (block.image * word["groups"] + block.group) * word["depth"]
+        image = self.frame.source.offset(plane * word["source_plane"])
+        if self.kernel.tiled:
+            self.stager.tiles(block, image.offset(block.col))
+        else:
+            self.stager.channels(block, image)
+
+    def _either(self, block: PlaceBlock, first: Int, last: Int) -> None:
+        """Compute some panels, the long way if one of their weights is not finite."""
+        with self.k.branch(self._finite(block, first, last)) as ways:
+            with ways.then():
+                self._panels(block, first, last, masked=False)
+            with ways.otherwise():
+                self.stager.validity(block)
+                self._panels(block, first, last, masked=True)
+
+    def _finite(self, block: PlaceBlock, first: Int, last: Int) -> Bool:
+        """Tell whether all weights of some panels are finite."""
+        k, word = self.k, self.word
+        flags = self.frame.packed.offset(word["flags_at"] + block.group * word["panels"])
+        total = k.variable(k.zeros(self.frame.number, 1))
+        with k.loop(first, last, carry=[total], nonempty=True) as panel:
+            total.value = total.value + flags.offset(panel).load()
+        return Bool(k.emitter, total.value.compare("oeq", "eq", 0).text)
+
+    def _panels(self, block: PlaceBlock, first: Int, last: Int, masked: bool) -> None:
+        k, word, kernel = self.k, self.word, self.kernel
+        weights = self.frame.packed.offset(block.group * word["group_size"])
+        if not kernel.direct:
+            for height, panel in self._each(first, last):
+                with panel as place:
+                    self._phases(block, height, place, weights, masked)
+            return
+        chunks = (last - first + word["chunk"] - 1) // word["chunk"]
+        with (
+            k.loop(0, chunks, nonempty=True) as chunk,
+            k.loop(0, block.count, kernel.vectors, nonempty=True) as number,
+        ):
+            begin = first + chunk * word["chunk"]
+            end = k.min(begin + word["chunk"], last)
+            vectors = self._vectors(block, number)
+            if kernel.segmented:
+                self._segments(block, begin, end, weights, vectors, masked)
+            else:
+                for height, panel in self._each(begin, end):
+                    with panel as place:
+                        self._direct(block, height, place, weights, vectors, masked)
+
+    def _each(self, first: Int, last: Int) -> Iterator[tuple[int, AbstractContextManager[Int]]]:
+        """Yield a loop over the panels of each height: it gives the channel that a panel would start with."""
+        k, kernel = self.k, self.kernel
+        if not kernel.low:
+            yield kernel.high, self._loop(first, last, k.i64(0), kernel.high)
+            return
+        high = self.word["high_panels"]
+        yield kernel.high, self._loop(first, k.min(last, high), k.i64(0), kernel.high)
+        over = high * (kernel.high - kernel.low)
+        yield kernel.low, self._loop(k.max(first, high), last, over, kernel.low)
+
+    @contextmanager
+    def _loop(self, first: Int, last: Int, over: Int, height: int) -> Iterator[Int]:
+        with self.k.loop(first, last) as panel:
+            yield panel * height + over
+
+    def _vectors(self, block: PlaceBlock, number: Int) -> list[_Vector]:
+        """Look a tile's vectors up; the last tile of a block may have one of them several times."""
+        k = self.k
+        found = []
+        for v in range(self.kernel.vectors):
+            row = block.vectors.offset(k.min(number + v, block.count - 1) * 2)
+            found.append(_Vector(row.load_int(), row.offset(1).load_int()))
+        return found
+
+    def _segments(
+        self,
+        block: PlaceBlock,
+        first: Int,
+        last: Int,
+        weights: Pointer,
+        vectors: list[_Vector],
+        masked: bool,
+    ) -> None:
+        """Compute a tile of some panels, segment by segment of the channels: a segment stays in the first cache."""
+        k, word, frame = self.k, self.word, self.frame
+        size = self.kernel.vectors * self.lanes
+        sizes = word["depth"] * word["taps"]
+        places = [each.staged for each in vectors]
+        start = first * self.kernel.high
+        # Totals lie by the channel that a panel would start with; those of low panels start before.
+        room = frame.pixels
+        for height, panel in self._each(first, last):
+            with panel as place:
+                self.tiles.clear(self.tiles.totals(height, self._totals(room, place, start, size)))
+        with k.loop(0, word["segments"], nonempty=True) as number:
+            begin = number * word["segment"]
+            channels = (begin, k.min(begin + word["segment"], word["depth"]))
+            for height, panel in self._each(first, last):
+                with panel as place:
+                    totals = self.tiles.totals(height, self._totals(room, place, start, size))
+                    panel_weights = weights.offset(place * sizes)
+                    self.tiles.segment(height, places, panel_weights, channels, totals, masked)
+        for height, panel in self._each(first, last):
+            with panel as place:
+                there = self._there(block, height, place, vectors)
+                totals = self.tiles.totals(height, self._totals(room, place, start, size))
+                for each, total in zip(there, totals, strict=True):
+                    each.store(total.load(self.lanes, aligned=True))
+
+    def _totals(self, room: Pointer, place: Int, start: Int, size: int) -> Pointer:
+        return room.offset((place - start) * size)
+
+    def _there(
+        self, block: PlaceBlock, height: int, place: Int, vectors: list[_Vector]
+    ) -> list[Pointer]:
+        """Return where a tile belongs, vector by vector."""
+        k, word = self.k, self.word
+        channel = block.group * word["width"] + k.min(place, word["width"] - height)
+        plane = (block.image * word["groups"] * word["width"] + channel) * word["target_plane"]
+        corner = self.frame.result.offset(plane + block.row * word["target_cols"] + block.col)
+        places = [corner.offset(vector.target) for vector in vectors]
+        return [each.offset(word["target_plane"] * o) for o in range(height) for each in places]
+
+    def _direct(
+        self,
+        block: PlaceBlock,
+        height: int,
+        place: Int,
+        weights: Pointer,
+        vectors: list[_Vector],
+        masked: bool,
+    ) -> None:
+        """Compute a tile and store it where it belongs."""
+        k, word = self.k, self.word
+        there = self._there(block, height, place, vectors)
+        if self.kernel.prefetch:
+            for each in there:
+                each.prefetch(write=True)
+        panel = weights.offset(place * word["depth"] * word["taps"])
+        taps = (k.i64(0), word["taps"])
+        places_read = [each.staged for each in vectors]
+        sums = self.tiles.sums(height, places_read, panel, taps, masked)
+        for each, value in zip(there, sums, strict=True):
+            each.store(value)
+
+    def _phases(
+        self, block: PlaceBlock, height: int, place: Int, weights: Pointer, masked: bool
+    ) -> None:
+        """Compute all phases of a panel into the workspace, and lay them down."""
+        k, word, frame = self.k, self.word, self.frame
+        panel = weights.offset(place * word["depth"] * word["taps"])
+        size = self.layer.size()
+        phases = word["phases_down"] * word["phases_along"]
+        with k.loop(0, phases, nonempty=True) as phase:
+            bounds = frame.table.offset(word["phases_at"] + phase)
+            taps = (bounds.load_int(), bounds.offset(1).load_int())
+            pixels = frame.pixels.offset(phase * size)
+            with k.loop(0, block.count, self.kernel.vectors, nonempty=True) as number:
+                vectors = self._vectors(block, number)
+                places = [each.staged for each in vectors]
+                sums = self.tiles.sums(height, places, panel, taps, masked)
+                for i, value in enumerate(sums):
+                    o, v = divmod(i, len(vectors))
+                    pixels.offset(phases * size * o + vectors[v].target).store(value)
+        channel = block.group * word["width"] + k.min(place, word["width"] - height)
+        channel = block.image * word["groups"] * word["width"] + channel
+        self.layer.write(block, height, channel)
+
+
+class _Vector(NamedTuple):
+    """A vector of pixels: where it starts among the staged cells, and among the block's own."""
+
+    staged: Int
+    target: Int
