@@ -34,6 +34,7 @@ LARGE = (
     Case(True, 8, (61, 61), 24, 1, 2, (5, 3), (2, 1), (1, 2), "SAME"),
     Case(False, 4, (29, 27), 1, 64, 68, (3, 3), (1, 1), (1, 1), "SAME"),
     Case(False, 4, (28, 28), 1, 128, 128, (3, 3), (1, 1), (1, 1), "SAME"),
+    Case(False, 4, (28, 27), 32, 8, 8, (3, 3), (1, 1), (1, 1), "SAME"),
 )
 """Each algorithm takes one of them, in one layout or the other."""
 

@@ -62,6 +62,7 @@ def test_scratch_is_bounded_with_what_the_kernel_adds(name: str) -> None:
         Case(True, 4, (33, 40), 64, 1, 1, (3, 3), (1, 1), (1, 1), "SAME"),
         Case(False, 1, (512, 2048), 1, 512, 512, (3, 3), (1, 1), (1, 1), "SAME"),
         Case(False, 64, (14, 14), 2, 1024, 512, (7, 7), (2, 2), (1, 1), "SAME"),
+        Case(False, 8, (56, 56), 32, 64, 64, (7, 7), (2, 2), (1, 1), "SAME"),
     ):
         for kind, (data_format, dtype) in itertools.product(
             KINDS, (("NHWC", "float64"), ("NCHW", "float32"), ("NHWC", "bfloat16"))

@@ -48,6 +48,7 @@ WORDS = (
     "tap_cols_at",
     "blocks_at",
     "grads_at",  # elements of scratch in front of dy
+    "bank_at",  # ... and in front of the bank
     "share_pitch",  # elements of partial sums from share to share
 )
 """The run-time words behind the four pointers: input, out_backprop, result or partial sums, table."""
@@ -71,7 +72,6 @@ class GroupedFilterKernel:
     """Type of what is written: that of the partial sums, or the dtype."""
     group_in: int
     group_out: int
-    taps: int
     channels: int
     """Input channels of an item."""
     tile: tuple[int, int]
@@ -116,10 +116,10 @@ class _FilterWriter:
         self.result, self.table = k.arg_pointer(2, element(kernel.result)), k.arg_pointer(3, I64)
         self.word = arguments(k, 4, WORDS)
         self.totals = k.scratch(self.number, kernel.tile[0] * kernel.tile[1] * self.lanes)
-        self.bank_size = kernel.taps * kernel.channels * kernel.group_out * self.lanes
-        self.bank = k.scratch(self.number, self.bank_size)
         self.inputs = k.scratch(self.number, 0)
         self.grads = self.inputs.offset(self.word["grads_at"])
+        self.bank = self.inputs.offset(self.word["bank_at"])
+        self.taps = self.word["window_rows"] * self.word["window_cols"]
 
     def write(self) -> KernelSource:
         k, word, kernel = self.k, self.word, self.kernel
@@ -127,7 +127,7 @@ class _FilterWriter:
         with k.loop(k.begin, k.end) as item:
             part, rest = item % parts, item // parts
             lane, share = rest % word["lane_blocks"], rest // word["lane_blocks"]
-            clear(k, self.bank, self.bank_size)
+            clear(k, self.bank, self.taps * (kernel.channels * kernel.group_out * self.lanes))
             first = share * word["units"] // word["shares"]
             last = (share + 1) * word["units"] // word["shares"]
             with k.loop(first, last) as unit:
@@ -299,7 +299,7 @@ class _FilterWriter:
         """Turn the bank back: ``[tap][channel][group][output]``."""
         k, word, kernel = self.k, self.word, self.kernel
         width, row = kernel.group_out, word["lane_blocks"] * (self.lanes * kernel.group_out)
-        with k.loop(0, kernel.taps) as tap:
+        with k.loop(0, self.taps) as tap:
             here = self.bank.offset(tap * (kernel.channels * width * self.lanes))
             at = (tap * kernel.group_in + channel) * row + lane * (self.lanes * width)
             there = self.result.offset(share * word["share_pitch"] + at)

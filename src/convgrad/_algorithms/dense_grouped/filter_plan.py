@@ -41,6 +41,7 @@ def plan_filter(name: str, sizes: GroupedFilterSizes, serial: bool) -> Plan:
     line = 64 // sizes.number
     grads_at = -(-staged // line) * line
     grads = cut.images * cut.rows * sizes.cols.target * problem.group_out * sizes.lanes
+    bank_at = grads_at + -(-grads // line) * line
     elements = prod(problem.filter_shape)
     row_run, col_run = sizes.runs(cut)
     words = in_order(
@@ -65,6 +66,7 @@ def plan_filter(name: str, sizes: GroupedFilterSizes, serial: bool) -> Plan:
         tap_cols_at=places[1],
         blocks_at=blocks_at,
         grads_at=grads_at,
+        bank_at=bank_at,
         share_pitch=elements if shared else 0,
     )
     kernel = GroupedFilterKernel(
@@ -72,7 +74,6 @@ def plan_filter(name: str, sizes: GroupedFilterSizes, serial: bool) -> Plan:
         partial if shared else problem.dtype.short,
         problem.group_in,
         problem.group_out,
-        sizes.taps,
         cut.channels,
         sizes.tile,
         sizes.planes,
@@ -85,7 +86,7 @@ def plan_filter(name: str, sizes: GroupedFilterSizes, serial: bool) -> Plan:
             words,
             sizes.items(cut),
             1,
-            (grads_at + grads) * sizes.number,
+            bank_at * sizes.number + sizes.bank_bytes(cut),
             np.array(numbers, np.int64).tobytes(),
         )
     ]
