@@ -14,7 +14,7 @@ from ..._codegen import Element, Int, KernelBuilder, Pointer, Variable, compute,
 from ..shared.words import load_row
 from .words import RUN
 
-_BLOCK = 4
+_BLOCK = 8
 """Pixels that NHWC copies tile by tile, so that the lines of a pixel are still near when its next tile comes."""
 
 _AHEAD = 16
