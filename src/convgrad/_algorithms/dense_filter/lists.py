@@ -64,7 +64,13 @@ class Lists:
         k = self.k
         place = self.pairs.offset(at)
         pair = k.variable(start)
-        with k.loop(0, count, carry=[pair]) as i:
+        steps = [step * i for i in range(UNROLL + 1)]
+        whole = count - count % UNROLL
+        with k.loop(0, whole, UNROLL, carry=[pair]) as i:
+            for number, ahead in enumerate(steps[:-1]):
+                place.offset(i + number).store_int(pair.value + ahead)
+            pair.value = pair.value + steps[-1]
+        with k.loop(whole, count, carry=[pair]) as i:
             place.offset(i).store_int(pair.value)
             pair.value = pair.value + step
 
