@@ -191,7 +191,11 @@ def _looks_full(inside: Folder, written: int) -> bool:
         return False
     used = sum(size for _, size, _ in _files(inside))
     _looks[inside.path, limit] = max(limit - used, 0) // 8
-    return used > limit
+    return used > limit - limit // _SPARE
+
+
+_SPARE = 16
+"""A folder is full while less than this part of its bound is free: of one filled to the brim every write would look."""
 
 
 _looks: dict[tuple[Path, int], int] = {}
@@ -296,9 +300,11 @@ def _is_abandoned(status: os.stat_result) -> bool:
 
 
 def _evict(inside: Folder, limit: int) -> None:
-    """Drop the entries used longest ago until the rest fits."""
+    """Drop the entries used longest ago until the rest fits with an eighth to spare."""
     files = _files(inside)
     total = sum(size for _, size, _ in files)
+    if total > limit - limit // _SPARE:
+        limit -= limit // 8
     for name, size, _ in sorted(files, key=lambda file: file[2]):
         if total <= limit:
             break
