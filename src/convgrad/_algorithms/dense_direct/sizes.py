@@ -13,6 +13,10 @@ from .axis import AxisTable
 
 _ITEMS = 24
 """Items wanted: panels of a block are shared out until there are as many."""
+_LARGE_FLOPS = 100_000_000
+_LARGE_ITEMS = 64
+_LARGE_COPIED_ITEMS = 32
+"""Items wanted of large problems, for 16 threads to have equal shares; fewer where each item copies its block again."""
 _FEW_ITEMS = 4
 _SPLIT_FLOPS = 4_000_000
 """Below, blocks are not made smaller for the sake of more items: their tiles would be less full."""
@@ -200,8 +204,10 @@ class DirectSizes:
 
     def panel_range(self, blocks: int) -> int:
         """Return how many panels of a block are one item."""
-        panels = self.panels * self.groups
-        return panels if blocks >= _ITEMS else max(1, panels * blocks // _ITEMS)
+        panels, wanted = self.panels * self.groups, _ITEMS
+        if self.problem.flops > _LARGE_FLOPS:
+            wanted = _LARGE_COPIED_ITEMS if self.staged else _LARGE_ITEMS
+        return panels if blocks >= wanted else max(1, panels * blocks // wanted)
 
     def packs(self, blocks: int) -> bool:
         """Tell whether each item packs its panels itself, where there are so few blocks that none is packed often."""
