@@ -42,6 +42,8 @@ def work(name: str, it: DirectSizes) -> Work:
     elif it.turned:
         copied = it.source_bytes / it.number / it.lanes
     kind = "dot" if it.dot else "woven" if it.woven > 1 else problem.data_format
+    if not it.dot and it.woven == 1:
+        kind += " groups" if it.groups > 1 else " flat" if it.taps == 1 else ""
     handicap = MEANT_FOR_OTHERS if problem.group_in == 1 else 1.0
     handicap *= _ODD_TILE if it.is_odd else 1.0
     return Work(
