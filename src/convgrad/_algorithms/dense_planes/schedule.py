@@ -34,8 +34,8 @@ a copy in the order of the tiles."""
 
 _SERIAL_FLOPS = 1_000_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
-_ITEMS = ((100_000_000, 48), (20_000_000, 16), (4_000_000, 8), (0, 1))
-"""Items wanted from so many operations on: 48 and more keep 16 threads busy."""
+_ITEMS = ((100_000_000, 32), (20_000_000, 16), (4_000_000, 8), (0, 1))
+"""Items wanted from so many operations on: 32 keep 16 threads busy."""
 _LEAST_TILES = 2
 """Tiles of a block that is cut for the sake of more items: each block reads the whole filter."""
 _LEAST_PANELS = 10

@@ -122,14 +122,15 @@ class Tiles:
         carry: list[Variable[Any]] = [*acc, done]
         with k.loop(begin, end, RUN, carry=carry) as start:
             stop = k.min(start + RUN, end)
-            self._run(acc, pixels, weights, start, stop, listed, masks)
-            done.value = done.value + stop - start
+            # Before more is added, not after: the last run needs no way through memory.
             with k.when(done.value >= _ENOUGH):
                 done.value = k.i64(0)
                 for sum_, total in zip(acc, totals, strict=True):
                     before = total.load(self.lanes, aligned=True)
                     total.store(before + sum_.value, aligned=True)
                     sum_.value = k.zeros(self.number, self.lanes)
+            self._run(acc, pixels, weights, start, stop, listed, masks)
+            done.value = done.value + stop - start
 
     def _run(
         self,
