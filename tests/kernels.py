@@ -233,7 +233,7 @@ UNIVERSAL = {
 FIXED: dict[str, dict[str, Any]] = {
     "depthwise_direct": {"depthwise": True},
     "depthwise_plane": {"depthwise": True},
-    "depthwise_flat": {"depthwise": True, "data_format": "NHWC", "groups": 3},
+    "depthwise_flat": {"depthwise": True, "data_format": "NHWC"},
     "depthwise_packed": {"depthwise": True},
     "dense_grouped": {"depthwise": False},
 }

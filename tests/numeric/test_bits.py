@@ -35,6 +35,7 @@ LARGE = (
     Case(False, 4, (29, 27), 1, 64, 68, (3, 3), (1, 1), (1, 1), "SAME"),
     Case(False, 4, (28, 28), 1, 128, 128, (3, 3), (1, 1), (1, 1), "SAME"),
     Case(False, 4, (28, 27), 32, 8, 8, (3, 3), (1, 1), (1, 1), "SAME"),
+    Case(True, 4, (120, 118), 3, 1, 1, (3, 3), (2, 2), (1, 1), "SAME"),
 )
 """Each algorithm takes one of them, in one layout or the other."""
 

@@ -20,7 +20,7 @@ _RUNS = 16
 """Runs after which the totals go to the grand ones."""
 
 
-class TileSums:
+class PanelSums:
     """One vector of sums for each pair of a pixel and a vector of channels."""
 
     def __init__(self, frame: Frame) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..._codegen import Int, Pointer, Variable, Vector
 from .frame import Block, Frame
-from .sums import TileSums
+from .sums import PanelSums
 from .tables import COL_ENTRY, ROW_ENTRY
 from .walk import ListedTile, flat_tiles, listed_tiles
 
@@ -54,7 +54,7 @@ class PanelTiles:
                 place = (turn * count + tile.number) * self.word["ahead"]
                 ahead = source.offset(self.word["block_size"] + place)
             self._ask_for(tile.targets)
-            sums = TileSums(frame)
+            sums = PanelSums(frame)
             self._add(sums, _Entry(tile.pixels, self.k.i64(0), filter_, ahead), frame.depth)
             self._store(tile.targets, sums.finish())
 
@@ -68,7 +68,7 @@ class PanelTiles:
 
     def _sum_of_taps(self, tile: ListedTile, filter_: Pointer) -> list[Vector]:
         k, table = self.k, self.frame.table
-        sums = TileSums(self.frame)
+        sums = PanelSums(self.frame)
         with k.loop(*tile.rows, ROW_ENTRY, carry=sums.carry) as row:
             down = table.offset(row)
             row_weights = filter_.offset(down.load_int())
@@ -81,7 +81,7 @@ class PanelTiles:
                 self._add(sums, entry, right.offset(2).load_int())
         return sums.finish()
 
-    def _add(self, sums: TileSums, entry: _Entry, length: Int) -> None:
+    def _add(self, sums: PanelSums, entry: _Entry, length: Int) -> None:
         """Add the products of an entry, in runs if the sums are long."""
         k = self.k
         if not self.kernel.levels:

@@ -22,7 +22,7 @@ from ..shared.words import in_order
 from .lattice import displacements, is_flat, lattices, tap_list
 from .pack import WORDS as PACK_WORDS
 from .pack import PlanesPackKernel
-from .tables import Lists, products, vectors_of_places, vectors_of_rows, vectors_of_tiles
+from .tables import NumberLists, products, vectors_of_places, vectors_of_rows, vectors_of_tiles
 from .words import WORDS, PlanesKernel
 from .work import work
 
@@ -34,8 +34,8 @@ a copy in the order of the tiles."""
 
 _SERIAL_FLOPS = 1_000_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
-_ITEMS = ((100_000_000, 32), (20_000_000, 16), (4_000_000, 8), (0, 1))
-"""Items wanted from so many operations on: 32 keep 16 threads busy."""
+_ITEMS = ((100_000_000, 36), (20_000_000, 16), (4_000_000, 8), (0, 1))
+"""Items wanted from so many operations on: 36 keep 16 threads busy, also if a few less are made."""
 _LEAST_TILES = 2
 """Tiles of a block that is cut for the sake of more items: each block reads the whole filter."""
 _LEAST_PANELS = 10
@@ -46,8 +46,8 @@ _SHARE = 0.4
 """Part of the second cache for the staged source of a block."""
 _CHUNK_SHARE = 0.25
 """Part of the second cache for the panels that tiles go through one after the other."""
-_MOST_SCRATCH = 8 << 20
-"""Bytes of a staged block, at most: windows with far holes reach far beyond a block."""
+_MOST_SCRATCH = 2 << 20
+"""Bytes of a block, at most: windows with far holes reach far beyond it. Four times the second cache would be slow."""
 _MOST_PHASES = 64
 """Phases of the target, at most: each has a list of taps."""
 _FEW_CHANNELS = 16
@@ -197,6 +197,8 @@ class PlanesSizes:
                 cols = half_cols
             else:
                 break
+        while rows > 1 and self._scratch(rows, cols) > _MOST_SCRATCH:
+            rows = -(-rows // 2)
         rows = -(-down // -(-down // rows))
         if cols < along:
             cols = -(-along // -(-along // cols) // tile) * tile
@@ -342,7 +344,7 @@ class PlanesSizes:
         row_blocks, col_blocks = -(-self.rows.places // rows), -(-self.cols.places // cols)
         last_start = (col_blocks - 1) * cols
         last_cols = self.cols.places - last_start
-        lists = Lists()
+        lists = NumberLists()
         if self.direct:
             usual = vectors_of_rows(rows, self.cols, 0, cols, along, self.lanes)
             last = vectors_of_rows(rows, self.cols, last_start, last_cols, along, self.lanes)

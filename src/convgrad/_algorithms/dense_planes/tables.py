@@ -9,8 +9,8 @@ import numpy as np
 from .lattice import Lattice
 
 
-class Lists:
-    """Lists of numbers, one behind the other."""
+class NumberLists:
+    """NumberLists of numbers, one behind the other."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []
