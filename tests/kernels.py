@@ -161,7 +161,7 @@ def _depthwise_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
     draw: dict[str, Any] = {
         "depthwise": True,
         "size": tuple(int(n) for n in rng.integers(1, largest, 2)),
-        "groups": int(rng.choice([1, 2, 3, 5, 8, 9, 12, 16, 17, 24, 40, 72])),
+        "groups": int(rng.choice([1, 2, 3, 5, 6, 7, 8, 9, 12, 16, 17, 24, 40, 72])),
         "group_out": int(rng.choice([1, 1, 1, 1, 2, 3, 4])),
     }
     if rng.random() < 0.6:

@@ -48,6 +48,8 @@ LAYERS = {
     "holes and strides": layer((29, 19), (8, 4), (3, 3), (2, 1), "VALID", dilations=(3, 2)),
     "groups": layer((15, 17), (5, 10), (3, 3), groups=3),
     "more channels than stay in a cache": layer((5, 20), (150, 13), (3, 3), batch=1),
+    "a chunk of one low panel": layer((4, 8), (1024, 32)),
+    "a chunk of one low panel, windows": layer((3, 10), (112, 32), (3, 3), padding="VALID"),
     "doubles": layer((12, 13), (20, 21), (5, 1), dtype="float64"),
     "halves": layer((12, 13), (20, 21), (1, 5), (1, 2), dtype="half"),
     "bfloat16": layer((12, 13), (9, 21), (3, 3), (2, 2), dtype="bfloat16"),
@@ -90,6 +92,20 @@ def test_any_number_of_channels_fills_its_panels(width: int) -> None:
         assert high <= width and low <= width
     (got, *_) = every_plan(case, "forward", data)
     np.testing.assert_array_equal(got, expected_exactly(case, "forward", data))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_segments_and_chunks_are_exact_in_small_caches(seed: int) -> None:
+    """Small caches cut small problems into segments and chunks; totals of one chunk once lay in the staged source."""
+    rng = np.random.default_rng([9, seed])
+    target = HOST.with_caches(2048, 16384, HOST.l3_bytes)
+    for width in (14, 20, 26, 32, 44, 50, 56, 128):
+        depth, taps = int(rng.integers(20, 140)), int(rng.integers(1, 3))
+        case = layer((4, int(rng.integers(8, 20))), (depth, width), (taps, taps), batch=1)
+        data = whole_numbers(case, rng)
+        for kind in ("forward", "input"):
+            got = compute(NAME, target, case, kind, data)
+            np.testing.assert_array_equal(got, expected_exactly(case, kind, data), str(case))
 
 
 @pytest.mark.parametrize("special", [np.inf, -np.inf, np.nan])

@@ -119,3 +119,12 @@ def test_threads_do_not_change_long_windows() -> None:
                 with convgrad.threads(threads):
                     found.add(run(case, kind, data).tobytes())
             assert len(found) == 1, (case, kind)
+
+
+@pytest.mark.parametrize("channels", [3, 5, 6, 7])
+def test_the_last_pixel_of_a_strided_input_gradient_is_read_in_the_workspace(channels: int) -> None:
+    """A load of whole vectors once went beyond it; the workspace ends at a forbidden page here."""
+    for size, window, strides in (((1, 16), (1, 2), (1, 2)), ((2, 16), (1, 1), (2, 2))):
+        for dtype in ("float32", "half"):
+            shape = (True, 1, size, channels, 1, 1, window, strides, (1, 1), "VALID", "NHWC", dtype)
+            assert check(Case(*shape), np.random.default_rng(4))

@@ -8,7 +8,7 @@ x and a place in dy, real pairs only, so taps in the padding cost nothing and to
 strides end in the copies; sizes, taps and channels are run-time words. One code serves every problem of a dtype, a
 layout and a tile.
 
-Sums are kept short: runs of 32 products in registers, runs added up in scratch, those added to the output once per
+Sums are kept short: runs of 48 products in registers, runs added up in scratch, those added to the output once per
 chunk. The output is the filter gradient itself or a block of partial sums with rows of its own length.
 """
 

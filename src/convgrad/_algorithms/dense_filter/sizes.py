@@ -258,7 +258,6 @@ def _cover(total: int, big: int, small: int) -> tuple[int, int]:
     >>> _cover(16, 6, 4), _cover(17, 6, 4), _cover(3, 6, 4)
     ((2, 1), (3, 0), (0, 1))
     """
-    most = -(-total // big)
     choices = []
     for few in range(big + 1):
         left = total - few * small
@@ -266,6 +265,5 @@ def _cover(total: int, big: int, small: int) -> tuple[int, int]:
         choices.append((many * big + few * small, few, many))
         if left <= 0:
             break
-    assert most >= 0
     _, few, many = min(choices)
     return many, few

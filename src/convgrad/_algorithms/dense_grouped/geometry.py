@@ -61,12 +61,6 @@ class AxisClasses:
         last = max((self.last[i] for i in cells), default=0)
         return RowBlock(start, count, first, last - first + 1)
 
-    def most_read(self, count: int) -> int:
-        """Return the most source cells that a block of `count` target cells reads."""
-        starts = range(0, len(self.classes), count)
-        ends = (min(count, len(self.classes) - start) for start in starts)
-        return max(self.block(*each).source_count for each in zip(starts, ends, strict=True))
-
 
 BLOCK = ("source", "source_count", "start", "count", "classes_at")
 """What the table says of a block of rows: a `RowBlock`, and where the rows of each class are listed."""

@@ -150,8 +150,11 @@ class _Writer:
         size = self.kernel.vectors * self.lanes
         sizes = word["depth"] * word["taps"]
         places = [each.staged for each in vectors]
+        # Totals lie by the channel that a panel would start with, behind that of the chunk's first panel.
         start = first * self.kernel.high
-        # Totals lie by the channel that a panel would start with; those of low panels start before.
+        if self.kernel.low:
+            over = word["high_panels"] * (self.kernel.high - self.kernel.low)
+            start = k.min(start, first * self.kernel.low + over)
         room = frame.pixels
         for height, panel in self._each(first, last):
             with panel as place:

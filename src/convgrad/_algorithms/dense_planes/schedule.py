@@ -197,8 +197,11 @@ class PlanesSizes:
                 cols = half_cols
             else:
                 break
-        while rows > 1 and self._scratch(rows, cols) > _MOST_SCRATCH:
-            rows = -(-rows // 2)
+        while self._scratch(rows, cols) > _MOST_SCRATCH and (rows > 1 or cols > tile):
+            if rows > 1:
+                rows = -(-rows // 2)
+            else:
+                cols = -(-cols // 2 // tile) * tile
         rows = -(-down // -(-down // rows))
         if cols < along:
             cols = -(-along // -(-along // cols) // tile) * tile
@@ -412,7 +415,7 @@ class PlanesSizes:
         )
         numbers = self.high * self.phases * pixels
         if self.is_segmented:
-            # A chunk with low panels starts with high ones' places, so none lies beyond these.
+            # Totals of a chunk: its panels have `high` channels at most.
             numbers = self.chunk * self.high * self.vectors * self.lanes
             numbers += line
         return words, lists.data, pixels_at + numbers

@@ -10,7 +10,7 @@ from .lattice import Lattice
 
 
 class NumberLists:
-    """NumberLists of numbers, one behind the other."""
+    """Lists of numbers, one behind the other."""
 
     def __init__(self) -> None:
         self._numbers: list[int] = []

@@ -62,7 +62,9 @@ class Pixels:
                 first.offset(i * self.cell).store(here.offset(i * pitch).load(self.width))
         with k.loop(groups * phases, count, nonempty=True) as col:
             here = sub_rows.offset(col % phases * pitch + col // phases * self.cell)
-            store_first(target.offset(col * self.cell), here.load(self.width), self.cell)
+            # Behind the last sub-row the workspace may end.
+            pixel = load_first(k, here, self.cell, self.width)
+            store_first(target.offset(col * self.cell), pixel, self.cell)
 
 
 def _power_above(count: int) -> int:
