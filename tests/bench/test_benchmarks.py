@@ -31,6 +31,7 @@ from convgrad._bench import (
 )
 from convgrad._bench.contests import Contest, expect, operands_of, our_call
 from convgrad._bench.layers import OPS, Layer, deduplicate, parse
+from convgrad._errors import InternalError
 
 
 @pytest.mark.parametrize(
@@ -457,3 +458,11 @@ def test_a_room_that_fails_says_so_for_everybody_in_it() -> None:
     assert room.turns(["torch-cl", "convgrad NHWC"], 0.1) == {}
     assert room.peers == room.ours == []
     assert "code -6" in room.records["torch-cl"]["reason"]
+
+
+def test_a_layout_of_ours_that_nobody_timed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A room times nobody whose result is wrong; the row once ended in a bare KeyError."""
+    monkeypatch.setattr(runner, "race", lambda rooms, **how: {})
+    how = runner.RunSettings(ops=("fwd",), rounds=1, seconds=0.001)
+    with pytest.raises(InternalError, match="convgrad in NHWC beside"):
+        runner._measure(Contest(parse("4x4x8k3o8b1"), "fwd"), [], {}, how)

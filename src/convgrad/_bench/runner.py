@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from .._errors import InternalError
 from .contests import WRONG, Contest, Expected, expect, operands_of, our_call
 from .layers import LAYOUTS, OPS, Layer
 from .machine import Machine, describe, footprints, probe
@@ -141,6 +142,9 @@ def _measure(
         if found["status"] != "ok":  # right here, but not beside a framework
             records[layout].update(found)
     times = race(rooms, rounds=settings.rounds, seconds=settings.seconds)
+    for name, layout in ((room.name, layout) for room in rooms for layout in ours):
+        if (name, ours_in(layout)) not in times:  # a room times nobody who is wrong
+            raise InternalError(f"convgrad in {layout} beside {name}: {records[layout]}")
     beside = {
         layout: {room.name: times[room.name, ours_in(layout)].summary() for room in rooms}
         for layout in ours
