@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._plan import Operand, Plan, Step
+from ..shared.amounts import whole_lines
+from ..shared.runs import SHORT
 from ..shared.words import in_order
 from . import turn
 from .pack import WORDS as PACK_WORDS
@@ -14,8 +16,6 @@ from .tables import BlockTables, Taps
 from .turn import TurnKernel
 from .words import WORDS, DirectDenseKernel
 
-_SHORT = 160
-"""Sums of so few products go without totals: first layers, groups of 16 and narrow pointwise layers, at most 3.6 u."""
 _TURNED_ITEMS = 16
 """Items wanted of a source that is turned."""
 
@@ -47,8 +47,8 @@ def plan(name: str, it: DirectSizes) -> Plan:
     beforehand = not packs and not it.in_place
     panels, panel_range = it.panels * it.groups, it.panel_range(cut.blocks)
     panel_ranges = -(-panels // panel_range)
-    panel_at = _line(it.groups * cut.group_size, it.number) if it.staged else 0
-    pixels_at = panel_at + (_line(it.taps * it.tap_size, it.number) if packs else 0)
+    panel_at = whole_lines(it.groups * cut.group_size, it.number) if it.staged else 0
+    pixels_at = panel_at + (whole_lines(it.taps * it.tap_size, it.number) if packs else 0)
     block_pixels = cut.images * cut.block_rows * cut.block_cols
     scratch = pixels_at + (block_pixels * it.panel if it.planes else 0)
     shape = {
@@ -194,7 +194,7 @@ def _kernel(it: DirectSizes, packs: bool) -> DirectDenseKernel:
         woven=it.woven,
         in_place=it.in_place,
         pack=_pack_kernel(it) if packs else None,
-        levels=not rounded_once and it.taps * it.depth > _SHORT * (it.lanes if it.dot else 1),
+        levels=not rounded_once and it.taps * it.depth > SHORT * (it.lanes if it.dot else 1),
         narrow=it.narrow,
         prefetch=it.flat
         and it.groups == 1
@@ -228,8 +228,3 @@ def _story(
         *([("groups in a vector", str(it.woven))] if it.woven > 1 else []),
         ("the source is", "turned beforehand" if it.turned else source),
     )
-
-
-def _line(elements: int, size: int) -> int:
-    """Round up to whole cache lines."""
-    return -(-elements * size // 64) * 64 // size

@@ -10,12 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._codegen import Bool, Int, Pointer, Variable, Vector
+from ..shared.runs import ENOUGH, RUN
 from .frame import Frame
 
-RUN = 48
-"""Most products added up in registers before they go to the totals: 3 to 4% slower than without; of 64 2.5%, 2.6 u."""
-_ENOUGH = 32
-"""Products after which runs of several taps go to the totals."""
 _RUNS = 16
 """Runs after which the totals go to the grand ones."""
 
@@ -31,7 +28,7 @@ class PanelSums:
         """What is in registers."""
         self._done, self._runs, self._groups = (k.variable(k.i64(0)) for _ in range(3))
         longer = frame.lanes if kernel.dot else 1
-        self.run, self._enough = RUN * longer, _ENOUGH * longer
+        self.run, self._enough = RUN * longer, ENOUGH * longer
 
     @property
     def carry(self) -> list[Variable[Any]]:

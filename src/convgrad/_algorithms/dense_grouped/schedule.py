@@ -15,6 +15,7 @@ from ..._codegen import compute, element
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared.amounts import whole_lines
 from ..shared.table import Candidate
 from ..shared.words import in_order
 from .filter_plan import plan_filter
@@ -117,10 +118,10 @@ def plan_with(sizes: GroupedSizes) -> Plan:
     read = max(each.source_count for each in table.blocks)
     staged = block.images * read * sizes.cols.source * sizes.depth * sizes.lanes
     pixels = block.images * block.rows * sizes.cols.target
-    sums_at = _line(staged, sizes.number)
-    sources_at = sums_at + _line(pixels * sizes.width * sizes.lanes, sizes.number)
+    sums_at = whole_lines(staged, sizes.number)
+    sources_at = sums_at + whole_lines(pixels * sizes.width * sizes.lanes, sizes.number)
     listed = pixels + sizes.pixels * (1 + len(rows.walks) * len(cols.walks))
-    targets_at = sources_at + _line(listed * 8 // sizes.number, sizes.number)
+    targets_at = sources_at + whole_lines(listed * 8 // sizes.number, sizes.number)
     scratch = targets_at * sizes.number + listed * 8
     words = in_order(
         WORDS,
@@ -192,8 +193,3 @@ def _story(sizes: GroupedSizes, block: GroupedBlock) -> tuple[tuple[str, str], .
         ("panels", f"{sizes.panels}, cut into {block.ranges}"),
         ("items", str(sizes.items)),
     )
-
-
-def _line(elements: int, size: int) -> int:
-    """Round up to whole cache lines."""
-    return -(-elements * size // 64) * 64 // size

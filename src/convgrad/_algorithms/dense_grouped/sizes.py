@@ -9,6 +9,7 @@ from ..._codegen import compute, element
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.gather import Gather, gather
+from ..shared.runs import SHORT
 
 _BLOCK_SHARE = 0.5
 """Part of the second cache for the staged source of a block and its sums."""
@@ -19,8 +20,6 @@ THREADS = 16
 _BUSY = 0.75
 """... to this part of their time at least; and what a large problem is, in operations."""
 LARGE_FLOPS = 100_000_000
-_SHORT = 160
-"""Sums of so few products go without totals."""
 _BORDER = 4
 """Pixels computed in vain in a block, about: its corners and edges leave tiles that are not full."""
 
@@ -53,7 +52,7 @@ class GroupedSizes:
         self.planes = problem.data_format == "NCHW"
         self.pixels, self.outputs = _tile(target, self.width)
         self.panels = -(-self.width // self.outputs)
-        self.levels = problem.dtype.itemsize == self.number and self.taps * self.depth > _SHORT
+        self.levels = problem.dtype.itemsize == self.number and self.taps * self.depth > SHORT
         """Whether sums are so long that they are added in runs."""
         self.block = min(self._blocks(), key=self._cost)
         self.row_blocks = -(-self.rows.target // self.block.rows)

@@ -9,10 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..._codegen import Int, KernelBuilder, Pointer, Variable, Vector, compute, element
-from .words import RUN, GroupedKernel
-
-_ENOUGH = 32
-"""Products after which runs of several taps go to the totals."""
+from ..shared.runs import ENOUGH, RUN
+from .words import GroupedKernel
 
 
 class LaneTiles:
@@ -81,7 +79,7 @@ class LaneTiles:
             stop = k.min(start + RUN, length)
             self._run(acc, pixels, moved, weights, start, stop)
             done.value = done.value + stop - start
-            with k.when(done.value >= _ENOUGH):
+            with k.when(done.value >= ENOUGH):
                 done.value = k.i64(0)
                 for sum_, total in zip(acc, self.totals, strict=True):
                     before = total.load(self.lanes, aligned=True)

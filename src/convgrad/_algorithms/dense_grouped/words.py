@@ -29,9 +29,6 @@ WORDS = (
 )
 """The run-time words behind the four pointers: source, packed filter, result, table."""
 
-RUN = 48
-"""Most products added up in registers before they go to the totals, where sums are long."""
-
 
 @dataclass(frozen=True)
 class GroupedKernel:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..._costs import Work
 from ..shared.amounts import meetings, named, traffic
-from .words import RUN
+from ..shared.runs import RUN
 
 if TYPE_CHECKING:
     from .filter_sizes import GroupedFilterSizes

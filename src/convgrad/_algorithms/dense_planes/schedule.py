@@ -17,6 +17,7 @@ from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.gather import MOST_LISTED, listed_taps
+from ..shared.runs import SHORT
 from ..shared.table import Candidate
 from ..shared.words import in_order
 from .lattice import displacements, is_flat, lattices, tap_list
@@ -40,8 +41,6 @@ _LEAST_TILES = 2
 """Tiles of a block that is cut for the sake of more items: each block reads the whole filter."""
 _LEAST_PANELS = 10
 """Panels of an item that shares its block with others: each stages it anew."""
-_SHORT = 160
-"""Sums of so few products go without totals, as in `dense_direct`."""
 _SHARE = 0.4
 """Part of the second cache for the staged source of a block."""
 _CHUNK_SHARE = 0.25
@@ -331,7 +330,7 @@ class PlanesSizes:
             padded=self.padded,
             listed=self.is_listed,
             segmented=self.is_segmented,
-            levels=not exact and most > _SHORT,
+            levels=not exact and most > SHORT,
             step=step if step in (1, 2, 4) and step <= self.lanes else 0,
             woven=phases if phases in (1, 2) else 0,
             prefetch=self.direct and self.taps * self.depth >= _WORTH_ASKING,

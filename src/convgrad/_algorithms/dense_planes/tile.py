@@ -10,12 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..._codegen import Int, Mask, Pointer, Variable, Vector
+from ..shared.runs import ENOUGH, RUN
 from .frame import Frame
 
-RUN = 48
-"""Most products added up in registers before they go to the totals; as in `dense_direct`, for the same errors."""
-_ENOUGH = 32
-"""Products after which runs of several taps go to the totals."""
 _UNROLL = 4
 
 
@@ -123,7 +120,7 @@ class Tiles:
         with k.loop(begin, end, RUN, carry=carry) as start:
             stop = k.min(start + RUN, end)
             # Before more is added, not after: the last run needs no way through memory.
-            with k.when(done.value >= _ENOUGH):
+            with k.when(done.value >= ENOUGH):
                 done.value = k.i64(0)
                 for sum_, total in zip(acc, totals, strict=True):
                     before = total.load(self.lanes, aligned=True)

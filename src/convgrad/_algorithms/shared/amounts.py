@@ -47,3 +47,12 @@ def traffic(problem: Problem, target: Target) -> dict[str, float]:
         return {"near lines": 0.0, "far lines": 0.0}
     lost = min(1.0, max(0.0, 2 * size / target.l3_bytes - 1))
     return {"near lines": size * (1 - lost) / 64, "far lines": size * lost / 64}
+
+
+def whole_lines(elements: int, size: int) -> int:
+    """Round a number of elements of some size up to whole cache lines.
+
+    >>> whole_lines(17, 4)
+    32
+    """
+    return -(-elements * size // 64) * 64 // size
