@@ -132,18 +132,21 @@ def simulated(pieces: Sequence[Piece], threads: int, serial: bool = False) -> Sh
     return Share(threads, whole / sum(ends), ends[longest] / sum(pieces[longest].seconds), words)
 
 
-def claimed(launch: Launch) -> list[tuple[int, int]]:
+def claimed(launch: Launch, threads: int) -> list[tuple[int, int]]:
     """Return the pieces of a launch as the parallel loop hands them out: first item and end.
 
-    >>> claimed(Launch(0, (), (), 5, 2, 0))
+    >>> claimed(Launch(0, (), (), 5, 2, 0), 16)
     [(0, 2), (2, 4), (4, 5)]
     """
-    grain = max(launch.grain, -(-launch.items // MAX_CHUNKS))
+    grain = max(launch.claim(threads), -(-launch.items // MAX_CHUNKS))
     return [(at, min(at + grain, launch.items)) for at in range(0, launch.items, grain)]
 
 
-def timed(plan: Plan, target: Target, repeat: int) -> list[Piece]:
-    """Run a plan's kernels piece by piece on this thread and return the least time of each piece."""
+def timed(plan: Plan, target: Target, repeat: int, counts: Sequence[int]) -> list[list[Piece]]:
+    """Run a plan's kernels piece by piece on this thread, in the pieces that some threads would claim.
+
+    Returns the least time of each piece, for every number of threads.
+    """
     made = _prepare.program(plan)
     kernels = [
         _jit.load(identity, lambda identity=identity: _algorithms.emit(identity, target), target)
@@ -160,14 +163,19 @@ def timed(plan: Plan, target: Target, repeat: int) -> list[Piece]:
         words += [table.ctypes.data] * bool(launch.table) + list(launch.words)
         arguments = (ctypes.c_int64 * len(words))(*words)
         launches.append((launch, kernel, arguments, scratch, table))
-    best = []
-    for launch, kernel, arguments, scratch, _ in launches:
-        call = _timing(kernel.address, ctypes.addressof(arguments), scratch.ctypes.data)
-        best.append(_least(call, claimed(launch), repeat))
-    return [
-        Piece(type(step.kernel).__name__, step.items, step.grain, times)
-        for step, times in zip(plan.steps, best, strict=True)
-    ]
+    best: dict[tuple[int, int], list[float]] = {}
+    found = []
+    for count in counts:
+        pieces = []
+        for at, (launch, kernel, arguments, scratch, _) in enumerate(launches):
+            grain = launch.claim(count)
+            if (at, grain) not in best:
+                call = _timing(kernel.address, ctypes.addressof(arguments), scratch.ctypes.data)
+                best[at, grain] = _least(call, claimed(launch, count), repeat)
+            name = type(plan.steps[at].kernel).__name__
+            pieces.append(Piece(name, launch.items, grain, best[at, grain]))
+        found.append(pieces)
+    return found
 
 
 def _timing(address: int, arguments: int, scratch: int) -> Callable[[int, int], float]:
@@ -227,9 +235,13 @@ def row(case: Case, counts: Sequence[int], repeat: int) -> Row:
     """Plan, time and simulate one case."""
     target = _jit.host_target()
     plan = _planner.choose(case.problem, target)
-    pieces = timed(plan, target, repeat)
-    made = _prepare.program(plan)
-    shares = [simulated(pieces, count, plan.serial) for count in counts] if pieces else []
+    found = timed(plan, target, repeat, counts)
+    pieces = found[0]
+    shares = [
+        simulated(each, count, plan.serial)
+        for each, count in zip(found, counts, strict=True)
+        if pieces
+    ]
     return Row(
         case.text,
         case.op,
@@ -238,7 +250,7 @@ def row(case: Case, counts: Sequence[int], repeat: int) -> Row:
         case.problem.flops / 1e6,
         sum(sum(piece.seconds) for piece in pieces) * 1e3,
         [step.items for step in plan.steps],
-        [len(claimed(launch)) for launch in made.launches],
+        [len(piece.seconds) for piece in pieces],
         plan.partial_bytes,
         plan.packed_bytes,
         max((step.scratch_bytes for step in plan.steps), default=0),

@@ -35,6 +35,8 @@ class Step:
     """Workspace of one thread."""
     table: bytes = field(default=b"", repr=False)
     """Constant numbers the kernel looks up: geometry that is too long for words."""
+    least: int = 0
+    """How few items are claimed at a time where there are more threads than claims of `grain`; 0: no fewer."""
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ def program(plan: Plan) -> Program:
                 step.grain,
                 step.scratch_bytes,
                 step.table,
+                step.least,
             )
         )
     return Program(

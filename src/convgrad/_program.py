@@ -18,7 +18,7 @@ PLACES = ("first", "second", "result", "partial", "packed")
 """What a launch's pointers can point to: the operands, the result, partial sums, and an operand in another order."""
 MOST_ARGUMENTS = 256
 """Words a kernel may have, table and pointers included: the entry copies them to the stack, where they take 2 KB."""
-MAGIC = b"convgrad program 1\n"
+MAGIC = b"convgrad program 2\n"
 _LENGTH = 8
 
 
@@ -40,6 +40,20 @@ class Launch:
     """Workspace of one thread, besides what the kernel asks for itself."""
     table: bytes = field(default=b"", repr=False)
     """Constant 64-bit numbers the kernel looks up."""
+    least: int = 0
+    """How few items a thread takes where there are more threads than claims of `grain`; 0: no fewer."""
+
+    @property
+    def fewest(self) -> int:
+        return self.least or self.grain
+
+    def claim(self, threads: int) -> int:
+        """Return how many items each of some threads takes at a time, as the entry does.
+
+        >>> [Launch(0, (), (), 32, 4, 0, least=1).claim(threads) for threads in (2, 8, 16, 64)]
+        [4, 4, 2, 1]
+        """
+        return max(self.fewest, min(self.grain, self.items // threads))
 
 
 @dataclass(frozen=True)
@@ -62,7 +76,10 @@ class Program:
         True
         """
         launches = [
-            [each.kernel, each.places, each.words, each.items, each.grain, each.scratch_bytes]
+            [
+                *(each.kernel, each.places, each.words),
+                *(each.items, each.grain, each.scratch_bytes, each.least),
+            ]
             for each in self.launches
         ]
         sizes = [len(launch.table) for launch in self.launches]
@@ -101,9 +118,12 @@ def _launches(rows: list[list[Any]], sizes: list[int], tables: bytes) -> tuple[L
     if any(type(size) is not int or size < 0 for size in sizes) or sum(sizes) != len(tables):
         raise ValueError(f"tables of {sizes} bytes, and {len(tables)} bytes of them")
     found, at = [], 0
-    for (kernel, places, words, items, grain, scratch), size in zip(rows, sizes, strict=True):
+    for (kernel, places, words, *numbers, least), size in zip(rows, sizes, strict=True):
+        items, grain, scratch = numbers
         table = tables[at : at + size]
-        found.append(Launch(kernel, tuple(places), tuple(words), items, grain, scratch, table))
+        found.append(
+            Launch(kernel, tuple(places), tuple(words), items, grain, scratch, table, least)
+        )
         at += size
     return tuple(found)
 
@@ -118,11 +138,11 @@ def _check(program: Program) -> None:
     if not all(type(value) is int and 0 <= value < 2**63 for value in memory):
         raise ValueError(f"no program: {memory} are no bytes of memory")
     for number, each in enumerate(program.launches):
-        sizes = (each.items, each.grain, each.scratch_bytes, each.kernel)
+        sizes = (each.items, each.grain, each.scratch_bytes, each.kernel, each.least)
         numbers = (*sizes, *each.places, *each.words)
         if not all(type(value) is int and -(2**63) <= value < 2**63 for value in numbers):
             raise ValueError(f"no program: launch {number} has numbers that fit no word")
-        if min(sizes) < 0 or each.grain < 1 or each.kernel >= len(program.kernels):
+        if min(sizes) < 0 or each.grain < max(1, each.least) or each.kernel >= len(program.kernels):
             raise ValueError(f"no program: launch {number} has impossible sizes")
         if len(each.table) % 8:
             raise ValueError(f"no program: launch {number} has a table of no whole words")

@@ -125,9 +125,12 @@ class Counting:
         mark = self.marks.ctypes.data
         self.pointers = (mark, mark + 8, mark + 16)
 
-    def program(self, items, grain=1, scratch_bytes=64, pauses=0, state=STATE_BLOCK) -> Bound:
+    def program(
+        self, items, grain=1, scratch_bytes=64, pauses=0, state=STATE_BLOCK, least=0
+    ) -> Bound:
         """Return a program that is one launch of the kernel."""
-        launch = Launch(0, (0,), (pauses, *self.pointers), items, grain, scratch_bytes)
+        words = (pauses, *self.pointers)
+        launch = Launch(0, (0,), words, items, grain, scratch_bytes, least=least)
         return Bound(Program(("count",), (launch,)), [(self.address, 0)], self, state)
 
     def run(
@@ -139,12 +142,13 @@ class Counting:
         pauses=0,
         pool=OWN,
         state: State = STATE_BLOCK,
+        least=0,
     ) -> None:
         assert items <= len(self.counters)
         self.counters[:] = 0
         self.marks[:] = 0
         launch(
-            self.program(items, grain, scratch_bytes, pauses, state),
+            self.program(items, grain, scratch_bytes, pauses, state, least),
             self.counters.ctypes.data,
             threads,
             pool,

@@ -116,12 +116,14 @@ def test_a_program_survives_being_written_down(step):
         (lambda data: data.replace(b'["k"]', b"[123]"), "name is no text"),
         (lambda data: data.replace(b"[[0,[0,1],", b"[[1,[0,1],"), "impossible sizes"),
         (lambda data: data.replace(b"[[0,[0,1],", b"[[0,[0,5],"), "pointers to nowhere"),
-        (lambda data: data.replace(b",9,1,64]", b",9,0,64]"), "impossible sizes"),
-        (lambda data: data.replace(b",9,1,64]", b",-9,1,6]"), "impossible sizes"),
+        (lambda data: data.replace(b",9,1,64,0]", b",9,0,64,0]"), "impossible sizes"),
+        (lambda data: data.replace(b",9,1,64,0]", b",-9,1,6,0]"), "impossible sizes"),
         (lambda data: data.replace(b"[3,4]", b"[3,.5"), "cannot be read"),
         (lambda data: data.replace(b"[3,4]", b'[3,"4'), "cannot be read"),
         (lambda data: data.replace(b"false", b"12345"), "no truth value"),
-        (lambda data: data.replace(b",9,1,64]", b',9,"",4]'), "fit no word"),
+        (lambda data: data.replace(b",9,1,64,0]", b',9,"",4,0]'), "fit no word"),
+        (lambda data: data.replace(b",9,1,64,0]", b",9,1,64,2]"), "impossible sizes"),
+        (lambda data: data.replace(b",9,1,64,0]", b",9,1,6,-1]"), "impossible sizes"),
         (lambda data: data.replace(b'["k"]', b'"kkk"'), "kernels are no list"),
         (lambda data: data.replace(b"[0,0]", b'["",]'), "cannot be read"),
         (lambda data: data.replace(b"[0,0]", b"[-1,0"), "cannot be read"),
@@ -413,14 +415,14 @@ def test_the_layout_is_the_documented_one(step):
     program = chain(step, 10)
     words = (ctypes.c_int64 * 64).from_address(program.address)
     header = dict(zip(bound.PROGRAM, words, strict=False))
-    assert bytes(words)[:8] == b"CPROGRM1"
+    assert bytes(words)[:8] == b"CPROGRM2"
     assert header["STATE"] == STATE_BLOCK.address and header["LAUNCHES"] == 3
     assert (header["PARTIAL"], header["PACKED"], header["THREADS"]) == (80, 80, 4)
     at = len(bound.PROGRAM)
     for factor, grain in ((2, 7), (3, 5), (5, 3)):
         one = dict(zip(bound.LAUNCH, words[at:], strict=False))
         assert (one["KERNEL"], one["ITEMS"], one["GRAIN"]) == (step, 10, grain)
-        assert (one["PLACES"], one["WORDS"]) == (2, 1)
+        assert (one["PLACES"], one["WORDS"], one["LEAST"]) == (2, 1, grain)
         assert words[at + len(bound.LAUNCH) + 2] == factor
         at += one["NEXT"]
     page = Path(__file__).parents[2] / "docs" / "how-it-works.md"

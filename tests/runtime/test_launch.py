@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pytest
 
+from convgrad._program import Launch
 from convgrad._runtime import code, parfor, pool
 from convgrad._runtime import parking as parking_module
 from convgrad._runtime.parking import Parking
@@ -85,6 +86,16 @@ def test_a_small_problem_is_one_call_and_touches_no_pool(counting, monkeypatch, 
 def test_no_items_is_no_call(counting):
     counting.run(0, 1, threads=4)
     assert counting.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "longest", "calls"), [(2, 8, 8), (8, 8, 8), (16, 4, 16), (32, 2, 32), (64, 2, 32)]
+)
+def test_claims_shrink_where_there_are_more_threads(counting, count, longest, calls):
+    """Down to `least` items; as `Launch.claim` says, which simulations go by."""
+    counting.run(items=64, grain=8, least=2, threads=count)
+    assert (counting.longest, counting.calls) == (longest, calls)
+    assert Launch(0, (), (), 64, 8, 0, least=2).claim(count) == longest
 
 
 def test_chunks_hold_grain_items(counting):

@@ -77,7 +77,7 @@ def test_pieces_together_do_what_a_call_does() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "_memory", filled)
-        threads.timed(plan, _jit.host_target(), 1)
+        threads.timed(plan, _jit.host_target(), 1, [16])
     result = seen["result"].view(np.float32)[: 6 * 6 * 8]
     assert (result == 8.0).all()
 

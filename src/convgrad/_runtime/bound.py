@@ -16,15 +16,16 @@ from .._program import MOST_ARGUMENTS, Program
 from .pointers import data_pointer
 from .state import STATE_BLOCK, State
 
-MAGIC = 0x31_4D_52_47_4F_52_50_43
-"""`CPROGRM1` in memory."""
+MAGIC = 0x32_4D_52_47_4F_52_50_43
+"""`CPROGRM2` in memory."""
 
 PROGRAM = ("MAGIC", "STATE", "LAUNCHES", "PARTIAL", "PACKED", "THREADS", "BYTES", "RESERVED")
 """The header: address of the runtime block; number of launches; bytes of partial sums and packed operand;
 threads there is work for, 1 if the program is to run on the calling one; bytes of the whole block."""
-LAUNCH = ("KERNEL", "ITEMS", "GRAIN", "SCRATCH", "PLACES", "WORDS", "NEXT", "RESERVED")
+LAUNCH = ("KERNEL", "ITEMS", "GRAIN", "SCRATCH", "PLACES", "WORDS", "NEXT", "LEAST")
 """Address of the kernel; items and how many are claimed at a time; bytes of one thread's workspace; number of places
-and of words, which follow in this order; words from this launch to the next."""
+and of words, which follow in this order; words from this launch to the next; how few items are claimed at a time where
+there are more threads than claims."""
 
 _LINE = 64
 _MOST_THREADS = 256
@@ -46,7 +47,7 @@ class Bound:
     ) -> None:
         """Bind to `kernels`, pairs of an address and the scratch bytes of the kernel's own; `kept` holds them."""
         self._kept = kept, state
-        chunks = [-(-each.items // each.grain) for each in program.launches]
+        chunks = [-(-each.items // each.fewest) for each in program.launches]
         self.chunks = 1 if program.serial else min(max(chunks, default=1), _MOST_THREADS)
         """Threads there is work for."""
         self.serial = self.chunks <= 1
@@ -65,7 +66,8 @@ class Bound:
             longest = max(longest, count)
             self._scratch = max(self._scratch, scratch)
             body += [address, launch.items, launch.grain, scratch]
-            body += [len(launch.places), len(constants), len(LAUNCH) + count, 0, *launch.places]
+            body += [len(launch.places), len(constants), len(LAUNCH) + count, launch.fewest]
+            body += launch.places
             if launch.table:
                 tables.append((len(PROGRAM) + len(body), launch.table))
             body += constants

@@ -145,7 +145,8 @@ launch:
   %number = phi i64 [ 0, %any ], [ %number_next, %after ]
   %kernel = word ptr %at, $LAUNCH_KERNEL
   %items = word i64 %at, $LAUNCH_ITEMS
-  %grain = word i64 %at, $LAUNCH_GRAIN
+  %usual_grain = word i64 %at, $LAUNCH_GRAIN
+  %least_grain = word i64 %at, $LAUNCH_LEAST
   %scratch_bytes = word i64 %at, $LAUNCH_SCRATCH
   %pointers = word i64 %at, $LAUNCH_PLACES
   %words = word i64 %at, $LAUNCH_WORDS
@@ -182,6 +183,12 @@ divide:
   %alone = icmp sle i64 %threads, 1
   br i1 %alone, label %serial, label %chunks
 chunks:
+  ; A claim is smaller where that gives every thread one.
+  %even = udiv i64 %items, %threads
+  %larger = icmp ugt i64 %even, %usual_grain
+  %fair = select i1 %larger, i64 %usual_grain, i64 %even
+  %too_few = icmp ult i64 %fair, %least_grain
+  %grain = select i1 %too_few, i64 %least_grain, i64 %fair
   %up = add i64 %items, %grain
   %less = sub i64 %up, 1
   %claims = udiv i64 %less, %grain

@@ -26,6 +26,9 @@ from .sizes import Sizes, flat
 from .tables import PixelLayout, Tables
 from .words import ITEM, WORDS, DenseFilterKernel
 
+_CLAIM = 1_000_000
+"""Flops worth a thread's claim: 20 us of one AVX2 core, some ten times what waking a thread costs."""
+
 NAME = choice.NAME
 
 _MOST_PAIRS = 1 << 22
@@ -93,7 +96,10 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
         table, words, scratch = _tables(problem, each, it, slices)
         operands: tuple[Operand, ...] = ("first", "second", out, "table")
         items = len(each.items)
-        steps.append(Step(kernel, operands, words, items, each.grain, scratch, table))
+        least = min(each.grain, -(-_CLAIM * items * len(passes) // max(1, problem.flops)))
+        steps.append(
+            Step(kernel, operands, words, items, each.grain, scratch, table, max(1, least))
+        )
         slices += each.slices
     if not it.direct:
         last = merge.step(
