@@ -19,7 +19,7 @@ from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import testing
+    from . import graph, testing
     from ._explain import Explanation, explain
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "errors",
     "explain",
     "get_num_threads",
+    "graph",
     "nn",
     "options",
     "raw_ops",
@@ -54,6 +55,6 @@ def __getattr__(name: str) -> Any:
         from . import _explain
 
         return getattr(_explain, name)
-    if name == "testing":
-        return importlib.import_module(".testing", __name__)
+    if name in ("graph", "testing"):
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

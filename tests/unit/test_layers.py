@@ -28,6 +28,7 @@ ALLOWED = {
         "compat",
         "dispatch",
         "errors",
+        "graph",
         "nn",
         "raw_ops",
         "reference",
@@ -39,6 +40,7 @@ ALLOWED = {
     "compat": {"_api", "nn", "raw_ops"},
     "dispatch": {"_dispatch"},
     "errors": set(),
+    "graph": {"_graph"},
     "reference": {"_arguments", "_arrays", "_dtypes", "_oracle", "_problem"},
     "_api": {
         "_arguments",
@@ -67,6 +69,7 @@ ALLOWED = {
         "_runtime",
         "_targets",
     },
+    "_graph": {"_api", "_arguments", "_dtypes", "_geometry", "_problem", "_text"},
     "_probe": {"_codegen", "_jit", "_kernel", "_prepare", "_program", "_runtime", "_targets"},
     "_cli": {
         "_arguments",

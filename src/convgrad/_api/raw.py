@@ -26,6 +26,9 @@ _DEPTHWISE = replace(calls.DEPTHWISE, function="DepthwiseConv2dNative")
 _DEPTHWISE_INPUT = replace(calls.DEPTHWISE_INPUT, function="DepthwiseConv2dNativeBackpropInput")
 _DEPTHWISE_FILTER = replace(calls.DEPTHWISE_FILTER, function="DepthwiseConv2dNativeBackpropFilter")
 
+SIX = (_CONV2D, _CONV2D_INPUT, _CONV2D_FILTER, _DEPTHWISE, _DEPTHWISE_INPUT, _DEPTHWISE_FILTER)
+"""The six operations under the names their arguments have here, which are also those of graphs."""
+
 
 def keywords_only(function: Callable[P, R]) -> Callable[P, R]:
     """Refuse positional, missing and unknown arguments with a message that names the possible keywords."""

@@ -1,0 +1,29 @@
+"""The table of ops: one row each, in groups by what they are about."""
+
+from __future__ import annotations
+
+from ..row import Row
+from . import (
+    arithmetic,
+    arrays,
+    convolutions,
+    network,
+    pooling,
+    reductions,
+    sources,
+    states,
+)
+
+GROUPS: dict[str, tuple[Row, ...]] = {
+    "convolutions": convolutions.ROWS,
+    "sources": sources.ROWS,
+    "arrays": arrays.ROWS,
+    "arithmetic": arithmetic.ROWS,
+    "reductions": reductions.ROWS,
+    "network": (*network.ROWS, *pooling.ROWS),
+    "training": states.ROWS,
+}
+"""By a heading people can look under."""
+
+TABLE: dict[str, Row] = {row.name: row for rows in GROUPS.values() for row in rows}
+CONST = TABLE["Const"]

@@ -1,0 +1,37 @@
+"""Graphs and sessions in the shape of TensorFlow's C++ client API.
+
+>>> import numpy as np
+>>> from convgrad.graph import ClientSession, Scope, ops
+>>> scope = Scope.new_root_scope()
+>>> x = ops.Placeholder(scope, "float32", [1, 4, 4, 1])
+>>> df = ops.DepthwiseConv2dNativeBackpropFilter(scope, x, [3, 3, 1, 1], np.ones((1, 2, 2, 1), np.float32),
+...                                              [1, 2, 2, 1], "SAME")
+>>> ClientSession(scope).run([df], {x: np.ones((1, 4, 4, 1), np.float32)})[0][..., 0, 0]
+array([[4., 4., 2.],
+       [4., 4., 2.],
+       [2., 2., 1.]], dtype=float32)
+"""
+
+from __future__ import annotations
+
+from .._graph.explain import Explanation
+from .._graph.gradients import add_symbolic_gradients
+from .._graph.operation import Graph, Operation, Output
+from .._graph.scope import Scope, Status
+from .._graph.session import Cancelled, ClientSession
+from .._graph.spec import Spec
+from . import ops
+
+__all__ = [
+    "Cancelled",
+    "ClientSession",
+    "Explanation",
+    "Graph",
+    "Operation",
+    "Output",
+    "Scope",
+    "Spec",
+    "Status",
+    "add_symbolic_gradients",
+    "ops",
+]
