@@ -5,7 +5,7 @@
     tensor_texts     the same for numbers: typed arrays, literals with braces, lists of literals; and back
     symbols          one row per block enuSpace has: its pins, their defaults and grammars, its outputs
     loading          bytes to text to JSON, with bounds
-    document         our own page file, JSON
+    document         our own page file, JSON; `tensors` has the arrays in it
     enuspace_svg     enuSpace's pages, both dialects; `enuspace_xml` parses, `enuspace_dat` fetches large values
     enuspace_json    what enuSpace's plug-in loads
     files            a path to a page, whatever the format

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 from .._errors import ArgumentError, said, shown
@@ -14,6 +15,9 @@ MOST_BYTES = 256 << 20
 MOST_LISTS = 2_000_000
 """Lists and objects of a JSON file. An empty list is 3 bytes in the file and 64 in memory."""
 MOST_COMMAS = 1 << 25
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""The escape of half a character of UTF-16."""
 
 
 def text_of(data: bytes, where: str) -> tuple[str, str]:
@@ -65,7 +69,10 @@ def json_of(text: str, where: str) -> Any:
         return found
 
     try:
-        return json.loads(text, parse_constant=refuse, object_pairs_hook=once)
+        value = json.loads(text, parse_constant=refuse, object_pairs_hook=once)
+        if _HALF.search(text):
+            _refuse_halves(value)
+        return value
     except json.JSONDecodeError as error:
         raise ArgumentError(
             f"{where}: line {error.lineno}, column {error.colno}: no JSON: {error.msg}"
@@ -74,8 +81,21 @@ def json_of(text: str, where: str) -> Any:
         raise ArgumentError(f"{where}: lists and objects are nested too deeply") from None
     except ArgumentError:
         raise
-    except ValueError as error:  # an integer of thousands of digits
+    except ValueError as error:  # an integer of thousands of digits, half a character
         raise ArgumentError(f"{where}: {said(error)}") from None
+
+
+def _refuse_halves(value: Any) -> None:
+    """Refuse texts with half a character: JSON can spell them, and nothing can print them."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += [*each, *each.values()]
+        elif isinstance(each, list):
+            waiting += each
+        elif isinstance(each, str):
+            each.encode()
 
 
 def kind_of(value: Any) -> str:

@@ -45,12 +45,14 @@ def elements(shape: tuple[int, ...]) -> int:
         raise ArgumentError(f"a shape has at most {MOST_DIMENSIONS} dimensions, got {len(shape)}")
     if any(size < 0 for size in shape):
         raise ArgumentError(f"sizes of an array are 0 or more, got {list(shape)}")
-    count = math.prod(shape)
+    count = math.prod(
+        max(size, 1) for size in shape
+    )  # NumPy too counts an empty array's other sizes
     if count > MOST_ELEMENTS:
         raise ArgumentError(
             f"shape {shown(list(shape))} has {shown(count)} elements; at most {MOST_ELEMENTS} are read"
         )
-    return count
+    return 0 if 0 in shape else count
 
 
 def typed_array(text: str, type: str, shape: tuple[int, ...]) -> AnyArray:
@@ -304,8 +306,8 @@ def literal_list(text: str, dtype: np.dtype[Any] | None = None) -> list[AnyArray
 def literal_text(array: AnyArray) -> str:
     """Write a literal: the reverse of `literal`.
 
-    int32, float32 and float64 are told by their characters; other dtypes must be given when it is read, and so must that
-    of an empty list.
+    int32, float32 and float64 are told by their characters; other dtypes must be given when it is read, and so must
+    that of an empty list.
 
     >>> literal_text(np.array([[1, 2], [3, 4]], np.int32)), literal_text(np.float32(0.1))
     ('{{1,2},{3,4}}', '0.1f')
@@ -331,10 +333,10 @@ def _written(values: AnyArray) -> str:
         if not isinstance(value, str) or re.search(r'["{},]', value):
             raise ArgumentError(f'a literal cannot hold the text {shown(value)}: no `"{{}},`')
         return f'"{value}"'
-    return _real_text(float(value), kind)
+    return real_text(float(value), kind)
 
 
-def _real_text(value: float, dtype: np.dtype[Any]) -> str:
+def real_text(value: float, dtype: np.dtype[Any]) -> str:
     """Spell a number with as few digits as bring it back, in the dtype's characters."""
     mark = "" if dtype == np.float64 else "f"
     if not math.isfinite(value):
