@@ -65,9 +65,10 @@ class _Reader:
         if not self.open:
             self._root(name, attributes)
         x, y, hidden = self.open[-1] if self.open else (0.0, 0.0, False)
-        found = _TRANSLATE.search(attributes.get("transform", "")[:1000])
-        if found:
-            x, y = x + float(found[1]), y + float(found[2] or 0)
+        if "transform" in attributes:
+            found = _TRANSLATE.search(attributes["transform"][:1000])
+            if found:
+                x, y = x + float(found[1]), y + float(found[2] or 0)
         self.open.append((x, y, attributes.get("visibility") == "hidden"))
         if name in ("defs", "symbol"):
             self.library += 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pyexpat import ExpatError, ParserCreate, errors
+from pyexpat import ExpatError, ParserCreate, XMLParserType, errors
 from typing import NoReturn
 
 from .._errors import ArgumentError
@@ -26,7 +26,11 @@ class Place:
 
     def __init__(self, where: str) -> None:
         self.where = where
-        self.line = 1
+        self.parser: XMLParserType | None = None
+
+    @property
+    def line(self) -> int:
+        return 1 if self.parser is None else self.parser.CurrentLineNumber
 
     def __str__(self) -> str:
         return f"{self.where}: line {self.line}"
@@ -47,28 +51,27 @@ def walk(
     svg
     """
     # The declaration names the encoding of the file, and this is text already. Lines keep their numbers.
-    text = _DECLARATION.sub(lambda found: "\n" * found[0].count("\n"), text, count=1)
-    parser = ParserCreate()
+    declared = _DECLARATION.match(text)
+    if declared:
+        text = "\n" * declared[0].count("\n") + text[declared.end() :]
+    place.parser = parser = ParserCreate()
     seen = depth = 0
 
     def begun(name: str, attributes: Attributes) -> None:
         nonlocal seen, depth
         seen, depth = seen + 1, depth + 1
-        place.line = parser.CurrentLineNumber
         if seen > MOST_ELEMENTS:
             raise ArgumentError(f"{place}: the file has more than {MOST_ELEMENTS} elements")
         if depth > DEEPEST:
             raise ArgumentError(f"{place}: elements are nested more than {DEEPEST} deep")
-        begin(name.rpartition(":")[2], attributes)
+        begin(name if ":" not in name else name.rpartition(":")[2], attributes)
 
     def ended(name: str) -> None:
         nonlocal depth
         depth -= 1
-        place.line = parser.CurrentLineNumber
-        end(name.rpartition(":")[2])
+        end(name if ":" not in name else name.rpartition(":")[2])
 
     def refused(*_: object) -> NoReturn:
-        place.line = parser.CurrentLineNumber
         raise ArgumentError(f"{place}: a page has no document type (`<!DOCTYPE`) and no entities")
 
     parser.StartElementHandler = begun

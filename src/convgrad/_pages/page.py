@@ -51,7 +51,11 @@ class Value:
 
 
 def _bits(array: AnyArray | None) -> object:
-    return None if array is None else (array.dtype, array.shape, array.tobytes())
+    if array is None:
+        return None
+    # The bytes of an array of texts are addresses.
+    content = array.tolist() if array.dtype.hasobject else array.tobytes()
+    return array.dtype, array.shape, content
 
 
 @dataclass

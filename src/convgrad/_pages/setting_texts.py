@@ -24,6 +24,7 @@ from .._errors import ArgumentError, shown
 MOST_CHARACTERS = 1 << 25
 """Of one text."""
 MOST_DIMENSIONS = 32
+MOST_ATTRIBUTES = 1000
 KINDS = ("bool", "int", "ints", "string", "type", "shape", "float")
 """What an attribute may be."""
 
@@ -223,6 +224,8 @@ def attributes(
     """
     if len(text) > MOST_CHARACTERS:
         raise ArgumentError(f"attributes have {len(text)} characters, more than {MOST_CHARACTERS}")
+    if text.count(";") > MOST_ATTRIBUTES:
+        raise ArgumentError(f"a block has at most {MOST_ATTRIBUTES} attributes, got more")
     names = None if known is None else tuple(known)
     given: dict[str, str] = {}
     notes: list[str] = []

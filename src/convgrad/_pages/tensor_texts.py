@@ -25,12 +25,14 @@ from .._dtypes import AnyArray
 from .._errors import ArgumentError, shown
 from .setting_texts import DTYPES, MOST_CHARACTERS, MOST_DIMENSIONS, VAR_TYPES
 
-MOST_ITEMS = 1 << 20
+MOST_ITEMS = 1 << 18
 """Of one text: typing ends long before, and reading them takes about a second."""
+MOST_LITERALS = 10_000
+"""Of a list."""
 MOST_ELEMENTS = 1 << 28
 """Of an array that a text asks for."""
 
-_NUMBER = re.compile(r"([+-]?)(?:([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,6}))?|(inf|nan))")
+_NUMBER = re.compile(r"([+-]?)(?:(inf|nan)|([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]{1,6}))?)")
 _SUFFIX = re.compile(r"[fFlLuU]{0,3}\s*")
 _TRUE = ("1", "true", "TRUE", "True")
 _PLAIN = "0123456789.+-eE"
@@ -137,7 +139,7 @@ def _matched(item: str) -> re.Match[str]:
     found = _NUMBER.match(bare)
     if (
         found is None
-        or not (found[2] or found[3] or found[5])
+        or not (found[2] or found[3] or found[4])
         or not _SUFFIX.fullmatch(bare, found.end())
     ):
         raise ArgumentError(f"expected a number, got {shown(item)}")
@@ -147,16 +149,17 @@ def _matched(item: str) -> re.Match[str]:
 def _real(item: str) -> float:
     found = _matched(item)
     value = float(found[0])
-    if math.isinf(value) and not found[5]:
+    if math.isinf(value) and not found[2]:
         raise ArgumentError(f"{shown(item)} does not fit in float64")
     return value
 
 
 def _whole(item: str) -> int:
     found = _matched(item)
-    if found[4] or found[5] or (found[3] or "").strip("0") or len(found[2]) > 40 or not found[2]:
+    digits, fraction = found[3] or "", found[4] or ""
+    if found[2] or found[5] or fraction.strip("0") or not 0 < len(digits) <= 40:
         raise ArgumentError(f"expected a whole number, got {shown(item)}")
-    return int(found[1] + found[2])
+    return int(found[1] + digits)
 
 
 def literal(text: str, dtype: np.dtype[Any] | None = None) -> AnyArray:
@@ -273,6 +276,8 @@ def _quoted(item: str) -> str:
 
 def _cleaned(item: str) -> str:
     """Pass over characters around a number, as enuSpace does; refuse those inside it, which would glue digits."""
+    if item.isdecimal():
+        return item
     odd = _ODD.fullmatch(item.strip())
     if odd:
         return odd[1]
@@ -300,6 +305,8 @@ def literal_list(text: str, dtype: np.dtype[Any] | None = None) -> list[AnyArray
     rest = text[begin:]
     if rest.strip():
         parts.append(rest)
+    if len(parts) > MOST_LITERALS:
+        raise ArgumentError(f"a list has at most {MOST_LITERALS} literals, got {len(parts)}")
     return [literal(part, dtype) for part in parts]
 
 
@@ -322,18 +329,18 @@ def literal_text(array: AnyArray) -> str:
 
 def _written(values: AnyArray) -> str:
     if values.ndim:
-        return "{" + ",".join(_written(part) for part in values) + "}"
-    value = values.item() if isinstance(values, np.ndarray) else values
-    kind = np.asarray(values).dtype
-    if kind.kind == "b":
+        # Indexed with an ellipsis, the elements of an array are arrays too.
+        return "{" + ",".join(_written(values[at, ...]) for at in range(len(values))) + "}"
+    value, dtype = values.item(), values.dtype
+    if dtype.kind == "b":
         return "true" if value else "false"
-    if kind.kind in "iu":
+    if dtype.kind in "iu":
         return str(int(value))
-    if kind.kind == "O":
+    if dtype.kind == "O":
         if not isinstance(value, str) or re.search(r'["{},]', value):
             raise ArgumentError(f'a literal cannot hold the text {shown(value)}: no `"{{}},`')
         return f'"{value}"'
-    return real_text(float(value), kind)
+    return real_text(float(value), dtype)
 
 
 def real_text(value: float, dtype: np.dtype[Any]) -> str:

@@ -1,0 +1,392 @@
+"""Files made to hurt: each is read, or refused in one line, soon, and nothing outside the page's folder is opened."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from convgrad._errors import ArgumentError
+from convgrad._pages import files, loading
+from convgrad._pages.files import read_page, write_page
+from convgrad._pages.page import Page
+from pages_files.writing import block, json_text, save, svg_text, wire
+
+PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
+USE = '<use id="A" type="tensorflow" xlink:href="#Const">{}</use>'
+BINARY = '<pg-set-pin variable="#val" var-type="{}" shape="{}" save-type="binary" binary-pos="{}"/>'
+
+
+@contextmanager
+def soon() -> Iterator[None]:
+    """Fail if a block takes long: the slowest takes a second, and what is quadratic takes minutes."""
+    begin = time.process_time()  # of this process, as others use the machine too
+    yield
+    assert time.process_time() - begin < 4
+
+
+def put(folder: Path, content: str | bytes, name: str = "page.svg") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode("utf-16") if isinstance(content, str) else content)
+    return path
+
+
+def refusal(path: Path) -> str:
+    """Return the one line a file is refused with."""
+    with soon(), pytest.raises(ArgumentError) as caught:
+        read_page(path)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert len(text) < 700
+    assert path.name in text or repr(str(path))[1:-1] in text
+    return text
+
+
+def page_of(inside: str) -> str:
+    return f'<svg enuspace-version="3.0.1">{inside}</svg>'
+
+
+# XML
+
+LAUGHS = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 10}">' for n in range(9))
+TRICKS = {
+    "billion laughs": f'<!DOCTYPE svg [<!ENTITY l0 "lol">{LAUGHS}]><svg>&l9;</svg>',
+    "external entity": '<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg>&x;</svg>',
+    "external type": '<!DOCTYPE svg SYSTEM "http://localhost/svg.dtd"><svg/>',
+    "parameter entity": '<!DOCTYPE svg [<!ENTITY % x SYSTEM "file:///etc/passwd"> %x;]><svg/>',
+    "attribute default": '<!DOCTYPE svg [<!ATTLIST svg a CDATA "b">]><svg/>',
+    "empty type": "<!DOCTYPE svg><svg/>",
+    "after a declaration": '<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE svg []><svg/>',
+}
+
+
+@pytest.mark.parametrize("name", TRICKS)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8"])
+def test_document_types_are_refused(tmp_path: Path, name: str, encoding: str) -> None:
+    text = refusal(put(tmp_path, TRICKS[name].encode(encoding)))
+    assert "no document type (`<!DOCTYPE`) and no entities" in text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("<svg>&x;</svg>", "no XML: undefined entity"),
+        ("<svg>" * 201 + "</svg>" * 201, "nested more than 200 deep"),
+        ("<svg>" + "<g>" * 1_000_000, "nested more than 200 deep"),
+        ("<svg>" + "<a/>" * 1_000_001 + "</svg>", "more than 1000000 elements"),
+        ("<svg>", "no XML: no element found"),
+        ("<svg></svg><svg/>", "no XML: junk after document element"),
+        ("<svg a='1' a='2'/>", "no XML: duplicate attribute"),
+        ("<svg a='" + "x" * 1_000_000, "no XML: unclosed token"),
+        ("<?xml version='1.0' encoding='UTF-7'?><svg", "no XML"),
+        (page_of(USE.format("") * 2), "two blocks have the id 'A'"),
+        (page_of('<use type="tensorflow" xlink:href="#A"/>'), "`id` must be a name, got ''"),
+        (page_of('<use id="A" type="tensorflow"/>'), "`xlink:href` must be a name, got ''"),
+        (page_of('<use id="A&#10;B" type="tensorflow" xlink:href="#A"/>'), "`id` must be a name"),
+    ],
+    ids=range(13),
+)
+def test_xml_that_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    assert words in refusal(put(tmp_path, content))
+
+
+def test_lines_are_counted_from_the_top_of_the_file(tmp_path: Path) -> None:
+    head = '<?xml version="1.0"\n encoding="UTF-16"?>\n'
+    text = refusal(put(tmp_path, head + page_of("\n" + USE.format("") + "\n" + USE.format(""))))
+    assert "page.svg: line 5: two blocks" in text
+
+
+def test_much_of_something_does_not_take_long(tmp_path: Path) -> None:
+    for inside in (
+        "<!--" + "x" * 3_000_000 + "-->",
+        "<text>" + "x" * 3_000_000 + "</text>",
+        "<![CDATA[" + "<" * 3_000_000 + "]]>",
+        "<g " + " ".join(f"a{n}='1'" for n in range(50_000)) + "/>",
+        f"<g transform='{'translate(' * 100_000}'/>",
+        f"<g transform='translate(1{' ' * 100_000}x'/>",
+        USE.format(f'<pg-set-pin variable="{"#" * 500_000}"/>'),
+        USE.format(f'<pg-set-pin variable="#val{"[1]" * 100_000}" var-type="int"/>'),
+        USE.format(f'<pg-set-pin variable="#val" var-type="int" shape="{"[1]" * 100_000}"/>'),
+        '<pg-link from-id="A" param-from="x" to-id="B" param-to="y"/>' * 20_000,
+        "".join(f'<use id="I{n}" type="tensorflow" xlink:href="#Add"/>' for n in range(20_000)),
+    ):
+        with soon():
+            page = read_page(put(tmp_path, page_of(inside)))
+        assert all("\n" not in str(note) and len(str(note)) < 700 for note in page.notes)
+
+
+# Encodings
+
+WHOLE = svg_text(Page("p", [block("A", "Const", val=np.arange(3.0))]), 3)[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "the file is empty"),
+        (b"\xff\xfe", "the file is empty"),
+        (b"\xff\xfe<", "no UTF-16: truncated data"),
+        (WHOLE.encode("utf-16")[:-1], "no UTF-16: truncated data"),
+        (WHOLE.encode("utf-16-le"), "neither UTF-8 nor UTF-16 with a byte order mark"),
+        (WHOLE.encode("utf-16-be"), "neither UTF-8 nor UTF-16 with a byte order mark"),
+        (WHOLE.encode("utf-32"), "UTF-32"),
+        (b"\xff\xfe" + WHOLE.encode("utf-16-be"), "begins with"),
+        (b"\xff\xfe" + "<svg>".encode("utf-16-le") + b"\x00\xd8<\x00", "no UTF-16: illegal"),
+        (b"\xff\xfe" + b"\x00\xdc", "no UTF-16: illegal"),
+        (b"<svg>\xff</svg>", "no UTF-8: invalid start byte at byte 5"),
+        ("<svg a='\0'/>".encode("utf-16"), "no XML"),
+        (b"\x89PNG\r\n\x1a\n", "no UTF-8"),
+        (b"hello", "a page is JSON or SVG; the file begins with 'hello'"),
+        (b"[1]", "a page is JSON or SVG"),
+        (b"{}", 'a page has "format" (ours) or "object"'),
+    ],
+    ids=range(16),
+)
+def test_encodings_that_are_refused(tmp_path: Path, content: bytes, words: str) -> None:
+    assert words in refusal(put(tmp_path, content))
+
+
+def test_a_page_cut_anywhere_is_refused(tmp_path: Path) -> None:
+    data = WHOLE.encode("utf-16")
+    for end in range(0, len(data) - 4, 37):
+        refusal(put(tmp_path, data[:end]))
+
+
+@given(st.integers(0, len(WHOLE) * 2), st.binary(max_size=6), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_a_page_with_other_bytes_is_read_or_refused(at: int, data: bytes, as_json: bool) -> None:
+    from convgrad._pages.enuspace_json import read_enuspace_json
+    from convgrad._pages.enuspace_svg import read_svg
+
+    page = Page("p", [block("A", "Const", val=np.arange(3.0))])
+    text = json_text(page)[0] if as_json else WHOLE
+    whole = text.encode("utf-16")
+    try:
+        (read_enuspace_json if as_json else read_svg)(whole[:at] + data + whole[at + len(data) :], "p")  # fmt: skip
+    except ArgumentError as error:
+        assert "\n" not in str(error)
+
+
+# JSON
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('{"object": ' + "[" * 100_000, "nested too deeply"),
+        ('{"format": ' + '{"a":' * 100_000, "nested too deeply"),
+        ('{"object": [' + "[]," * 2_000_001, "more than 2000000 lists"),
+        ('{"object": NaN}', "NaN is no number of JSON"),
+        ('{"object": [-Infinity]}', "-Infinity is no number of JSON"),
+        ('{"object": [' + "9" * 10_000 + "]}", "ValueError: Exceeds the limit"),
+        ('{"object": [], "object": []}', "the name 'object' twice"),
+        ('{"object": "\\ud800"}', "surrogates not allowed"),
+        ('{"object": [', "line 1, column 13: no JSON"),
+        ('{"object": []} x', "no JSON: Extra data"),
+        ('{"object": 1e999}', "$.object must be a list, got inf"),
+        ('{"object": ' + json.dumps(["x"] * 100_001) + "}", "more than 100000 blocks"),
+        (
+            '{"format": "convgrad-page", "version": 1, "name": "", "blocks": '
+            + json.dumps([0] * 100_001)
+            + "}",
+            "$.blocks has 100001 items",
+        ),
+        (
+            '{"format": "convgrad-page", "version": 1, "name": "", "blocks": ['
+            '{"id": "a", "type": "b", "at": [1e999, 0]}]}',
+            "two numbers",
+        ),
+    ],
+    ids=range(14),
+)
+def test_json_that_is_refused(tmp_path: Path, content: str, words: str) -> None:
+    assert words in refusal(put(tmp_path, content.encode(), "page.json"))
+
+
+def test_characters_beyond_the_first_plane_are_welcome(tmp_path: Path) -> None:
+    text = '{"format": "convgrad-page", "version": 1, "name": "\\ud83d\\ude00", "blocks": []}'
+    assert read_page(put(tmp_path, text.encode(), "page.json")).name == "\N{GRINNING FACE}"
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+KEYS = ("id", "type", "at", "pins", "task", "from", "to", "hidden", "pin-name", "pin-save")
+
+
+@given(JSON_VALUES, st.sampled_from(KEYS), st.sampled_from(["blocks", "wires", "object"]))
+@settings(max_examples=200, deadline=None)
+def test_random_json_is_read_or_refused(value: object, key: str, top: str) -> None:
+    from convgrad._pages import document, enuspace_json
+
+    record = {"id": "a", "type": "Add", "symbol-name": "#Add", "input": [{"pin-name": "x", key: value}]}  # fmt: skip
+    for entry in (value, {**record, key: value}, {"from": value, "to": ["a", "x"], key: value}):
+        page = {"format": "convgrad-page", "version": 1, "name": "", "blocks": [], top: [entry]}
+        for reader in (document.read, enuspace_json.read_enuspace_json):
+            try:
+                reader(json.dumps(page).encode(), "p.json")
+            except ArgumentError as error:
+                assert "\n" not in str(error)
+
+
+# The .dat
+
+
+@pytest.mark.parametrize(
+    ("type", "shape", "position"),
+    [
+        ("float", "[2]", "-8"),
+        ("float", "[2]", "1"),
+        ("float", "[2]", str(2**63)),
+        ("float", "[2]", "9" * 100),
+        ("float", "[2]", str(2**64 - 4)),
+        ("float", "[2]", "x"),
+        ("float", "[2]", ""),
+        ("float", "[2]", "\N{SUPERSCRIPT TWO}"),
+        ("float", "[1000000000][1000000000]", "0"),
+        ("float", "[4294967296][4294967296]", "0"),
+        ("float", "[-2]", "0"),
+        ("float", "[?]", "0"),
+        ("float", "[" + "9" * 5000 + "]", "0"),
+        ("float", "[1]" * 1000, "0"),
+        ("string", "[2]", "0"),
+        ("complex", "[2]", "0"),
+    ],
+)
+def test_numbers_that_are_not_there(tmp_path: Path, type: str, shape: str, position: str) -> None:
+    path = put(tmp_path, page_of(USE.format(BINARY.format(type, shape, position))))
+    path.with_suffix(".dat").write_bytes(bytes(8))
+    with soon():
+        page = read_page(path)
+    assert page.blocks[0].pins["val"].missing
+    assert page.blocks[0].pins["val"].array is None
+    assert page.notes
+    assert all("\n" not in str(note) and len(str(note)) < 700 for note in page.notes)
+
+
+def test_the_same_bytes_are_not_handed_out_again_and_again(tmp_path: Path) -> None:
+    pins = "".join(
+        BINARY.format("double", "[1000]", "0").replace("#val", f"#v{n}") for n in range(1000)
+    )
+    path = put(tmp_path, page_of(USE.format(pins)))
+    path.with_suffix(".dat").write_bytes(bytes(8000))
+    values = [pin for name, pin in read_page(path).blocks[0].pins.items() if name != "val"]
+    assert [pin.missing for pin in values] == [False] + [True] * 999
+
+
+def _folder(dat: Path, outside: Path) -> None:
+    dat.mkdir()
+
+
+def _pipe(dat: Path, outside: Path) -> None:
+    os.mkfifo(dat)
+
+
+def _link_outside(dat: Path, outside: Path) -> None:
+    dat.symlink_to(outside)
+
+
+def _link_to_pipe(dat: Path, outside: Path) -> None:
+    os.mkfifo(dat.with_name("pipe"))
+    dat.symlink_to(dat.with_name("pipe"))
+
+
+def _circle(dat: Path, outside: Path) -> None:
+    dat.symlink_to(dat)
+
+
+def _device(dat: Path, outside: Path) -> None:
+    dat.symlink_to("/dev/zero")
+
+
+@PIPES
+@pytest.mark.parametrize("make", [_folder, _pipe, _link_outside, _link_to_pipe, _circle, _device])
+@pytest.mark.parametrize("form", [3, "json"])
+def test_a_dat_that_is_no_file_of_this_folder(
+    tmp_path: Path, make: Callable[[Path, Path], None], form: int | str
+) -> None:
+    outside = tmp_path / "secret.bin"
+    outside.write_bytes(bytes(8000))
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    path = save(Page("p", [block("A", "Const", val=np.ones(300))]), folder, form)
+    path.with_suffix(".dat").unlink()
+    make(path.with_suffix(".dat"), outside)
+    with soon():
+        page = read_page(path)
+    assert page.blocks[0].pins["val"].missing
+    assert len(page.notes) == 1
+    assert "'p.dat'" in str(page.notes[0])
+
+
+def test_a_link_inside_the_folder_is_fine(tmp_path: Path) -> None:
+    path = save(Page("p", [block("A", "Const", val=np.ones(300))]), tmp_path, 3)
+    path.with_suffix(".dat").rename(tmp_path / "other.dat")
+    path.with_suffix(".dat").symlink_to("other.dat")
+    assert not read_page(path).blocks[0].pins["val"].missing
+
+
+def test_no_file_is_opened_but_the_page_and_its_dat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    real = os.open
+
+    def watched(path: object, *rest: object, **more: object) -> int:
+        opened.append(Path(str(path)).name)
+        return real(path, *rest, **more)  # type: ignore[arg-type]
+
+    page = Page(
+        "p",
+        [
+            block("A", "Const", val=np.ones(300)),
+            block("R", "Restore", file_pattern="C:\\\\Users\\\\x", name="/etc/passwd"),
+            block("B", "../../etc/passwd", val="file:///etc/passwd"),
+        ],
+        [wire("A.output > R.name")],
+    )
+    path = save(page, tmp_path, 4)
+    monkeypatch.setattr(os, "open", watched)
+    assert read_page(path).blocks[1].pins["name"].text == "/etc/passwd"
+    assert opened == ["p.svg", "p.dat"]
+
+
+# The page itself
+
+
+@PIPES
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.svg")
+    (tmp_path / "folder.svg").mkdir()
+    (tmp_path / "circle.svg").symlink_to(tmp_path / "circle.svg")
+    for name, words in {
+        "pipe.svg": "it is a pipe",
+        "folder.svg": "it is a folder",
+        "circle.svg": "cannot be read",
+        "absent.svg": "there is no such file",
+        "a\0b.svg": "no file can have this name",
+        "a\nb.svg": "there is no such file",
+        "x" * 300 + ".svg": "cannot be read",
+    }.items():
+        assert words in refusal(tmp_path / name)
+    with pytest.raises(ArgumentError, match="cannot be written"):
+        write_page(Page("p"), tmp_path / "absent" / "p.json")
+
+
+def test_files_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, b"")
+    with path.open("wb") as file:
+        file.truncate(loading.MOST_BYTES + 1)
+    assert f"has {loading.MOST_BYTES + 1} bytes, more than" in refusal(path)
+    monkeypatch.setattr(files, "MOST_BYTES", 10)
+    assert "has 11 bytes, more than 10" in refusal(put(tmp_path, b"<svg></svg>"))
