@@ -123,8 +123,13 @@ class Row:
     """Whether it is run as soon as it can be: it needs no more than its input's shape."""
     _pins: dict[str, int] = field(init=False, repr=False)
 
+    plain: bool = field(init=False, repr=False)
+    """Whether every input is one tensor, and any may be."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "_pins", {pin.name: at for at, pin in enumerate(self.inputs)})
+        plain = not any(pin.many or pin.ref for pin in self.inputs)
+        object.__setattr__(self, "plain", plain)
 
     def pin_at(self, name: str) -> int:
         return self._pins[name]

@@ -124,13 +124,15 @@ class Scope:
                 "Const", value=np.asarray(value) if dtype is None else np.asarray(value, dtype)
             )
 
-    def add(self, row: Row, inputs: Sequence[Any], attrs: Mapping[str, Any]) -> Operation:
-        """Check everything that is known and add a node."""
+    def add(
+        self, row: Row, inputs: Sequence[Any], attrs: Mapping[str, Any], *, read: bool = False
+    ) -> Operation:
+        """Check everything that is known and add a node; attributes that are `read` are in canonical form."""
         graph = self.graph
         before = len(graph.nodes)
         name = graph.free_name(self._prefix + (self._op_name or row.name))
         try:
-            given = _attributes(row, attrs)
+            given = dict(attrs) if read else canonical_attributes(row, attrs)
             found = self._inputs(row, inputs)
             specs = tuple(each.spec for each in found)
             outputs = infer(row, given, specs)
@@ -147,6 +149,10 @@ class Scope:
     def _inputs(self, row: Row, given: Sequence[Any]) -> tuple[Output, ...]:
         """Return the inputs as outputs of nodes; numbers and arrays become constants."""
         pins = row.inputs
+        if row.plain and all(type(value) is Output for value in given):
+            if any(value.operation.graph is not self.graph for value in given):
+                raise ArgumentError(f"{row.name}: all inputs must be of the scope's graph.")
+            return tuple(given)
         flat: list[tuple[Pin, Any]] = []
         for pin, value in zip(pins, given, strict=True):
             if not pin.many:
@@ -195,9 +201,26 @@ class Scope:
 
 
 def infer(row: Row, attrs: Mapping[str, Any], specs: tuple[Spec, ...]) -> tuple[Spec, ...]:
-    """Return what is known of a node's outputs, or raise the error that its inputs deserve."""
-    row.check_dtypes(specs)
-    return tuple(row.infer(Call(row, attrs, specs)))
+    """Return what is known of a node's outputs, or raise the error that its inputs deserve.
+
+    Remembered: whoever edits a page asks again for all that did not change, and a convolution's rule takes 30 us.
+    """
+    if row is CONST:
+        return tuple(row.infer(Call(row, attrs, specs)))
+    key = (row, *attrs.values(), specs)
+    found = _inferred.get(key)
+    if found is None:
+        row.check_dtypes(specs)
+        found = tuple(row.infer(Call(row, attrs, specs)))
+        if len(_inferred) >= _MOST_INFERRED:
+            _inferred.clear()
+        _inferred[key] = found
+    return found
+
+
+_inferred: dict[Any, tuple[Spec, ...]] = {}
+_MOST_INFERRED = 8192
+"""Some 1 KB each."""
 
 
 def as_output(value: Any) -> Output | None:
@@ -214,7 +237,8 @@ def as_output(value: Any) -> Output | None:
     return node.outputs[0]
 
 
-def _attributes(row: Row, given: Mapping[str, Any]) -> dict[str, Any]:
+def canonical_attributes(row: Row, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all attributes of a node in canonical form, those left out by their defaults."""
     found: dict[str, Any] = {}
     for attr in row.attrs:
         if attr.name in given:

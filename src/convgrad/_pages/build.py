@@ -1,0 +1,410 @@
+"""From a page to a graph: blocks become nodes, texts become attributes and constants, wires become inputs.
+
+A block that cannot be built gets a problem, in the words of the graph library; what depends on it waits, and everything
+else is built. Nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from .._dtypes import AnyArray
+from .._errors import ArgumentError, ConvgradError, shown
+from .._graph.gradients import add_symbolic_gradients
+from .._graph.operation import Operation, Output
+from .._graph.row import Row
+from .._graph.scope import Scope
+from .._graph.spec import Spec
+from .._graph.table import TABLE
+from . import values
+from .blocks import symbol_of
+from .page import Block, Note, Page, Value, Wire
+from .setting_texts import nearest
+from .symbols import WIRE, Symbol
+
+Tensors = dict[str, "Output | list[Output]"]
+"""Outputs of a block by pin."""
+
+
+@dataclass
+class Fetches:
+    """What a ClientSession block asks for."""
+
+    block: str
+    fetches: list[Output] = field(default_factory=list)
+    blocks: list[str] = field(default_factory=list)
+    """The blocks whose results a step refreshes: those fetched, and all before them."""
+    targets: list[Operation] = field(default_factory=list)
+
+
+@dataclass
+class Built:
+    """A page as a graph."""
+
+    page: Page
+    scope: Scope
+    outputs: dict[str, Tensors] = field(default_factory=dict)
+    """By the block's id."""
+    problems: dict[str, str] = field(default_factory=dict)
+    """Why a block is not there, by its id."""
+    notes: list[Note] = field(default_factory=list)
+    variables: dict[str, AnyArray] = field(default_factory=dict)
+    """Initial values by the node's name."""
+    fed: dict[str, AnyArray] = field(default_factory=dict)
+    """Values on the pin of a placeholder itself, by its id."""
+    sessions: list[Fetches] = field(default_factory=list)
+
+    def specs(self) -> dict[str, dict[str, Spec]]:
+        """Return what is known of every tensor, by block and pin; of a list, its elements as `pin[0]`."""
+        found: dict[str, dict[str, Spec]] = {}
+        for id, pins in self.outputs.items():
+            mine = found.setdefault(id, {})
+            for pin, tensor in pins.items():
+                if isinstance(tensor, Output):
+                    mine[pin] = tensor.spec
+                else:
+                    mine |= {f"{pin}[{at}]": each.spec for at, each in enumerate(tensor)}
+        return found
+
+    def find(self, name: str) -> Output:
+        """Return a tensor by `block`, `block.pin` or `block.pin[3]`."""
+        id, pin = name, ""
+        if id not in self.outputs:
+            id, _, pin = name.rpartition(".")
+        if id not in self.outputs:
+            if problem := self.problems.get(name) or self.problems.get(id):
+                raise ArgumentError(f"block {shown(id or name)}: {problem}")
+            raise ArgumentError(
+                f"there is no block {shown(name)} on the page{nearest(name, self.outputs)}"
+            )
+        return _chosen(id, self.outputs[id], pin)
+
+
+def _chosen(id: str, pins: Tensors, pin: str) -> Output:
+    match = re.fullmatch(r"(.*?)(?:\[(\d{1,6})\])?", pin)
+    assert match is not None
+    wanted = match[1] or (next(iter(pins)) if len(pins) == 1 else "")
+    tensor = pins.get(wanted)
+    if tensor is None:
+        names = ", ".join(pins) or "none"
+        raise ArgumentError(f"block {id!r} has no output {shown(pin)} (there are: {names})")
+    if isinstance(tensor, Output):
+        return tensor
+    at = int(match[2]) if match[2] else (0 if len(tensor) == 1 else -1)
+    if not 0 <= at < len(tensor):
+        raise ArgumentError(
+            f"block {id!r}: `{wanted}` is a list of {len(tensor)}: write {wanted}[0]"
+        )
+    return tensor[at]
+
+
+class _Waits(Exception):
+    """A block depends on one that is not there."""
+
+
+def build(page: Page) -> Built:
+    """Build the graph of a page as far as it can be built."""
+    return _Builder(page).build()
+
+
+class _Builder:
+    """One page on its way to a graph."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.blocks = page.by_id()
+        self.wires = page.wires_by_pin()
+        self.into: dict[str, list[Wire]] = {}
+        for (target, _), wires in self.wires.items():
+            self.into.setdefault(target, []).extend(wires)
+        self.result = Built(page, Scope.new_root_scope(), notes=list(page.notes))
+        self.strict = page.dialect != "convgrad"
+        """Whether enuSpace's rules hold: what needs a wire takes no text, literals are not converted."""
+
+    def build(self) -> Built:
+        ready, circles = _ordered(self.page, self.into)
+        for id in circles:
+            self.result.problems[id] = "it is part of a circle of wires: a graph has none"
+        sessions = []
+        for block in ready:
+            if block.symbol == "ClientSession" and block.in_graph:
+                sessions.append(block)
+                continue
+            self._try(block)
+        for block in sessions:
+            self._session(block)
+        return self.result
+
+    def _try(self, block: Block) -> None:
+        if not block.in_graph:
+            self.result.notes.append(
+                Note(
+                    block.id, f"{block.symbol} is shown and not computed: it is no block of a graph"
+                )
+            )
+            return
+        symbol = symbol_of(block, self.page.dialect)
+        if symbol is None:
+            self.result.problems[block.id] = (
+                f"{block.symbol} is not computed here: no block of this name is known"
+            )
+            return
+        if not symbol.computed:
+            self.result.problems[block.id] = f"{block.symbol} is not computed here"
+            return
+        try:
+            self.result.outputs[block.id] = self._built(block, symbol)
+        except _Waits as waits:
+            self.result.problems[block.id] = str(waits)
+        except ConvgradError as error:
+            self.result.problems[block.id] = _without_node(str(error))
+
+    def _built(self, block: Block, symbol: Symbol) -> Tensors:
+        if self.strict:
+            self.result.notes += [Note(block.id, note) for note in symbol.notes]
+        self._check_pins(block, symbol)
+        special = getattr(self, f"_{block.symbol.lower()}", None)
+        if special is not None:
+            found: Tensors = special(block, symbol)
+            return found
+        row = TABLE[block.symbol]
+        attrs = self._attributes(block, symbol, row)
+        inputs = self._inputs(block, symbol, row)
+        node = self._scope(block).add(row, inputs, attrs, read=True)
+        return {output.pin: output for output in node.outputs}
+
+    def _check_pins(self, block: Block, symbol: Symbol) -> None:
+        names = [pin.name for pin in symbol.pins]
+        for wire in self.into.get(block.id, ()):
+            if wire.target_pin not in names and wire.target_pin != "scope":
+                pin = wire.target_pin[:50]
+                raise ArgumentError(f"{block.symbol} has no input pin `{pin}`{nearest(pin, names)}")
+        if self.strict:
+            return
+        for pin in block.pins:
+            if pin not in (*names, *symbol.outputs, "scope") and not pin.startswith("result_"):
+                raise ArgumentError(f"{block.symbol} has no pin `{pin[:50]}`{nearest(pin, names)}")
+
+    def _scope(self, block: Block) -> Scope:
+        return self.result.scope.with_op_name(node_name(block.id))
+
+    def _text(self, block: Block, symbol: Symbol, name: str) -> Value:
+        """Return what stands on a pin, or its default."""
+        found = block.pins.get(name)
+        if found is not None and not (found.is_empty and not self.strict):
+            return found
+        pin = symbol.pin(name)
+        return Value("" if pin is None else pin.default)
+
+    def _wired(self, block: Block, pin: str) -> list[Output]:
+        """Return the tensors wired to a pin, in order; lists are taken apart."""
+        found: list[Output] = []
+        for wire in self.wires.get((block.id, pin), ()):
+            tensor = self._source(wire)
+            found += [tensor] if isinstance(tensor, Output) else tensor
+        return found
+
+    def _source(self, wire: Wire) -> Output | list[Output]:
+        if wire.source in self.result.problems:
+            raise _Waits(
+                f"`{wire.target_pin}` waits for block {wire.source!r}, which has a problem"
+            )
+        pins = self.result.outputs.get(wire.source)
+        if pins is None:
+            raise _Waits(
+                f"`{wire.target_pin}` comes from block {wire.source!r}, which is not computed"
+            )
+        tensor = pins.get(wire.source_pin)
+        if tensor is None:
+            raise ArgumentError(
+                f"`{wire.target_pin}` comes from `{wire.source_pin}` of block {wire.source!r}, "
+                f"which has no such output (there are: {', '.join(pins) or 'none'})"
+            )
+        if wire.source_index is None:
+            return tensor
+        if isinstance(tensor, Output) or wire.source_index >= len(tensor):
+            count = 1 if isinstance(tensor, Output) else len(tensor)
+            raise ArgumentError(
+                f"`{wire.target_pin}` comes from element {wire.source_index} of `{wire.source_pin}` of block "
+                f"{wire.source!r}, which has {count}"
+            )
+        return tensor[wire.source_index]
+
+    def _inputs(self, block: Block, symbol: Symbol, row: Row) -> list[Any]:
+        wired = {pin.name: self._wired(block, pin.name) for pin in row.inputs}
+        if row.plain and all(len(tensors) == 1 for tensors in wired.values()):
+            return [tensors[0] for tensors in wired.values()]
+        letters: dict[str, Any] = {}
+        for pin in row.inputs:
+            if pin.same and wired[pin.name]:
+                letters.setdefault(pin.same, wired[pin.name][0].dtype)
+        found: list[Any] = []
+        for pin in row.inputs:
+            tensors = wired[pin.name]
+            if tensors and not pin.many and len(tensors) > 1:
+                raise ArgumentError(f"`{pin.name}` takes one wire, got {len(tensors)}")
+            if tensors:
+                found.append(tensors if pin.many else tensors[0])
+                continue
+            told = symbol.pin(pin.name)
+            value = self._text(block, symbol, pin.name)
+            needs_wire = told is not None and told.kind == WIRE
+            if needs_wire or value.is_empty:
+                rule = "a wire" if needs_wire else "a wire or a literal such as {1,2}"
+                raise ArgumentError(f"`{pin.name}` needs {rule}")
+            wanted = None if self.strict else letters.get(pin.same)
+            found.append(values.operand(block.id, pin, told, value, wanted))
+        return found
+
+    def _attributes(self, block: Block, symbol: Symbol, row: Row) -> dict[str, Any]:
+        texts = tuple(self._text(block, symbol, attr.name).text for attr in row.required)
+        rest = self._text(block, symbol, "attrs").text if symbol.attrs else ""
+        found, notes = values.attributes(row, texts, rest, tuple(symbol.attrs.items()))
+        if notes:
+            self.result.notes += [Note(block.id, note) for note in notes]
+        return found
+
+    def _optional(self, block: Block, symbol: Symbol) -> dict[str, Any]:
+        """Return the attributes on the pin `attrs`, by the op's names."""
+        if not symbol.attrs:
+            return {}
+        given, notes = values.optional(self._text(block, symbol, "attrs").text, symbol.attrs)
+        self.result.notes += [Note(block.id, note) for note in notes]
+        return given
+
+    # Blocks that are no rows of the table, or more than one. Named after the symbol, in lower case.
+
+    def _const(self, block: Block, symbol: Symbol) -> Tensors:
+        array = values.initial(self._text(block, symbol, "val"), None)
+        return {"output": self._scope(block).op("Const", value=array)}
+
+    def _const_ex(self, block: Block, symbol: Symbol) -> Tensors:
+        dtype = values.dtype_of(self._text(block, symbol, "dtype"))
+        array = values.initial(self._text(block, symbol, "val"), dtype)
+        return {"output": self._scope(block).op("Const", value=array)}
+
+    def _variable(self, block: Block, symbol: Symbol) -> Tensors:
+        wired = self._wired(block, "initvalues")
+        if wired:
+            if len(wired) > 1 or wired[0].operation.type != "Const":
+                raise ArgumentError("`initvalues` must be wired to one Const or Const_ex")
+            array = wired[0].operation.attrs["value"]
+        else:
+            array = values.variable(
+                self._text(block, symbol, "shape"),
+                self._text(block, symbol, "dtype"),
+                self._text(block, symbol, "initvalues"),
+                self.strict,
+            )
+        attrs = {**self._optional(block, symbol), "shape": array.shape, "dtype": array.dtype}
+        output = self._scope(block).op("Variable", **attrs)
+        self.result.variables[output.operation.name] = array
+        return {"ref": output}
+
+    def _placeholder(self, block: Block, symbol: Symbol) -> Tensors:
+        dtype = values.dtype_of(self._text(block, symbol, "dtype"))
+        attrs = self._optional(block, symbol)
+        output = self._scope(block).op("Placeholder", dtype=dtype, **attrs)
+        value = self._text(block, symbol, "value")
+        if not value.is_empty:
+            self.result.fed[block.id] = values.initial(value, dtype)
+        return {"output": output}
+
+    def _inputlist(self, block: Block, symbol: Symbol) -> Tensors:
+        return {"output": self._wired(block, "outputlist")}
+
+    def _operation(self, block: Block, symbol: Symbol) -> Tensors:
+        wired = self._wired(block, "operation")
+        if len(wired) != 1:
+            raise ArgumentError(f"`operation` needs one wire, got {len(wired)}")
+        return {"output": wired[0]}
+
+    def _randomnormal_ex(self, block: Block, symbol: Symbol) -> Tensors:
+        dtype = values.dtype_of(self._text(block, symbol, "dtype"))
+        sizes, notes = values.bracketed(self._text(block, symbol, "shape"))
+        self.result.notes += [Note(block.id, note) for note in notes]
+        seeds = {} if self.strict else self._optional(block, symbol)
+        return {"output": self._scope(block).op("RandomNormal", sizes, dtype=dtype, **seeds)}
+
+    def _onehot(self, block: Block, symbol: Symbol) -> Tensors:
+        row = TABLE["OneHot"]
+        attrs = {} if self.strict else self._optional(block, symbol)
+        node = self._scope(block).add(row, self._inputs(block, symbol, row), attrs)
+        return {"output": node.outputs[0]}
+
+    def _addsymbolicgradients(self, block: Block, symbol: Symbol) -> Tensors:
+        ys, xs = self._wired(block, "outputs"), self._wired(block, "inputs")
+        if not ys or not xs:
+            raise ArgumentError(f"`{'inputs' if ys else 'outputs'}` needs a wire")
+        inner = self.result.scope.new_sub_scope(node_name(block.id))
+        return {"grad_outputs": add_symbolic_gradients(inner, ys, xs)}
+
+    def _session(self, block: Block) -> None:
+        found = Fetches(block.id)
+        try:
+            found.fetches = self._wired(block, "fetch_outputs")
+            found.targets = [each.operation for each in self._wired(block, "run_outputs")]
+        except _Waits as waits:
+            self.result.problems[block.id] = str(waits)
+            return
+        except ConvgradError as error:
+            self.result.problems[block.id] = _without_node(str(error))
+            return
+        starts = [wire.source for wire in self.wires.get((block.id, "fetch_outputs"), ())]
+        found.blocks = _upstream(starts, self.into)
+        self.result.outputs[block.id] = {}
+        self.result.sessions.append(found)
+
+
+def _upstream(starts: list[str], into: dict[str, list[Wire]]) -> list[str]:
+    """Return blocks and all before them along the wires, each once, the nearest first."""
+    seen: dict[str, None] = {}
+    open_ = list(starts)
+    while open_:
+        id = open_.pop(0)
+        if id not in seen:
+            seen[id] = None
+            open_ += [wire.source for wire in into.get(id, ())]
+    return list(seen)
+
+
+def _ordered(page: Page, into: dict[str, list[Wire]]) -> tuple[list[Block], list[str]]:
+    """Return the blocks so that every wire comes from an earlier one, and the ids of those in circles."""
+    waiting = {
+        block.id: len({wire.source for wire in into.get(block.id, ())}) for block in page.blocks
+    }
+    targets: dict[str, set[str]] = {}
+    for id, wires in into.items():
+        for wire in wires:
+            targets.setdefault(wire.source, set()).add(id)
+    blocks = page.by_id()
+    ready = [block.id for block in page.blocks if not waiting[block.id]]
+    found = []
+    for id in ready:  # grows while it is walked
+        found.append(blocks[id])
+        for target in sorted(targets.get(id, ())):
+            waiting[target] -= 1
+            if not waiting[target]:
+                ready.append(target)
+    return found, [id for id, count in waiting.items() if count]
+
+
+@lru_cache(maxsize=8192)
+def node_name(id: str) -> str:
+    """Return a name a node may have.
+
+    >>> node_name("ID_1eYS8f0"), node_name("my filter!"), node_name("")
+    ('ID_1eYS8f0', 'my_filter_', 'block')
+    """
+    clean = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", id)
+    if not clean:
+        return "block"
+    return clean if re.match(r"[A-Za-z0-9.]", clean) else f"b{clean}"
+
+
+def _without_node(message: str) -> str:
+    """Drop the node's name in front: a problem stands at its block."""
+    return re.sub(r"^node '(?:[^'\\]|\\.)*': ", "", message)
