@@ -116,7 +116,7 @@ ALLOWED = {
     },
     "_frameworks": {"_dtypes", "_problem"},
     "testing": {"_check"},
-    "_pages": {"_dtypes", "_files"},
+    "_pages": {"_dtypes", "_files", "_graph"},
     # The corridor.
     "_engine": {"_config", "_prepare", "_problem", "_runtime", "_warnings"},
     "_prepare": {
