@@ -9,6 +9,9 @@
     enuspace_svg     enuSpace's pages, both dialects; `enuspace_xml` parses, `enuspace_dat` fetches large values
     enuspace_json    what enuSpace's plug-in loads
     files            a path to a page, whatever the format
+    from_graph       a graph as a page; `layout` has the measures of blocks and arranges them
+    svg              a page as a picture
+    python_source    a graph as a Python program, `cpp_source` as a C++ one; `program` says what both do
 
 A file is somebody else's: nothing in it is evaluated, no path is taken from it, sizes are checked before memory is
 asked for, and every mistake is one `ArgumentError` of one line that names file and place.
