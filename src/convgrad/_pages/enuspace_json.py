@@ -11,7 +11,7 @@ from typing import Any
 from .._errors import ArgumentError, shown
 from .enuspace_dat import Store
 from .enuspace_svg import drop_loose_wires
-from .loading import json_of, kind_of, text_of
+from .loading import json_of, kind_of, page_name, text_of
 from .page import Block, Page, Value, Wire, split_index
 from .setting_texts import VAR_TYPES, shape
 from .symbols import fill_missing
@@ -34,7 +34,7 @@ def read_enuspace_json(data: bytes, where: str, path: Path | None = None) -> Pag
 
 def from_json(value: Any, where: str, path: Path | None = None) -> Page:
     """Read a page from what JSON holds."""
-    reader = _Reader(where, path.stem if path else Path(where).stem)
+    reader = _Reader(where, page_name(path or Path(where)))
     objects = reader.list_of(reader.object_of(value, "$").get("object"), "$.object")
     if len(objects) > MOST_BLOCKS:
         raise ArgumentError(f"{where}: $.object has more than {MOST_BLOCKS} blocks")

@@ -13,7 +13,7 @@ from pathlib import Path
 from .._errors import ArgumentError, shown
 from .enuspace_dat import Store
 from .enuspace_xml import Attributes, Place, local, walk
-from .loading import text_of
+from .loading import page_name, text_of
 from .page import Block, Page, Value, Wire, split_index
 from .setting_texts import VAR_TYPES, shape
 from .symbols import fill_missing
@@ -34,7 +34,7 @@ def read_svg(data: bytes, where: str, path: Path | None = None) -> Page:
     """
     text, encoding = text_of(data, where)
     with Store(path) as store:
-        reader = _Reader(where, path.stem if path else Path(where).stem, store)
+        reader = _Reader(where, page_name(path or Path(where)), store)
         walk(text, reader.place, reader.begin, reader.end)
     page = reader.finished()
     if encoding != "UTF-16":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .._errors import ArgumentError, shown
+from .._errors import ArgumentError, said, shown
 from .._files import open_regular
 from . import document, enuspace_json, enuspace_svg
 from .loading import MOST_BYTES, json_of, text_of
@@ -61,7 +61,10 @@ def _bytes(path: Path, where: str) -> bytes:
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
     """Write a page in our format, whole or not at all."""
     place = Path(path)
-    content = document.write(page).encode("utf-8")
+    try:
+        content = document.write(page).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{place}: half a character cannot be written: {said(error)}") from None
     part = place.with_name(f".{place.name}.{os.getpid()}.part")
     try:
         part.write_bytes(content)

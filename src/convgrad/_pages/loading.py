@@ -6,6 +6,7 @@ import codecs
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .._errors import ArgumentError, said, shown
@@ -96,6 +97,15 @@ def _refuse_halves(value: Any) -> None:
             waiting += each
         elif isinstance(each, str):
             each.encode()
+
+
+def page_name(path: Path) -> str:
+    """Name a page after its file; a name that no line can show is spelt as Python does.
+
+    >>> page_name(Path("pages/basic.svg"))
+    'basic'
+    """
+    return path.stem if path.stem.isprintable() else shown(path.stem)
 
 
 def kind_of(value: Any) -> str:

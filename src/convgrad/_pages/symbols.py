@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from .page import Block, Page, Value
 from .setting_texts import nearest
 
+MOST_NOTES = 1000
+"""On unknown pins of a page."""
 WIRE = "wire"
 """Needs a wire."""
 LITERAL = "literal"
@@ -296,6 +298,7 @@ def fill_missing(page: Page) -> None:
 def note_unknown_pins(page: Page) -> None:
     """Add a note for every wire that ends at a pin its block does not have, where we know the block."""
     blocks = page.by_id()
+    left = MOST_NOTES  # the nearest name takes a while to find
     for wire in page.wires:
         for id, pin, begins in (
             (wire.source, wire.source_pin, True),
@@ -308,4 +311,8 @@ def note_unknown_pins(page: Page) -> None:
             names = symbol.outputs if begins else tuple(each.name for each in symbol.pins)
             if pin.removeprefix("result_" if begins else "") not in (*names, "scope"):
                 side = "output" if begins else "input"
+                left -= 1
+                if not left:
+                    page.note(None, "there are more wires that end at unknown pins")
+                    return
                 page.note(id, f"{symbol.name} has no {side} pin `{pin[:50]}`{nearest(pin, names)}")

@@ -352,5 +352,6 @@ def real_text(value: float, dtype: np.dtype[Any]) -> str:
     if mark:
         # 9 digits are nearer to the number than half its distance to the next, so rounding twice is harmless.
         tries = (f"{value:.{digits}g}" for digits in (4, 7, 8, 9))
-        text = next(text for text in tries if dtype.type(float(text)) == dtype.type(value))
+        with np.errstate(over="ignore"):  # the largest number with fewer digits may be too large
+            text = next(text for text in tries if dtype.type(float(text)) == dtype.type(value))
     return f"{text if mark or re.search('[.e]', text) else text + '.0'}{mark}"
