@@ -146,6 +146,9 @@ class _Reader:
         if not isinstance(pins, dict):
             raise self.wrong(f"{place}.pins", "an object", pins)
         for name, pin in pins.items():
+            if isinstance(pin, str) and name and name.isprintable():  # nearly all, and quick
+                block.pins[name] = Value(pin)
+                continue
             inside = f"{place}.pins[{shown(name)}]"
             self.name(name, inside)
             block.pins[name] = Value(pin) if isinstance(pin, str) else self.value(pin, inside)

@@ -17,6 +17,7 @@ MOST_LISTS = 2_000_000
 """Lists and objects of a JSON file. An empty list is 3 bytes in the file and 64 in memory."""
 MOST_COMMAS = 1 << 25
 
+_LARGEST = 1 << 1000
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """The escape of half a character of UTF-16."""
 
@@ -124,6 +125,6 @@ def kind_of(value: Any) -> str:
 
 def is_number(value: Any) -> bool:
     """Return whether a value of JSON is a number that a double holds; `1e999` is infinite, and true is 1."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return abs(value) < 1 << 1000 if isinstance(value, int) else math.isfinite(value)
+    if type(value) is float:
+        return math.isfinite(value)
+    return type(value) is int and abs(value) < _LARGEST
