@@ -73,6 +73,8 @@ ALLOWED = {
     "_probe": {"_codegen", "_jit", "_kernel", "_prepare", "_program", "_runtime", "_targets"},
     "_cli": {
         "_arguments",
+        "_graph",
+        "_pages",
         "_dtypes",
         "_prepare",
         "_bench",

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -35,6 +35,11 @@ def check(path: Path, *, force: bool) -> Path:
     """Refuse a name that cannot be written, before anything is computed; returns where links lead."""
     if path.suffix.lower() not in (".npy", ".npz"):
         raise Refusal(f"the output {str(path)!r} must end in .npy or .npz")
+    return check_text(path, force=force)
+
+
+def check_text(path: Path, *, force: bool) -> Path:
+    """The same for a file of any name."""
     try:
         target = path.resolve()
     except (OSError, RuntimeError) as error:  # a working folder that is gone, links that go round
@@ -76,20 +81,52 @@ def written(
     target: Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, force: bool
 ) -> Iterator[Writer]:
     """Open the file for an array of a shape; it gets its name when the block ends well."""
+    with _complete(target, force=force) as stream:
+        if target.suffix.lower() == ".npz":
+            with (
+                zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
+                archive.open(f"{MEMBER}.npy", "w", force_zip64=True) as member,
+            ):
+                _write_header(member, shape, dtype)
+                yield Writer(member)
+        else:
+            _write_header(stream, shape, dtype)
+            yield Writer(stream)
+
+
+def write_archive(target: Path, arrays: Mapping[str, AnyArray], *, force: bool) -> None:
+    """Write an .npz file of several arrays, whole or not at all."""
+    check_space(target, sum(array.nbytes + 512 for array in arrays.values()))
+    with (
+        _complete(target, force=force) as stream,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        for name, array in arrays.items():
+            with archive.open(f"{_member(name)}.npy", "w", force_zip64=True) as member:
+                _write_header(member, array.shape, array.dtype)
+                Writer(member).write(array)
+
+
+def write_text(target: Path, text: str, *, force: bool) -> None:
+    """Write a text, whole or not at all."""
+    with _complete(target, force=force) as stream:
+        stream.write(text.encode())
+
+
+def _member(name: str) -> str:
+    """Return a name that leads nowhere when somebody unpacks the archive."""
+    parts = (part if part.strip(".") else "_" for part in name.replace("\\", "_").split("/"))
+    return "/".join(parts).replace(":", "_").replace("\0", "_")
+
+
+@contextlib.contextmanager
+def _complete(target: Path, *, force: bool) -> Iterator[IO[bytes]]:
+    """Open a file that gets its name when the block ends well."""
     _remove_abandoned(target)
     partial, stream = _open(target)
     try:
         with stream:
-            if target.suffix.lower() == ".npz":
-                with (
-                    zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
-                    archive.open(f"{MEMBER}.npy", "w", force_zip64=True) as member,
-                ):
-                    _write_header(member, shape, dtype)
-                    yield Writer(member)
-            else:
-                _write_header(stream, shape, dtype)
-                yield Writer(stream)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
             if sys.platform != "win32":  # an open file cannot be renamed there

@@ -133,7 +133,7 @@ def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
 
     `files` closes the file in the end: windows are mapped from it until then.
     """
-    path, member = _split(text)
+    path, member = split(text)
     try:
         handle = files.enter_context(open_regular(path))
     except OSError as error:
@@ -143,10 +143,10 @@ def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
     return _array(str(path), handle, os.fstat(handle.fileno()).st_size, 0, dtype)
 
 
-def _split(text: str) -> tuple[Path, str | None]:
+def split(text: str) -> tuple[Path, str | None]:
     """Tell a file from a member of one; a file that exists under the whole text wins.
 
-    >>> _split("a.npz:x"), _split("b.npy")
+    >>> split("a.npz:x"), split("b.npy")
     ((PosixPath('a.npz'), 'x'), (PosixPath('b.npy'), None))
     """
     before, colon, member = text.rpartition(":")

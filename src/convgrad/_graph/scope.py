@@ -189,7 +189,8 @@ class Scope:
         if dtype is None and pin.allowed <= dtypes.INDICES and isinstance(value, list | tuple):
             dtype = dtypes.INT32  # an empty list of axes is no list of floats
         array = dtypes.array(row.name, pin.name, value, dtype)
-        plain = Scope(self._shared, self._prefix)
+        name = f"{self._op_name}/{pin.name}" if self._op_name else ""
+        plain = Scope(self._shared, self._prefix, name)
         return plain.add(CONST, (), {"value": array}).outputs[0]
 
     def _check_name(self, function: str, name: str) -> None:
