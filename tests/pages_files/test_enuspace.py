@@ -175,6 +175,8 @@ def test_pins_of_either_spelling() -> None:
     assert len(notes) == 7
     assert "A: pin `val` is there twice; the first one counts" in notes
     assert any("no block is 'GONE'" in note for note in notes)
+    assert "A: pin `result_output`: the unknown type 'odd' is read as string" in notes
+    assert const.pins["result_output"].type == "string"
 
 
 def test_a_dat_that_is_absent_or_short(tmp_path: Path, version: int) -> None:

@@ -108,6 +108,11 @@ class _Reader:
                 self.page.note(block.id, f"pin `{name}` is there twice; the first one counts")
             return
         type = self.word(record, "pin-type", place) or "string"
+        if type not in VAR_TYPES:
+            self.page.note(
+                block.id, f"pin `{name}`: the unknown type {shown(type)} is read as string"
+            )
+            type = "string"
         sizes = self._shape(block, name, type, self.word(record, "pin-shape", place))
         if self.word(record, "pin-save", place) == "binary":
             position = self.word(record, "pin-binary-pos", place)
@@ -115,8 +120,6 @@ class _Reader:
             if trouble:
                 self.page.note(block.id, f"pin `{name}`: {trouble}")
             return
-        if type not in VAR_TYPES:
-            self.page.note(block.id, f"pin `{name}` has the unknown type {shown(type)}")
         block.pins[name] = Value(self.word(record, "pin-initial", place), type, sizes)
 
     def _shape(self, block: Block, pin: str, type: str, text: str) -> tuple[int, ...] | None:

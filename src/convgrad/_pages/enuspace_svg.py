@@ -112,14 +112,17 @@ class _Reader:
         symbol = local(attributes, "href").removeprefix("#")
         x, y = x + _length(attributes.get("x", "")), y + _length(attributes.get("y", ""))
         block = Block(id, symbol, {}, _finite(x), _finite(y), task)
-        if not block.in_graph and (not id.isprintable() or not id or id in self.blocks):
-            lost = f"a block of {shown(task)} without an id of its own is dropped"
+        for what, word in (("id", id), ("xlink:href", symbol)):
+            if word and word.isprintable() and (block.in_graph or id not in self.blocks):
+                continue
+            if block.in_graph:
+                raise ArgumentError(
+                    f"{self.place}: a block's `{what}` must be a name, got {shown(word)}"
+                )
+            lost = f"a block of {shown(task)} without an id or symbol of its own is dropped"
             self.page.note(None, f"{lost} (line {self.place.line})")
             self.current.append(None)
             return
-        for what, word in (("id", id), ("xlink:href", symbol)):
-            if (block.in_graph and not word) or not word.isprintable():
-                raise ArgumentError(f"{self.place}: a block's `{what}` must be a name, got {shown(word)}")  # fmt: skip
         if id in self.blocks:
             raise ArgumentError(f"{self.place}: two blocks have the id {shown(id)}")
         self.blocks[id] = block
@@ -139,6 +142,11 @@ class _Reader:
             self.page.note(block.id, f"pin `{name}` is there twice; the first one counts")
             return
         type = attributes.get("var-type") or attributes.get("type") or "string"
+        if type not in VAR_TYPES:
+            self.page.note(
+                block.id, f"pin `{name}`: the unknown type {shown(type)} is read as string"
+            )
+            type = "string"
         sizes = self._shape(block, name, type, attributes.get("shape", found[2]))
         if attributes.get("save-type") == "binary":
             block.pins[name], trouble = self.store.fetch(
@@ -147,8 +155,6 @@ class _Reader:
             if trouble:
                 self.page.note(block.id, f"pin `{name}`: {trouble}")
             return
-        if type not in VAR_TYPES:
-            self.page.note(block.id, f"pin `{name}` has the unknown type {shown(type)}")
         block.pins[name] = Value(attributes.get("value", ""), type, sizes)
 
     def _shape(self, block: Block, pin: str, type: str, text: str) -> tuple[int, ...] | None:
