@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -127,9 +128,11 @@ def completed(page: str) -> str:
 
 
 def scratch(folder: Path) -> None:
-    """Make the folders, and a `convgrad` that is the one of this checkout."""
+    """Make the folders, with the example pages, and a `convgrad` that is the one of this checkout."""
     for name in ("bin", "home", "work"):
         (folder / name).mkdir()
+    for page in (ROOT / "examples" / "pages").glob("*.json"):
+        shutil.copy(page, folder / "work")
     program = folder / "bin" / "convgrad"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m convgrad "$@"\n')
     program.chmod(0o755)

@@ -18,7 +18,14 @@ import pytest
 import convgrad
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SCRIPTS = ["deconvolution.py", "demo.py", "digits.py", "gradient_check.py", "moving_from_tf1.py"]
+SCRIPTS = [
+    "deconvolution.py",
+    "demo.py",
+    "digits.py",
+    "digits_graph.py",
+    "gradient_check.py",
+    "moving_from_tf1.py",
+]
 
 
 def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -67,7 +74,7 @@ def test_docstring_and_imports(script: str) -> None:
             [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         )
     }
-    assert top <= {*sys.stdlib_module_names, "numpy", "convgrad", "layers"}
+    assert top <= {*sys.stdlib_module_names, "numpy", "convgrad", "layers", "digits"}
 
 
 def test_digits_are_learnt_and_drawn(tmp_path: Path) -> None:
@@ -98,6 +105,25 @@ def test_digits_fail_where_too_little_is_learnt(
     first, second, other = (digits.train(1, 0.02, seed)[0] for seed in (0, 0, 1))
     assert verdict.startswith(f"verdict: NOT LEARNT, {first[2]:.2%} of the test images")
     assert first == second != other
+
+
+def test_digits_are_learnt_as_a_graph(tmp_path: Path) -> None:
+    """The whole training through symbolic gradients, to the accuracy of the one whose gradients are written by hand."""
+    pytest.importorskip("sklearn")
+    done = run("digits_graph.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = re.findall(r"^ +(\d+) +([\d.]+) +([\d.]+)% ", done.stdout, re.MULTILINE)
+    assert len(rows) == 20 and float(rows[-1][1]) < 0.1 and float(rows[-1][2]) >= 97
+
+
+def test_a_graph_fails_where_too_little_is_learnt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("sklearn")
+    example = imported("digits_graph", monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["digits_graph.py", "--epochs", "1"])
+    assert example.main() == 1
+    assert "verdict: NOT LEARNT" in capsys.readouterr().out
 
 
 def test_gradients_agree(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ KEPT = {
     "dispatch_for_types",
     "convgrad.errors": "AllocationError ArgumentError ArgumentTypeError BackendMissingError CompileError ConvgradError "
     "DTypeError InternalError",
-    "convgrad.graph": "Cancelled ClientSession Explanation Graph Operation Output Scope Spec Status "
-    "add_symbolic_gradients ops",
+    "convgrad.graph": "Block Built Cancelled ClientSession Explanation Graph Note Operation Output Page PageRun Scope "
+    "Spec Status Value Wire add_symbolic_gradients build cpp_source load ops page_of python_source save svg",
     "convgrad.reference": "conv2d conv2d_backprop_filter conv2d_backprop_input depthwise_conv2d "
     "depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input",
     "convgrad.testing": "Finding Report Row check_op implementation",

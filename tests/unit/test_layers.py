@@ -40,7 +40,7 @@ ALLOWED = {
     "compat": {"_api", "nn", "raw_ops"},
     "dispatch": {"_dispatch"},
     "errors": set(),
-    "graph": {"_graph"},
+    "graph": {"_graph", "_pages"},
     "reference": {"_arguments", "_arrays", "_dtypes", "_oracle", "_problem"},
     "_api": {
         "_arguments",

@@ -20,18 +20,36 @@ from .._graph.operation import Graph, Operation, Output
 from .._graph.scope import Scope, Status
 from .._graph.session import Cancelled, ClientSession
 from .._graph.spec import Spec
+from .._pages.build import Built, build
+from .._pages.door import cpp_source, load, page_of, python_source, save, svg
+from .._pages.page import Block, Note, Page, Value, Wire
+from .._pages.run import PageRun
 from . import ops
 
 __all__ = [
+    "Block",
+    "Built",
     "Cancelled",
     "ClientSession",
     "Explanation",
     "Graph",
+    "Note",
     "Operation",
     "Output",
+    "Page",
+    "PageRun",
     "Scope",
     "Spec",
     "Status",
+    "Value",
+    "Wire",
     "add_symbolic_gradients",
+    "build",
+    "cpp_source",
+    "load",
     "ops",
+    "page_of",
+    "python_source",
+    "save",
+    "svg",
 ]

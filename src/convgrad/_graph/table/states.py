@@ -59,8 +59,7 @@ def _descent(node: Operation) -> Kernel:
                 f"ApplyGradientDescent: `delta` must have the shape of `var`, {list(var.shape)}, "
                 f"got {list(delta.shape)}."
             )
-        change = delta * alpha
-        changed: AnyArray = np.subtract(var, change, out=change)
+        changed: AnyArray = np.asarray(var - alpha * delta)
         return changed
 
     return run
