@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .dtypes import Dtype
@@ -57,7 +57,7 @@ class Operation:
         name: str,
         row: Row,
         inputs: tuple[Output, ...],
-        attrs: dict[str, Any],
+        attrs: Mapping[str, Any],
         specs: tuple[Spec, ...],
     ) -> None:
         self.graph, self.name, self.row = graph, name, row

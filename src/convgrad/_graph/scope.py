@@ -132,7 +132,7 @@ class Scope:
         before = len(graph.nodes)
         name = graph.free_name(self._prefix + (self._op_name or row.name))
         try:
-            given = dict(attrs) if read else canonical_attributes(row, attrs)
+            given = attrs if read else canonical_attributes(row, attrs)
             found = self._inputs(row, inputs)
             specs = tuple(each.spec for each in found)
             outputs = infer(row, given, specs)

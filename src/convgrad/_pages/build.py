@@ -7,6 +7,7 @@ else is built. Nothing is computed here.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -166,10 +167,9 @@ class _Builder:
         if self.strict:
             self.result.notes += [Note(block.id, note) for note in symbol.notes]
         self._check_pins(block, symbol)
-        special = getattr(self, f"_{block.symbol.lower()}", None)
+        special = _SPECIAL.get(block.symbol)
         if special is not None:
-            found: Tensors = special(block, symbol)
-            return found
+            return special(self, block, symbol)
         row = TABLE[block.symbol]
         attrs = self._attributes(block, symbol, row)
         inputs = self._inputs(block, symbol, row)
@@ -177,7 +177,7 @@ class _Builder:
         return {output.pin: output for output in node.outputs}
 
     def _check_pins(self, block: Block, symbol: Symbol) -> None:
-        names = [pin.name for pin in symbol.pins]
+        names = symbol.names
         for wire in self.into.get(block.id, ()):
             if wire.target_pin not in names and wire.target_pin != "scope":
                 pin = wire.target_pin[:50]
@@ -185,7 +185,8 @@ class _Builder:
         if self.strict:
             return
         for pin in block.pins:
-            if pin not in (*names, *symbol.outputs, "scope") and not pin.startswith("result_"):
+            known = pin in names or pin in symbol.outputs or pin == "scope"
+            if not known and not pin.startswith("result_"):
                 raise ArgumentError(f"{block.symbol} has no pin `{pin[:50]}`{nearest(pin, names)}")
 
     def _scope(self, block: Block) -> Scope:
@@ -275,7 +276,7 @@ class _Builder:
         self.result.notes += [Note(block.id, note) for note in notes]
         return given
 
-    # Blocks that are no rows of the table, or more than one. Named after the symbol, in lower case.
+    # Blocks that are no rows of the table, or more than one: see `_SPECIAL`.
 
     def _const(self, block: Block, symbol: Symbol) -> Tensors:
         array = values.initial(self._text(block, symbol, "val"), None)
@@ -359,6 +360,19 @@ class _Builder:
         self.result.sessions.append(found)
 
 
+_SPECIAL: dict[str, Callable[[_Builder, Block, Symbol], Tensors]] = {
+    "AddSymbolicGradients": _Builder._addsymbolicgradients,
+    "Const": _Builder._const,
+    "Const_ex": _Builder._const_ex,
+    "InputList": _Builder._inputlist,
+    "OneHot": _Builder._onehot,
+    "Operation": _Builder._operation,
+    "Placeholder": _Builder._placeholder,
+    "RandomNormal_ex": _Builder._randomnormal_ex,
+    "Variable": _Builder._variable,
+}
+
+
 def _upstream(starts: list[str], into: dict[str, list[Wire]]) -> list[str]:
     """Return blocks and all before them along the wires, each once, the nearest first."""
     seen: dict[str, None] = {}
@@ -373,19 +387,17 @@ def _upstream(starts: list[str], into: dict[str, list[Wire]]) -> list[str]:
 
 def _ordered(page: Page, into: dict[str, list[Wire]]) -> tuple[list[Block], list[str]]:
     """Return the blocks so that every wire comes from an earlier one, and the ids of those in circles."""
-    waiting = {
-        block.id: len({wire.source for wire in into.get(block.id, ())}) for block in page.blocks
-    }
-    targets: dict[str, set[str]] = {}
+    waiting = {block.id: len(into.get(block.id, ())) for block in page.blocks}
+    targets: dict[str, list[str]] = {}
     for id, wires in into.items():
         for wire in wires:
-            targets.setdefault(wire.source, set()).add(id)
+            targets.setdefault(wire.source, []).append(id)
     blocks = page.by_id()
     ready = [block.id for block in page.blocks if not waiting[block.id]]
     found = []
     for id in ready:  # grows while it is walked
         found.append(blocks[id])
-        for target in sorted(targets.get(id, ())):
+        for target in targets.get(id, ()):
             waiting[target] -= 1
             if not waiting[target]:
                 ready.append(target)

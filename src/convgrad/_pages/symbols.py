@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from .page import Block, Page, Value
 from .setting_texts import nearest
@@ -61,9 +62,14 @@ class Symbol:
     notes: tuple[str, ...] = ()
     """Where enuSpace's own library and code disagree."""
 
+    @cached_property
+    def names(self) -> dict[str, Pin]:
+        """The input pins by name."""
+        return {pin.name: pin for pin in self.pins}
+
     def pin(self, name: str) -> Pin | None:
         """Return the input pin of a name, or None."""
-        return next((pin for pin in self.pins if pin.name == name), None)
+        return self.names.get(name)
 
 
 def _wires(*names: str) -> tuple[Pin, ...]:
