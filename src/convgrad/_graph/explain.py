@@ -50,7 +50,7 @@ class Explanation:
         )
         if self.unknown:
             last += f"; sizes of {len(self.unknown)} nodes are unknown until they are fed"
-        return f"{aligned(rows, range(3))}\n\n{last}"
+        return f"{aligned(rows, range(3))}\n{last}"
 
 
 def _size(nbytes: int | None) -> str:
