@@ -14,7 +14,7 @@ from .symbols import find
 
 WIDTH, HEAD, PIN = 150.0, 30.0, 18.0
 """Of a block: how wide it is, how high its title is, and how high each pin."""
-MARGIN, GAP_X, GAP_Y = 40.0, 90.0, 24.0
+MARGIN, GAP_X, GAP_Y = 40.0, 110.0, 24.0
 """Around the page, between columns (wires bend there, and carry shapes), and between the blocks of a column."""
 
 

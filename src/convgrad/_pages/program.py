@@ -235,11 +235,13 @@ def identifier(name: str, otherwise: str) -> str:
 
 
 def _identifiers(graph: Graph, reserved: Iterable[str]) -> dict[Operation, str]:
-    taken = set(reserved)
+    words = set(reserved)
+    taken = set(words)
     counts: dict[str, int] = {}
     found = {}
     for node in graph.nodes:
-        base = word = identifier(node.name, node.type)
+        base = identifier(node.name, node.type)
+        word = f"{base}_" if base in words else base
         while word in taken:
             counts[base] = counts.get(base, 0) + 1
             word = f"{base}_{counts[base]}"

@@ -205,6 +205,8 @@ class _Writer:
     def constant(self, array: AnyArray) -> tuple[str, list[str]]:
         """Return a constant's value and, where that does not say it, its dtype."""
         dtype = [literal(array.dtype.name)]
+        if array.dtype == np.uint64:  # NumPy makes floats of a list of large and small ones
+            return self.array(array), []
         if not array.size:
             return f"np.zeros({array.shape})", dtype
         spelt = _spelt(array)
@@ -253,9 +255,10 @@ def _spelt(array: AnyArray) -> str | None:
         return None
     if array.dtype.kind in "biu":
         return repr(array.tolist())
-    if not np.isfinite(array.astype(np.float64)).all():
+    if not np.isfinite(array).all():
         return None
-    return _nested(array)
+    with np.errstate(over="ignore"):  # fewer digits of the largest number are more than it
+        return _nested(array)
 
 
 def _nested(array: AnyArray) -> str:

@@ -26,21 +26,22 @@ Results = Mapping[tuple[str, str], "Spec | Output | AnyArray"]
 
 _INVALID = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TITLE_CHARACTERS, _PIN_CHARACTERS, _LINE = 19, 26, 15.0
-_STYLE = """
-  svg { --back: #ffffff; --ink: #1f2933; --soft: #697586; --box: #f4f7fb; --edge: #7b8ba1; --head: #dbe7f5;
-        --wire: #4f7cac; --bad: #b3261e; font-family: "DejaVu Sans", Verdana, sans-serif; }
-  @media (prefers-color-scheme: dark) {
-    svg { --back: #14181d; --ink: #e6ebf1; --soft: #97a3b3; --box: #1f262e; --edge: #5d6b7d; --head: #2b3a4b;
-          --wire: #7fb0e6; --bad: #ff8a80; }
-  }
-  .back { fill: var(--back); } text { fill: var(--ink); font-size: 10px; }
-  .box { fill: var(--box); stroke: var(--edge); } .head { fill: var(--head); }
-  .title { font-size: 11px; font-weight: bold; } .id { font-size: 9px; fill: var(--soft); }
-  .pin { fill: var(--wire); } .typed, .shape { font-size: 8.5px; fill: var(--soft); }
-  .shape { stroke: var(--back); stroke-width: 3px; paint-order: stroke; }
-  .wire { fill: none; stroke: var(--wire); stroke-width: 1.5px; } .hidden { stroke-dasharray: 4 3; }
-  .refused .box, .noted .box { stroke: var(--bad); stroke-width: 1.5px; } .refused .box { stroke-dasharray: 5 3; }
-  .mark, .note { fill: var(--bad); } .mark { font-size: 12px; font-weight: bold; }
+_LIGHT = ("#ffffff", "#1f2933", "#697586", "#f4f7fb", "#7b8ba1", "#dbe7f5", "#4f7cac", "#b3261e")
+_DARK = ("#14181d", "#e6ebf1", "#97a3b3", "#1f262e", "#5d6b7d", "#2b3a4b", "#7fb0e6", "#ff8a80")
+# Colours as they are, twice, instead of CSS variables: half of the programs that show SVG do not know those.
+_COLOURS = """
+  .back {{ fill: {0}; }} text {{ fill: {1}; }} .id, .typed, .shape {{ fill: {2}; }} .box {{ fill: {3}; stroke: {4}; }}
+  .head {{ fill: {5}; }} .pin {{ fill: {6}; }} .wire {{ stroke: {6}; }} .shape {{ stroke: {0}; }}
+  .refused .box, .noted .box {{ stroke: {7}; }} .mark, .note {{ fill: {7}; }}
+"""
+_STYLE = f"""
+  text {{ font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 10px; }}
+  .title {{ font-size: 11px; font-weight: bold; }} .id {{ font-size: 9px; }} .typed, .shape {{ font-size: 8.5px; }}
+  .shape {{ stroke-width: 3px; paint-order: stroke; }} .wire {{ fill: none; stroke-width: 1.5px; }}
+  .hidden {{ stroke-dasharray: 4 3; }} .refused .box, .noted .box {{ stroke-width: 1.5px; }}
+  .refused .box {{ stroke-dasharray: 5 3; }} .mark {{ font-size: 12px; font-weight: bold; }}
+{_COLOURS.format(*_LIGHT)}
+  @media (prefers-color-scheme: dark) {{ {_COLOURS.format(*_DARK)} }}
 """
 
 
@@ -87,6 +88,8 @@ class _Picture:
         self.page, self.results = page, results
         self.blocks = page.by_id()
         self.sides = sides_of(page)
+        self.labels: dict[str, None] = {}
+        """Shapes on wires, each once, in order; drawn last, so that nothing hides them."""
         self.noted = {note.block for note in page.notes if note.block is not None}
 
     def written(self) -> str:
@@ -105,6 +108,7 @@ class _Picture:
             )
         lines = [self.wire(wire) for wire in page.wires]
         lines += [self.block(block) for block in page.blocks]
+        lines += self.labels
         for note in notes:
             lines.append(
                 f'<text class="note" x="{_n(left + MARGIN)}" y="{_n(bottom)}">{escaped(_short(note, 200))}</text>'
@@ -131,10 +135,9 @@ class _Picture:
         kind = "wire hidden" if wire.hidden else "wire"
         path = f'<path class="{kind}" d="M {_n(x)} {_n(y)} C {numbers}"/>'
         known = self.known(wire)
-        if not known:
-            return path
-        # At the source, where wires of one output share it, and clear of the curve.
-        return f'{path}<text class="shape" x="{_n(x + 6)}" y="{_n(y - 4)}">{escaped(known)}</text>'
+        if known:  # at the source, where wires of one output share it
+            self.labels[_text("shape", x + 6, y - 4, known)] = None
+        return path
 
     def known(self, wire: Wire) -> str:
         pin = wire.source_pin

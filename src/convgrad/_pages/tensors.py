@@ -120,7 +120,7 @@ def tensor_json(array: AnyArray) -> dict[str, Any]:
         found["data"] = native.tolist()
     elif native.size <= MOST_SPELT and kind in "iu":
         found["data"] = [int(each) for each in native]
-    elif native.size <= MOST_SPELT and np.isfinite(native.astype(np.float64)).all():
+    elif native.size <= MOST_SPELT and np.isfinite(native).all():
         # The digits of the narrow number: 0.1 of float32, not the double next to it.
         found["data"] = [float(real_text(float(each), native.dtype).rstrip("f")) for each in native]
     else:
