@@ -149,7 +149,9 @@ def _sigmoid_slope(scope: Scope, g: Output, x: Output, y: Output) -> Output:
 
 
 def _sigmoid(x: Any, out: Any = None) -> Any:
-    result = np.negative(x, out=out)
+    result = np.asarray(
+        np.negative(x, out=out)
+    )  # of an array without dimensions NumPy makes a number
     np.exp(result, out=result)
     result += x.dtype.type(1)
     return np.divide(x.dtype.type(1), result, out=result)

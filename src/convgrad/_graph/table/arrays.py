@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
 from ..spec import MOST_VALUES, Shape, Spec, broadcast, text
@@ -74,7 +75,7 @@ def _transpose_infer(call: Call) -> Sequence[Spec]:
 
 
 def _transpose(node: Operation) -> Kernel:
-    return lambda x, perm: np.ascontiguousarray(x.transpose(perm.tolist()))
+    return lambda x, perm: x.transpose(perm.tolist()).copy(order="C")
 
 
 def _transpose_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
@@ -93,13 +94,29 @@ def _inverse_infer(call: Call) -> Sequence[Spec]:
 
 
 def _inverse(node: Operation) -> Kernel:
-    return lambda x: np.argsort(x).astype(x.dtype)
+    def run(x: Any) -> Any:
+        if sorted(x.tolist()) != list(range(x.size)):
+            raise ArgumentError(
+                f"InvertPermutation: `x` must hold each of 0 to {x.size - 1} once, got {x.tolist()}."
+            )
+        return np.argsort(x).astype(x.dtype)
+
+    return run
 
 
 def _cast_infer(call: Call) -> Sequence[Spec]:
     x, wanted = call["x"], call.attrs["DstT"]
     value = x.value if wanted in dtypes.INDICES and x.dtype in dtypes.INDICES else None
+    if wanted == dtypes.INT32 and isinstance(value, tuple):
+        value = tuple(None if each is None else _wrapped(each) for each in value)
+    elif wanted == dtypes.INT32 and value is not None:
+        value = _wrapped(value)
     return [Spec(wanted, x.shape, value)]
+
+
+def _wrapped(value: Any) -> int:
+    """Return the low 32 bits of a number, with their sign."""
+    return (int(value) + 2**31) % 2**32 - 2**31
 
 
 def _cast(node: Operation) -> Kernel:
@@ -139,6 +156,8 @@ def _one_hot(node: Operation) -> Kernel:
     axis = node.attrs["axis"]
 
     def run(indices: Any, depth: Any, on: Any, off: Any) -> Any:
+        if depth < 0:
+            raise ArgumentError(f"OneHot: `depth` must be >= 0, got {depth}.")
         at = indices.ndim if axis == -1 else axis
         steps = np.arange(depth.item()).reshape(-1, *(1,) * (indices.ndim - at))
         return np.where(np.expand_dims(indices, at) == steps, on, off)
@@ -165,8 +184,13 @@ def _reached(result: Shape, wanted: Shape) -> bool:
     return all(b is None or a is None or a == b for a, b in zip(result, wanted, strict=True))
 
 
+def repeated(x: Any, shape: Sequence[int]) -> Any:
+    """Return an array repeated to a shape, in memory of its own."""
+    return np.broadcast_to(x, shape).copy(order="C")
+
+
 def _broadcast(node: Operation) -> Kernel:
-    return lambda x, shape: np.ascontiguousarray(np.broadcast_to(x, shape.tolist()))
+    return lambda x, shape: repeated(x, shape.tolist())
 
 
 def _broadcast_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..._errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Call, Kernel, Pin, Row
 from ..spec import Spec, broadcast, fits, merged, text
@@ -28,6 +29,10 @@ def _relu_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
 
 
 def _relu_grad(g: Any, features: Any, out: Any = None) -> Any:
+    if g.shape != features.shape:
+        raise ArgumentError(
+            f"ReluGrad: `gradients` and `features` must have one shape, got {list(g.shape)} and {list(features.shape)}."
+        )
     return np.multiply(g, features > 0, out=out)
 
 
@@ -119,6 +124,8 @@ def _softmax_infer(call: Call) -> Sequence[Spec]:
 
 def log_softmax(x: Any) -> Any:
     """Return the logarithms of shares that add up to 1 along the last axis."""
+    if not x.ndim:
+        raise ArgumentError("Softmax: `logits` must have at least 1 dimension, got a scalar.")
     wide = x.astype(dtypes.wide(x.dtype), copy=False)
     shifted = wide - wide.max(-1, keepdims=True, initial=-np.inf)
     return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
@@ -167,6 +174,13 @@ def _entropy(node: Operation) -> Kernel:
     wide = dtypes.wide(dtype)
 
     def run(features: Any, labels: Any) -> Any:
+        if features.ndim != 2 or labels.ndim != 2:
+            raise ArgumentError(
+                f"{node.type}: `features` and `labels` must have 2 dimensions, got shapes {list(features.shape)} "
+                f"and {list(labels.shape)}."
+            )
+        if features.shape[1] < labels.shape[1]:  # one logit stands for all: they share alike
+            features = np.repeat(features, labels.shape[1], 1)
         logs, wanted = log_softmax(features), labels.astype(wide, copy=False)
         loss = -(wanted * logs).sum(-1)
         return loss.astype(dtype, copy=False), (np.exp(logs) - wanted).astype(dtype, copy=False)
@@ -177,17 +191,27 @@ def _entropy(node: Operation) -> Kernel:
 def _entropy_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     """The loss's gradient is the second output; the second's own goes through softmax."""
     (features, labels), (loss, back) = node.inputs, grads
+    logits = features
+    if not _same_last(features, node.outputs[1]):
+        logits = scope.op("BroadcastTo", features, scope.op("Shape", node.outputs[1]))
     to_features: list[Output] = []
     to_labels: list[Output] = []
     if loss is not None:
         column = scope.op("Reshape", loss, [-1, 1])
         to_features.append(scope.op("Multiply", column, node.outputs[1]))
-        logs = scope.op("LogSoftmax", features)
+        logs = scope.op("LogSoftmax", logits)
         to_labels.append(scope.op("Negate", scope.op("Multiply", column, logs)))
     if back is not None:
-        to_features.append(_through_softmax(scope, back, scope.op("Softmax", features)))
+        to_features.append(_through_softmax(scope, back, scope.op("Softmax", logits)))
         to_labels.append(scope.op("Negate", back))
     return [_added(scope, to_features, features), _added(scope, to_labels, labels)]
+
+
+def _same_last(x: Output, y: Output) -> bool:
+    """Return whether two matrices are known to have as many columns."""
+    if x.shape is None or y.shape is None:
+        return False
+    return x.shape[-1] is not None and x.shape[-1] == y.shape[-1]
 
 
 def _added(scope: Scope, parts: Sequence[Output], operand: Output) -> Output:

@@ -85,7 +85,9 @@ def _pooled(call: Call, name: str) -> Sizes:
         size = shape[at]
         if size is not None:
             axis = windows.axis(number, size)
-            if axis.out < 0 or (axis.out == 0 and size):
+            if (
+                axis.out < 0
+            ):  # one that is too large by less than a stride gives nothing, as in TensorFlow
                 raise call.refuse(
                     f"windows of {windows.ksize[number]} must fit into the {('rows', 'columns')[number]} of `{name}`",
                     text(tuple(shape)),
@@ -176,18 +178,21 @@ def _first_largest(windows: _Windows, x: Any, y: Any) -> Iterator[tuple[Any, Any
         yield cells, places, mine
 
 
-def _checked(node: Operation, windows: _Windows, x: Any, y: Any) -> None:
-    if list(y.shape) != _out_shape(windows, x.shape):
-        raise ArgumentError(
-            f"{node.type}: `orig_output` must have shape {_out_shape(windows, x.shape)}, got {list(y.shape)}."
-        )
+def _checked(node: Operation, windows: _Windows, x: Any, y: Any, g: Any) -> None:
+    pooled = _out_shape(windows, x.shape)
+    wanted = pooled if node.type == "MaxPoolGrad" else list(x.shape)
+    for name, array, shape in (("orig_output", y, pooled), ("grad", g, wanted)):
+        if list(array.shape) != shape:
+            raise ArgumentError(
+                f"{node.type}: `{name}` must have shape {shape}, got {list(array.shape)}."
+            )
 
 
 def _pool_grad(node: Operation) -> Kernel:
     windows = _windows(node.type, node.attrs)
 
     def run(x: Any, y: Any, g: Any) -> Any:
-        _checked(node, windows, x, y)
+        _checked(node, windows, x, y, g)
         result = np.zeros(x.shape, dtypes.wide(x.dtype))
         for cells, places, mine in _first_largest(windows, x, y):
             result[cells] += np.where(mine, g[places], 0)
@@ -200,7 +205,7 @@ def _pool_grad_grad(node: Operation) -> Kernel:
     windows = _windows(node.type, node.attrs)
 
     def run(x: Any, y: Any, g: Any) -> Any:
-        _checked(node, windows, x, y)
+        _checked(node, windows, x, y, g)
         result = np.zeros_like(y)
         for cells, places, mine in _first_largest(windows, x, y):
             np.copyto(result[places], g[cells], where=mine)

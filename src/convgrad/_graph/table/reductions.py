@@ -12,6 +12,7 @@ from ..._errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
 from ..spec import Shape, Spec
+from .arrays import repeated
 from .rules import Grads, axes_of, checked_axes, only, scalar, sizes
 
 if TYPE_CHECKING:
@@ -63,7 +64,11 @@ def _mean(node: Operation) -> Kernel:
         if dtype.kind in "iu":
             if not count:
                 raise ArgumentError("Mean: `input` must not be empty where integers are averaged.")
-            return (np.sign(found) * (np.abs(found) // count)).astype(dtype)
+            if dtype.kind == "u":
+                return (found // np.uint64(count)).astype(dtype)
+            whole = found.astype(np.int64)
+            down = whole // count  # NumPy rounds down, integers are divided towards zero
+            return (down + ((down < 0) & (down * count != whole))).astype(dtype)
         return np.asarray(found / wide.type(count)).astype(dtype, copy=False)
 
     return run
@@ -85,14 +90,21 @@ def _spread_infer(call: Call) -> Sequence[Spec]:
 
 def _spread(node: Operation) -> Kernel:
     mean, dtype = node.attrs["mean"], node.specs[0].dtype
+    wide = dtypes.wide(dtype)
 
     def run(g: Any, axis: Any, shape: Any) -> Any:
         wanted = shape.tolist()
         axes = _axes(node, axis, len(wanted))
         kept = [1 if at in axes else size for at, size in enumerate(wanted)]
-        if mean:
-            g = (g / g.dtype.type(prod(wanted[at] for at in axes))).astype(dtype, copy=False)
-        return np.ascontiguousarray(np.broadcast_to(g.reshape(kept), wanted))
+        if g.size != prod(kept):
+            raise ArgumentError(
+                f"SpreadReduced: `input` must have the shape of a reduction of {wanted} along {list(axes)}, "
+                f"got {list(g.shape)}."
+            )
+        if mean:  # a count may be more than a half can hold
+            count = wide.type(prod(wanted[at] for at in axes))
+            g = (g.astype(wide, copy=False) / count).astype(dtype, copy=False)
+        return repeated(g.reshape(kept), wanted)
 
     return run
 

@@ -54,6 +54,8 @@ def _random(draw: Any) -> Any:
 
         def run(shape: Any) -> Any:
             wanted = shape.tolist()
+            if min(wanted, default=0) < 0:
+                raise ArgumentError(f"{node.type}: `shape` must hold sizes >= 0, got {wanted}.")
             return draw(seed, seed2, prod(wanted), dtype).reshape(wanted)
 
         return run
@@ -65,6 +67,13 @@ def range_size(start: Any, limit: Any, delta: Any) -> int:
     """Return how many numbers a range has; raises ArgumentError for those that never end."""
     if delta == 0:
         raise ArgumentError("Range: `delta` must not be 0.")
+    if (
+        not isinstance(start, int)
+        and not np.isfinite([float(start), float(limit), float(delta)]).all()
+    ):
+        raise ArgumentError(
+            f"Range: `start`, `limit` and `delta` must be finite, got {start}, {limit} and {delta}."
+        )
     if (delta > 0 and start > limit) or (delta < 0 and start < limit):
         relation = "<=" if delta > 0 else ">="
         raise ArgumentError(

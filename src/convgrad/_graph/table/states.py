@@ -59,7 +59,12 @@ def _descent(node: Operation) -> Kernel:
                 f"ApplyGradientDescent: `delta` must have the shape of `var`, {list(var.shape)}, "
                 f"got {list(delta.shape)}."
             )
-        changed: AnyArray = np.asarray(var - alpha * delta)
+        if alpha.ndim:
+            raise ArgumentError(
+                f"ApplyGradientDescent: `alpha` must be a scalar, got shape {list(alpha.shape)}."
+            )
+        change = np.asarray(delta * alpha)  # of arrays without dimensions NumPy makes a number
+        changed: AnyArray = np.subtract(var, change, out=change)
         return changed
 
     return run
