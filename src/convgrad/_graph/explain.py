@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .._errors import ConvgradError
 from .._text import aligned
 from .operation import Output
 from .row import Call
@@ -105,7 +106,10 @@ def explained(way: Steps, fed: Mapping[Output, Spec]) -> Explanation:
 def _outputs(step: Step, specs: Mapping[int, Spec]) -> tuple[Spec, ...]:
     node = step.node
     given = tuple(specs[at] for at in step.inputs)
-    return tuple(node.row.infer(Call(node.row, node.attrs, given)))
+    try:
+        return tuple(node.row.infer(Call(node.row, node.attrs, given)))
+    except ConvgradError as error:
+        raise type(error)(f"ClientSession.explain: node {node.name!r}: {error}") from None
 
 
 def _plus(total: int | None, more: int | None) -> int | None:

@@ -21,7 +21,7 @@ from . import dtypes
 from .explain import Explanation, explained
 from .gradients import as_single
 from .operation import Graph, Operation, Output
-from .row import Call
+from .row import Attr, Call, canonical
 from .scope import Scope, as_output
 from .spec import Spec, fits, text
 from .steps import Step, Steps, prepare
@@ -96,7 +96,15 @@ class ClientSession:
         shapes: dict[Output, Spec] = {}
         for key, value in (feeds or {}).items():
             tensor = self._own("feeds", key)
-            sizes = tuple(value) if isinstance(value, tuple) else np.shape(value)
+            where = f"ClientSession.explain: feed {tensor.operation.name!r}"
+            if isinstance(value, tuple):
+                sizes = canonical(where, Attr("value", "shape"), value)
+            else:
+                sizes = dtypes.array(where, "value", value, tensor.dtype).shape
+            if not fits(tensor.shape, sizes):
+                raise ArgumentError(
+                    f"{where}: `value` must have shape {text(tensor.shape)}, got {text(sizes)}."
+                )
             shapes[tensor] = Spec(tensor.dtype, sizes)
         return explained(prepare(self._fetched(fetches), shapes, ()), shapes)
 
@@ -144,7 +152,9 @@ class ClientSession:
 
     def _targets(self, given: Any) -> tuple[Operation, ...]:
         found = []
-        for each in (given,) if as_single(given) else given:
+        if as_single(given) or not isinstance(given, Iterable):
+            given = (given,)
+        for each in given:
             node = each.operation if hasattr(each, "operation") else each
             if not isinstance(node, Operation) or node.graph is not self.graph:
                 raise ArgumentTypeError(
@@ -203,6 +213,8 @@ class ClientSession:
             with self._lock:
                 for node, at in way.variables:
                     values[at] = self._variables.get(node)
+                    if values[at] is None and way.reads(at):
+                        raise _unset(way.tensors[at])
         pending: dict[Operation, Step] = {}
         generation, array = self._cancelled, np.ndarray
         with np.errstate(all="ignore"):
@@ -235,8 +247,6 @@ class ClientSession:
                     progress(number, len(way.steps), step.node)
         fetched = []
         for at, copied in zip(way.fetches, way.copied, strict=True):
-            if values[at] is None:
-                raise _unset(way.tensors[at])
             fetched.append(np.array(values[at], copy=True) if copied else values[at])
         if pending:
             owners = {node: values[step.outputs[0]] for node, step in pending.items()}
@@ -269,9 +279,6 @@ def _named(step: Step, values: Sequence[Any], error: Exception) -> Exception:
     """Return an error that names the node; one of NumPy's becomes the one the shape rule has for these arrays."""
     node = step.node
     where = f"{_RUN}: node {node.name!r}"
-    for tensor, at in zip(node.inputs, step.inputs, strict=True):
-        if values[at] is None and tensor.operation.type == "Variable":
-            return _unset(tensor)
     if isinstance(error, MemoryError):
         return AllocationError(f"{where}: {node.type}: {error}")
     if isinstance(error, ConvgradError):

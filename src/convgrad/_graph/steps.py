@@ -13,7 +13,7 @@ import numpy as np
 
 from .operation import Operation, Output
 from .row import Kernel
-from .spec import Spec
+from .spec import Spec, fits
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,20 @@ class Steps:
     roots: tuple[int, ...] = field(repr=False, default=())
     """The place whose memory a place may be."""
 
+    def reads(self, at: int) -> bool:
+        """Return whether a place's array is needed: an Assign does not look at the old value of its Variable."""
+        return at in self.fetches or any(
+            at in (step.inputs[1:] if step.node.type == "Assign" else step.inputs)
+            for step in self.steps
+        )
+
 
 def prepare(
     fetches: Sequence[Output], fed: Collection[Output], targets: Iterable[Operation] = ()
 ) -> Steps:
     """Find the way to some outputs from what is fed."""
-    nodes = _needed(fetches, fed, targets)
+    doubtful = _doubtful(fed)
+    nodes = _needed(fetches, fed, targets, doubtful)
     places: dict[Output, int] = {}
     constants: dict[int, Any] = {}
     variables, placeholders = [], []
@@ -73,7 +81,7 @@ def prepare(
     for node in nodes:
         if all(output in fed for output in node.outputs):
             continue
-        known = [_known(output.spec) for output in node.outputs]
+        known = [None if node in doubtful else _known(output.spec) for output in node.outputs]
         if node.type == "Const":
             constants[place(node.outputs[0])] = node.attrs["value"]
         elif all(value is not None for value in known):
@@ -86,7 +94,7 @@ def prepare(
             place(node.outputs[0])
         else:
             run.append(node)
-            shares = node.row.alias or node.type == "Assign"
+            shares = _shares(node) or node.type == "Assign"
             source = node.inputs[1 if node.type == "Assign" else 0] if shares else None
             for output in node.outputs:
                 if output not in fed:
@@ -94,8 +102,35 @@ def prepare(
                     if source is None:
                         owned.add(at)
     return _with_ends(
-        run, fetches, places, constants, feeds, tuple(variables), tuple(placeholders), roots, owned
+        run,
+        fetches,
+        places,
+        constants,
+        feeds,
+        tuple(variables),
+        tuple(placeholders),
+        roots,
+        owned,
+        doubtful,
     )
+
+
+def _doubtful(fed: Collection[Output]) -> set[Operation]:
+    """Return the nodes behind a fed tensor whose numbers the graph was built on: what is known of them may not hold."""
+    changed = {output for output in fed if output.spec.value is not None}
+    found: set[Operation] = set()
+    if changed:
+        for node in next(iter(changed)).operation.graph.nodes:
+            if any(each in changed or each.operation in found for each in node.inputs):
+                found.add(node)
+    return found
+
+
+def _shares(node: Operation) -> bool:
+    """Return whether an output may be the memory of the first input."""
+    if not node.row.alias or node.specs[0].dtype != node.inputs[0].dtype:
+        return False
+    return node.type == "Reshape" or fits(node.specs[0].shape, node.inputs[0].shape)
 
 
 def _with_ends(
@@ -108,6 +143,7 @@ def _with_ends(
     placeholders: tuple[Output, ...],
     roots: list[int],
     owned: set[int],
+    doubtful: set[Operation],
 ) -> Steps:
     """Find where every memory ends, and who may take it over."""
     last: dict[int, int] = {}
@@ -129,7 +165,7 @@ def _with_ends(
         outputs = tuple(places.get(each, -1) for each in node.outputs)
         ending = {roots[at] for at in inputs if last[roots[at]] == number and roots[at] in owned}
         ending |= {at for at in outputs if at >= 0 and roots[at] not in last}  # nobody reads it
-        reuse = _taken_over(node, inputs, ending, roots)
+        reuse = _taken_over(node, inputs, ending, roots, doubtful)
         frees = tuple(at for root in ending for at in members[root])
         assert node.row.compute is not None
         steps.append(
@@ -172,10 +208,14 @@ def _is_update(
 
 
 def _taken_over(
-    node: Operation, inputs: tuple[int, ...], ending: set[int], roots: list[int]
+    node: Operation,
+    inputs: tuple[int, ...],
+    ending: set[int],
+    roots: list[int],
+    doubtful: set[Operation],
 ) -> int:
     """Return the place of an input whose memory the output can be written into, or -1."""
-    if not node.row.elementwise:
+    if not node.row.elementwise or (len(inputs) > 1 and node in doubtful):
         return -1
     spec = node.specs[0]
     for at, tensor in zip(inputs, node.inputs, strict=True):
@@ -199,7 +239,10 @@ def _known(spec: Spec) -> Any:
 
 
 def _needed(
-    fetches: Sequence[Output], fed: Collection[Output], targets: Iterable[Operation]
+    fetches: Sequence[Output],
+    fed: Collection[Output],
+    targets: Iterable[Operation],
+    doubtful: set[Operation],
 ) -> list[Operation]:
     """Return the nodes that must run, in order; those that need a shape alone run as soon as they can."""
     wanted: set[Operation] = set()
@@ -209,7 +252,7 @@ def _needed(
         if node in wanted:
             continue
         wanted.add(node)
-        if any(_known(output.spec) is None for output in node.outputs):
+        if node in doubtful or any(_known(output.spec) is None for output in node.outputs):
             open_ += [each.operation for each in node.inputs if each not in fed]
     ordered = sorted(wanted, key=lambda node: node.number)
     early: dict[Operation, list[Operation]] = {}
