@@ -97,8 +97,8 @@ def test_wrong_feeds_and_fetches_are_named(scope):
     session = ClientSession(scope)
     for call, error, words in (
         (lambda: session.run([y]), ArgumentError, "`feeds` must give a value for placeholder 'image'"),
-        (lambda: session.run([y], {x: np.ones((2, 2))}), ArgumentTypeError, "feed 'image': `value` must have dtype float32"),
-        (lambda: session.run([y], {x: np.ones((3, 2), F)}), ArgumentError, "feed 'image': `value` must have shape [2, ?], got [3, 2]"),
+        (lambda: session.run([y], {x: np.ones((2, 2))}), ArgumentTypeError, "feed 'image': `value` must have dtype"),
+        (lambda: session.run([y], {x: np.ones((3, 2), F)}), ArgumentError, "'image': `value` must have shape [2, ?]"),
         (lambda: session.run([y], {x: np.ones(2, F)}), ArgumentError, "must have shape [2, ?], got [2]"),
         (lambda: session.run([y], {x: "text"}), ArgumentTypeError, "feed 'image'"),
         (lambda: session.run([y], {x: [[1, 2], [3]]}), ArgumentError, "feed 'image'"),
@@ -229,6 +229,21 @@ def test_assign_may_change_a_shape_only_without_validation(scope):
         session.run([alpha], {x: np.ones((2, 3), F), scope.graph.by_name["a"]: np.ones(3, F)})
     with pytest.raises(ArgumentError, match="`delta` must have the shape of `var`"):
         session.run([alpha], {x: np.ones(3, F), scope.graph.by_name["a"]: np.ones((), F)})
+
+
+def test_a_variable_does_not_change_with_the_array_it_was_given(scope):
+    x = ops.Placeholder(scope, F, [2])
+    v, w = (ops.Variable(named(scope, name), [2], F) for name in "vw")
+    keep = [ops.Assign(scope, v, x), ops.Assign(scope, w, ops.Reshape(scope, x, [2]))]
+    session, fed = ClientSession(scope), np.array([1, 2], F)
+    session.run(keep, {x: fed})
+    fed[:] = 9
+    given = np.array([5, 6], F)
+    assert [each.tolist() for each in session.run([v, w])] == [[1, 2], [1, 2]]
+    session.set_variables({"v": given})
+    given[:] = 9
+    session.variables["v"][:] = 9
+    assert session.run(v)[0].tolist() == [5, 6]
 
 
 def test_variables_are_set_all_or_none(scope):

@@ -30,11 +30,13 @@ def add_symbolic_gradients(scope: Scope, ys: Any, xs: Any, grad_ys: Any = None) 
     >>> ClientSession(scope).run([slope, curvature], {x: [3.0, 4.0]})
     [array([6., 8.], dtype=float32), array([2., 2.], dtype=float32)]
     """
+    if not isinstance(scope, Scope):
+        raise ArgumentTypeError(f"{_FUNCTION}: `scope` must be a Scope, got {shown(scope)}.")
     start = len(scope.graph.nodes)
     outputs, wanted = _tensors(scope, "ys", ys), _tensors(scope, "xs", xs)
-    seeds = _seeds(scope, outputs, grad_ys)
-    inner = scope.new_sub_scope("gradients")
     try:
+        seeds = _seeds(scope, outputs, grad_ys)
+        inner = scope.new_sub_scope("gradients")
         found = _propagate(inner, outputs, wanted, seeds)
         results = [
             zeros_like(inner, x) if grad is None else grad
@@ -77,6 +79,12 @@ def _seeds(scope: Scope, ys: Sequence[Output], grad_ys: Any) -> dict[int, Output
     """Return the weights of `ys` by their place in the list."""
     if grad_ys is None:
         return {}
+    if isinstance(grad_ys, str | bytes | dict) or not (
+        as_single(grad_ys) or hasattr(grad_ys, "__iter__")
+    ):
+        raise ArgumentTypeError(
+            f"{_FUNCTION}: `grad_ys` must be a list of tensors, arrays or None, got {shown(grad_ys)}."
+        )
     given = [grad_ys] if as_single(grad_ys) else list(grad_ys)
     if len(given) != len(ys):
         raise ArgumentError(
@@ -89,6 +97,10 @@ def _seeds(scope: Scope, ys: Sequence[Output], grad_ys: Any) -> dict[int, Output
         tensor = as_output(value)
         if tensor is None:
             tensor = scope.constant(dtypes.array(_FUNCTION, "grad_ys", value, y.dtype))
+        if tensor.operation.graph is not scope.graph:
+            raise ArgumentTypeError(
+                f"{_FUNCTION}: `grad_ys` must be tensors of the scope's graph, got {shown(value)}."
+            )
         if tensor.dtype != y.dtype or not fits(tensor.shape, y.shape):
             raise ArgumentError(
                 f"{_FUNCTION}: `grad_ys` of {y.name!r} must be {y.dtype.name}{text(y.shape)}, "
