@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._errors import ArgumentTypeError, shown
+from .._errors import ArgumentError, ArgumentTypeError, ConvgradError, shown
 from . import dtypes
 from .operation import Operation, Output
 from .row import Attr, Row, canonical
@@ -46,7 +46,10 @@ class Op:
             raise ArgumentTypeError(
                 f"{self.row.name}: `scope` must be a Scope and come first, got {shown(scope)}."
             )
-        inputs, attrs = _arguments(self.row, self.Attrs, args, kwargs)
+        try:
+            inputs, attrs = _arguments(self.row, self.Attrs, args, kwargs)
+        except ConvgradError as error:
+            raise scope.refused(self.row, error) from None
         self._bind(scope.add(self.row, inputs, attrs))
 
     def _bind(self, operation: Operation) -> None:
@@ -66,18 +69,30 @@ class Const(Op):
     """A constant: an array, or nested lists of numbers. Python's floats are float32 and its ints int32."""
 
     def __init__(self, scope: Scope, value: Any, dtype: Any = None, shape: Any = None) -> None:
+        if isinstance(scope, Scope):
+            try:
+                value = self._array(value, dtype, shape)
+            except ConvgradError as error:
+                raise scope.refused(self.row, error) from None
+        super().__init__(scope, value)
+
+    @staticmethod
+    def _array(value: Any, dtype: Any, shape: Any) -> np.ndarray[Any, np.dtype[Any]]:
+        """Return the value in the dtype and shape that were asked for."""
         wanted = None if dtype is None else dtypes.read("Const", "dtype", dtype)
         if wanted is not None and isinstance(value, np.ndarray | np.generic):
             value = np.asarray(value).astype(wanted)
         array = dtypes.array("Const", "value", value, wanted)
         if shape is not None:
             sizes = canonical("Const", Attr("shape", "shape"), shape)
+            if None in sizes:
+                raise ArgumentError(f"Const: `shape` must hold sizes >= 0, got {shown(shape)}.")
             if array.size != 1 and array.shape != sizes:
-                raise ArgumentTypeError(
+                raise ArgumentError(
                     f"Const: `value` must be one number or have shape {list(sizes)}, got {list(array.shape)}."
                 )
             array = np.broadcast_to(array.reshape(() if array.size == 1 else sizes), sizes)
-        super().__init__(scope, array)
+        return array
 
 
 class InputList:

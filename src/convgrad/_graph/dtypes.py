@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._dtypes import BFLOAT16
-from .._errors import ArgumentError, ArgumentTypeError, shown
+from .._errors import ArgumentError, ArgumentTypeError, DTypeError, shown
 
 Dtype = np.dtype[Any]
 
@@ -107,7 +107,7 @@ def array(
         )
     if isinstance(value, np.ndarray | np.generic):
         if dtype is not None and ours != dtype:
-            raise ArgumentTypeError(
+            raise DTypeError(
                 f"{function}: `{argument}` must have dtype {dtype.name}, got {ours.name}."
             )
         return np.asarray(found, ours)

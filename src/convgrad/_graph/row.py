@@ -142,15 +142,19 @@ class Row:
         """Return the pin an input belongs to; those of a list share the last."""
         return self.inputs[min(at, len(self.inputs) - 1)]
 
+    def check_allowed(self, pin: Pin, dtype: Dtype) -> None:
+        """Refuse a dtype that an input does not take."""
+        if dtype not in pin.allowed:
+            raise DTypeError(
+                f"{self.name}: `{pin.name}` must be one of {dtypes.listed(pin.allowed)}, got {dtype.name}."
+            )
+
     def check_dtypes(self, specs: Sequence[Spec]) -> None:
         """Refuse dtypes the op does not take, and inputs that must agree and do not."""
         seen: dict[str, tuple[str, Dtype]] = {}
         for at, spec in enumerate(specs):
             pin = self.pin_of(at)
-            if spec.dtype not in pin.allowed:
-                raise DTypeError(
-                    f"{self.name}: `{pin.name}` must be one of {dtypes.listed(pin.allowed)}, got {spec.dtype.name}."
-                )
+            self.check_allowed(pin, spec.dtype)
             if pin.same:
                 first, dtype = seen.setdefault(pin.same, (pin.name, spec.dtype))
                 if dtype != spec.dtype:

@@ -115,7 +115,14 @@ class Scope:
 
     def op(self, name: str, *inputs: Any, **attrs: Any) -> Output:
         """Add a node by the name of its op and return its first output; for sources that are written by programs."""
-        return self.add(TABLE[name], inputs, attrs).outputs[0]
+        row = TABLE.get(name)
+        if row is None:
+            raise ArgumentError(f"Scope.op: there is no op {shown(name)}.")
+        if len(inputs) != len(row.inputs):
+            pins = ", ".join(pin.name for pin in row.inputs) or "none"
+            error = ArgumentTypeError(f"{name}: the inputs are {pins}, got {len(inputs)} of them.")
+            raise self.refused(row, error)
+        return self.add(row, inputs, attrs).outputs[0]
 
     def constant(self, value: Any, dtype: Dtype | None = None) -> Output:
         """Return a constant, of a dtype if one is given."""
@@ -138,13 +145,22 @@ class Scope:
             outputs = infer(row, given, specs)
         except ConvgradError as error:
             graph.keep(before, ())  # constants that were made for it
-            named = type(error)(f"node {name!r}: {error}")
-            if self._shared.status.error is None:
-                self._shared.status = Status(named)
-            raise named from None
+            raise self._refusal(name, error) from None
         node = Operation(graph, name, row, found, given, outputs)
         graph.add(node)
         return node
+
+    def refused(self, row: Row, error: ConvgradError) -> ConvgradError:
+        """Return an error of a call with the name the node would have had, and keep it in `status`."""
+        return self._refusal(
+            self.graph.free_name(self._prefix + (self._op_name or row.name)), error
+        )
+
+    def _refusal(self, name: str, error: ConvgradError) -> ConvgradError:
+        named = type(error)(f"node {name!r}: {error}")
+        if self._shared.status.error is None:
+            self._shared.status = Status(named)
+        return named
 
     def _inputs(self, row: Row, given: Sequence[Any]) -> tuple[Output, ...]:
         """Return the inputs as outputs of nodes; numbers and arrays become constants."""
@@ -166,6 +182,8 @@ class Scope:
         tensors = [as_output(value) for _, value in flat]
         letters: dict[str, Dtype] = {}
         for (pin, value), tensor in zip(flat, tensors, strict=True):
+            if tensor is not None:  # before any number is read as one of its dtype
+                self._check_tensor(row, pin, tensor)
             if pin.same and tensor is not None:
                 letters.setdefault(pin.same, tensor.dtype)
             elif pin.same and isinstance(value, np.ndarray | np.generic):
@@ -174,16 +192,19 @@ class Scope:
         for (pin, value), tensor in zip(flat, tensors, strict=True):
             if tensor is None:
                 tensor = self._literal(row, pin, value, letters.get(pin.same))
-            elif tensor.operation.graph is not self.graph:
-                raise ArgumentError(
-                    f"{row.name}: `{pin.name}` must be of the same graph, got {tensor.name!r} of another."
-                )
             if pin.ref and tensor.operation.variable().row.name != "Variable":
                 raise ArgumentError(
                     f"{row.name}: `{pin.name}` must be a Variable, got {tensor.name!r}, a {tensor.operation.type}."
                 )
             found.append(tensor)
         return tuple(found)
+
+    def _check_tensor(self, row: Row, pin: Pin, tensor: Output) -> None:
+        if tensor.operation.graph is not self.graph:
+            raise ArgumentError(
+                f"{row.name}: `{pin.name}` must be of the same graph, got {tensor.name!r} of another."
+            )
+        row.check_allowed(pin, tensor.dtype)
 
     def _literal(self, row: Row, pin: Pin, value: Any, dtype: Dtype | None) -> Output:
         if dtype is None and pin.allowed <= dtypes.INDICES and isinstance(value, list | tuple):

@@ -17,7 +17,7 @@ from ..._problem import Kind, Problem, Settings
 from .. import dtypes
 from ..row import Attr, Call, Kernel, Pin, Row
 from ..spec import Shape, Sizes, Spec, text
-from .rules import Grads, only, rank, sizes
+from .rules import Grads, only, rank, sizes, vector
 
 if TYPE_CHECKING:
     from ..operation import Operation, Output
@@ -91,9 +91,12 @@ def _four(call: Call, name: str) -> Sizes:
 
 
 def _sizes(call: Call, name: str, lengths: tuple[int, ...]) -> Sizes:
-    found: Shape = sizes(call, name)
+    found: Shape = vector(call, name)
     if found is None:
         return (None,) * 4
+    if None not in found:  # the words of the eager functions
+        return _arguments.sizes(call.row.name, name, _ints(found), lengths)
+    sizes(call, name)
     if len(found) not in lengths:
         wanted = " or ".join(map(str, lengths))
         raise call.refuse(f"`{name}` must hold {wanted} values", f"{len(found)}: {text(found)}")
@@ -106,6 +109,11 @@ def _infer(call: Call) -> Sequence[Spec]:
     x, f, g = _shapes(call, op)
     row = _dtypes.find(call.inputs[-1].dtype)
     assert row is not None
+    if all(None not in shape for shape in (x, f, g or ())):
+        problem = _problem.build(
+            op, settings, row, _ints(x), _ints(f), None if g is None else _ints(g)
+        )
+        return [Spec(call.inputs[-1].dtype, _result(op, problem))]
     channel = 3 if settings.data_format == "NHWC" else 1
     rows = 1 if channel == 3 else 2
     full_x, full_f = list(x), list(f)
@@ -148,6 +156,12 @@ def _infer(call: Call) -> Sequence[Spec]:
     else:
         result = f
     return [Spec(call.inputs[-1].dtype, result)]
+
+
+def _result(op: _problem.Call, problem: Problem) -> Sizes:
+    if op.kind is Kind.FORWARD:
+        return problem.output_shape
+    return problem.input_shape if op.kind is Kind.INPUT_GRADIENT else problem.filter_shape
 
 
 def _forward(node: Operation) -> Kernel:

@@ -11,7 +11,7 @@ import numpy as np
 from ..._errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
-from ..spec import Shape, Spec
+from ..spec import Shape, Spec, text, total
 from .arrays import repeated
 from .rules import Grads, axes_of, checked_axes, only, scalar, sizes
 
@@ -82,9 +82,15 @@ def _gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
 
 
 def _spread_infer(call: Call) -> Sequence[Spec]:
-    shape = sizes(call, "shape")
-    if shape is not None:
-        axes_of(call, "axis", shape)
+    given, shape = call["input"].shape, sizes(call, "shape")
+    axes = None if shape is None else axes_of(call, "axis", shape)
+    if given is not None and shape is not None and axes is not None:
+        before, rest = total(given), total(tuple(s for at, s in enumerate(shape) if at not in axes))
+        if before is not None and rest is not None and before != rest:
+            raise call.refuse(
+                f"`input` must have the shape of a reduction of {text(shape)} along {list(axes)}",
+                text(given),
+            )
     return [Spec(call["input"].dtype, shape)]
 
 
