@@ -100,8 +100,8 @@ def pin_element(name: str, pin: Value, version: int, dat: Dat) -> str:
     return _element("pg-set-pin", attributes, version)
 
 
-def svg_text(page: Page, version: int = 3) -> tuple[str, bytes]:
-    """Write a page; return its text and the bytes of its `.dat`."""
+def svg_text(page: Page, version: int = 3, drawing: str = "") -> tuple[str, bytes]:
+    """Write a page with some elements that only draw; return its text and the bytes of its `.dat`."""
     dat = Dat()
     parts = []
     for each in page.blocks:
@@ -128,7 +128,9 @@ def svg_text(page: Page, version: int = 3) -> tuple[str, bytes]:
         inside = _element("pg-link", link, version)
         line = {"id": "ID_LINE", "fill": "none", "transform": "translate(1,2)", "points": "0,0 9,9"}
         parts.append(_element("polyline", line, version, inside))
-    parts.insert(len(parts) // 2, "<text id='ID_T' x='1'>a &lt;label&gt;\r\nof two lines</text>\n")
+    parts.insert(
+        len(parts) // 2, "<text id='ID_T' x='1'>a &lt;label&gt;\r\nof two lines</text>\n" + drawing
+    )
     root = {
         "xmlns": "http://www.w3.org/2000/svg",
         "xmlns:xlink": "http://www.w3.org/1999/xlink",
@@ -146,13 +148,16 @@ def json_text(page: Page, separator: str = ";") -> tuple[str, bytes]:
     objects = []
     wires = page.wires_by_pin()
     for each in page.blocks:
-        entries = []
+        if not each.in_graph:  # the plug-in gets the blocks of its own task
+            continue
+        inputs, outputs = [], []
         names = dict.fromkeys([*each.pins, *(pin for id, pin in wires if id == each.id)])
         for name in names:
             pin = each.pins.get(name, Value())
             links = wires.get((each.id, name), [None])
+            entries = outputs if name.startswith("result_") else inputs
             entries += [_pin_entry(name, pin, link, separator, dat) for link in links]
-        objects.append({"symbol-name": f"#{each.symbol}", "id": each.id, "input": entries, "output": []})  # fmt: skip
+        objects.append({"symbol-name": f"#{each.symbol}", "id": each.id, "input": inputs, "output": outputs})  # fmt: skip
     return json.dumps({"object": objects}, indent=1), dat.data
 
 
@@ -179,9 +184,9 @@ def _pin_entry(name: str, pin: Value, link: Wire | None, separator: str, dat: Da
     }
 
 
-def save(page: Page, folder: Path, form: int | str = 3) -> Path:
+def save(page: Page, folder: Path, form: int | str = 3, drawing: str = "") -> Path:
     """Write a page into a folder: `form` is version 3 or 4, or `json`. Return its path."""
-    text, dat = json_text(page) if form == "json" else svg_text(page, int(form))
+    text, dat = json_text(page) if form == "json" else svg_text(page, int(form), drawing)
     path = folder / f"{page.name}.{'json' if form == 'json' else 'svg'}"
     path.write_bytes(b"\xff\xfe" + text.encode("utf-16-le"))
     path.with_suffix(".dat").write_bytes(dat)

@@ -257,7 +257,7 @@ class _Builder:
                 rule = "a wire" if needs_wire else "a wire or a literal such as {1,2}"
                 raise ArgumentError(f"`{pin.name}` needs {rule}")
             wanted = None if self.strict else letters.get(pin.same)
-            found.append(values.operand(block.id, pin, told, value, wanted))
+            found.append(values.operand(pin, told, value, wanted, self.strict))
         return found
 
     def _attributes(self, block: Block, symbol: Symbol, row: Row) -> dict[str, Any]:
@@ -279,12 +279,12 @@ class _Builder:
     # Blocks that are no rows of the table, or more than one: see `_SPECIAL`.
 
     def _const(self, block: Block, symbol: Symbol) -> Tensors:
-        array = values.initial(self._text(block, symbol, "val"), None)
+        array = values.initial(self._text(block, symbol, "val"), None, self.strict)
         return {"output": self._scope(block).op("Const", value=array)}
 
     def _const_ex(self, block: Block, symbol: Symbol) -> Tensors:
         dtype = values.dtype_of(self._text(block, symbol, "dtype"))
-        array = values.initial(self._text(block, symbol, "val"), dtype)
+        array = values.initial(self._text(block, symbol, "val"), dtype, self.strict)
         return {"output": self._scope(block).op("Const", value=array)}
 
     def _variable(self, block: Block, symbol: Symbol) -> Tensors:

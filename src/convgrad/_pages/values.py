@@ -18,6 +18,7 @@ from .page import Value
 from .symbols import LITERALS
 from .symbols import Pin as SymbolPin
 
+_A_TEXT = "`val` is a text, and texts are not computed here; choose a type for it"
 _MISSING = "the numbers of `{}` are missing: the page's .dat file has them"
 
 
@@ -41,7 +42,11 @@ def literal(text: str, dtype: np.dtype[Any] | None = None) -> AnyArray:
 
 
 def operand(
-    block: str, pin: rows.Pin, told: SymbolPin | None, value: Value, wanted: np.dtype[Any] | None
+    pin: rows.Pin,
+    told: SymbolPin | None,
+    value: Value,
+    wanted: np.dtype[Any] | None,
+    strict: bool,
 ) -> Any:
     """Return what stands on an input that is not wired; converted to `wanted` where that loses nothing."""
     if value.missing:
@@ -49,7 +54,7 @@ def operand(
     if told is not None and told.kind == LITERALS:
         return [_converted(each, wanted) for each in tensor_texts.literal_list(value.text)]
     dtype = setting_texts.dtype(told.dtype) if told is not None and told.dtype else None
-    return _converted(_array(value, dtype), wanted)
+    return _converted(_array(value, dtype, strict), wanted)
 
 
 def _converted(array: AnyArray, wanted: np.dtype[Any] | None) -> AnyArray:
@@ -60,19 +65,28 @@ def _converted(array: AnyArray, wanted: np.dtype[Any] | None) -> AnyArray:
     return array
 
 
-def _array(value: Value, dtype: np.dtype[Any] | None) -> AnyArray:
-    """Return the numbers on a pin: stored, typed, or a literal."""
+def _array(value: Value, dtype: np.dtype[Any] | None, strict: bool = False) -> AnyArray:
+    """Return the numbers on a pin: stored, typed, or a literal, which enuSpace wants with braces."""
     if value.array is not None:
         return value.array
     if value.type == "string":
-        return literal(value.text, dtype)
+        return _literal(value.text, dtype) if strict else literal(value.text, dtype)
     return tensor_texts.typed_array(value.text, value.type, value.shape or ())
 
 
-def initial(value: Value, dtype: np.dtype[Any] | None) -> AnyArray:
-    """Return a constant; with a dtype, text is read as that."""
+def initial(value: Value, dtype: np.dtype[Any] | None, strict: bool = False) -> AnyArray:
+    """Return a constant; with a dtype, text is read as that.
+
+    enuSpace knows no literals here: the type of the pin or the dtype decides, and its shape counts, not the braces.
+    """
     if value.missing:
         raise ArgumentError(_MISSING.format("val"))
+    if strict and dtype is not None and dtype.kind != "O" and value.array is None:
+        return tensor_texts.typed_array(
+            value.text, setting_texts.dtype_name(dtype), value.shape or ()
+        )
+    if strict and value.array is None and value.type == "string":
+        raise ArgumentError(_A_TEXT)
     if dtype is not None and value.array is None and value.type == "string":
         found = literal(value.text)
         if value.shape is not None and found.size == _count(value.shape):
@@ -80,9 +94,7 @@ def initial(value: Value, dtype: np.dtype[Any] | None) -> AnyArray:
     else:
         found = _array(value, None)
     if found.dtype.hasobject:
-        raise ArgumentError(
-            "`val` is a text, and texts are not computed here; choose a type for it"
-        )
+        raise ArgumentError(_A_TEXT)
     if dtype is None or found.dtype == dtype or value.array is not None:
         return found
     if dtype.kind in "iu" and found.dtype.kind == "f" and (found != np.trunc(found)).any():
@@ -99,15 +111,27 @@ def variable(shape: Value, dtype: Value, first: Value, strict: bool) -> AnyArray
     if first.missing:
         raise ArgumentError(_MISSING.format("initvalues"))
     if first.array is not None or first.type != "string":
-        if strict and dtype.text and first.array is None:
+        found = _array(first, None)
+        if strict and dtype.text and not (first.array is not None and _names(dtype, found)):
             raise ArgumentError(
                 "`initvalues` has a type of its own, so `dtype` must be empty: enuSpace does not create it either"
             )
-        return _array(first, None)
+        return found
     if not dtype.text:
+        if strict:
+            raise ArgumentError(
+                "`initvalues` is a text, and texts are not computed here; choose a type for it or fill in `dtype`"
+            )
         return literal(first.text)
     wanted, sizes = setting_texts.dtype(dtype.text), setting_texts.shape(shape.text)
-    found = literal(first.text, wanted) if first.text else np.zeros(sizes, wanted)
+    if strict:
+        found = _literal(first.text, wanted)
+        if first.shape and first.shape != found.shape:
+            raise ArgumentError(
+                f"`initvalues` must have its own shape, {list(first.shape)}, got {list(found.shape)} in braces"
+            )
+    else:
+        found = literal(first.text, wanted) if first.text else np.zeros(sizes, wanted)
     if found.shape == sizes:
         return found
     if found.size == 1 and not strict:
@@ -115,6 +139,10 @@ def variable(shape: Value, dtype: Value, first: Value, strict: bool) -> AnyArray
     raise ArgumentError(
         f"`initvalues` must have the shape on the pin `shape`, {list(sizes)}, got {list(found.shape)}"
     )
+
+
+def _names(dtype: Value, array: AnyArray) -> bool:
+    return setting_texts.dtype(dtype.text) == array.dtype
 
 
 def dtype_of(value: Value) -> np.dtype[Any]:
