@@ -157,7 +157,9 @@ def json_text(page: Page, separator: str = ";") -> tuple[str, bytes]:
             links = wires.get((each.id, name), [None])
             entries = outputs if name.startswith("result_") else inputs
             entries += [_pin_entry(name, pin, link, separator, dat) for link in links]
-        objects.append({"symbol-name": f"#{each.symbol}", "id": each.id, "input": inputs, "output": outputs})  # fmt: skip
+        objects.append(
+            {"symbol-name": f"#{each.symbol}", "id": each.id, "input": inputs, "output": outputs}
+        )
     return json.dumps({"object": objects}, indent=1), dat.data
 
 
