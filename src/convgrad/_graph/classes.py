@@ -176,8 +176,10 @@ def _made(row: Row) -> type[Op]:
         setattr(attrs, attr.setter, _chained(attr, attrs, row))
         body[attr.setter] = staticmethod(_static(attr, attrs))
     bases = (Const,) if row.name == "Const" else (Op,)
-    if row.name != "Const":
-        body["__doc__"] = row.summary
+    body["__doc__"] = row.summary
+    if row.name == "Const":
+        body["__doc__"] = Const.__doc__
+    else:
         body["__signature__"] = signature(row)
     return type(row.name, bases, body)
 
