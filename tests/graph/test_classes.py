@@ -114,6 +114,7 @@ def test_attributes_can_be_written_in_three_ways(scope):
         assert op.operation.attrs == ways[0].operation.attrs
         assert op.operation.attrs["dilations"] == (1, 1, 2, 2)
         assert op.output.shape == (1, 4, 8, 8)
+    assert conv(scope, None).operation.attrs == conv(scope, attrs=None).operation.attrs
     assert repr(attrs) == "Conv2D.Attrs().DataFormat('NCHW').Dilations((1, 1, 2, 2))"
 
 

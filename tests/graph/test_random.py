@@ -9,7 +9,8 @@ from convgrad._graph import philox
 from convgrad.graph import ClientSession, Scope, ops
 from graphs import same_bits
 
-# Recorded from TensorFlow 2.21: tf.raw_ops.RandomUniform and RandomStandardNormal, shape [7], the first numbers by (seed, seed2).
+# Recorded from TensorFlow 2.21, RandomUniform and RandomStandardNormal of tf.raw_ops with shape [7]: the first numbers
+# by dtype, seed and seed2.
 UNIFORM = {
     ("float32", 1, 0): [
         0.8126964569091797,

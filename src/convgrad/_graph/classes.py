@@ -135,6 +135,7 @@ def _arguments(
         attrs["shape"] = rest.pop(0)
     if "attrs" in kwargs:
         rest.append(kwargs.pop("attrs"))
+    rest = [each for each in rest if each is not None]
     if len(rest) > 1:
         raise ArgumentTypeError(
             f"{row.name}: takes a scope, {', '.join(names) or 'nothing'} and attrs, "
