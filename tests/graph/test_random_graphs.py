@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from convgrad._graph.dtypes import FLOATS
@@ -240,7 +240,13 @@ STEPS = {
 }
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+# Shrinking a graph takes minutes: the first that fails is shown as it was drawn.
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),
+)
 @given(st.data())
 def test_what_is_inferred_is_true(data):
     graph = Builder(data)
