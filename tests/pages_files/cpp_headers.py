@@ -28,6 +28,8 @@ _CPP = {
     "DT_DOUBLE": "double",
     "DT_BOOL": "bool",
 }
+INTERNAL = {"MaxPoolGrad", "ReluGrad", "SpreadReduced", "SumToShape"}
+"""Classes of `nn_ops_internal.h`, and our own two that TensorFlow does not have."""
 _HEAD = r"""#pragma once
 #include <cmath>
 #include <cstdint>
@@ -172,8 +174,8 @@ def write_headers(folder: Path) -> None:
     )
     types = f"enum DataType {{ {enum} }};\ntemplate <typename T> struct DataTypeToEnum;\n{traits}"
     rows = [row for row in TABLE.values() if row.name != "Const"]
-    public = "".join(_class(row) for row in rows if not row.internal)
-    internal = "".join(_class(row) for row in rows if row.internal)
+    public = "".join(class_of(row) for row in rows if row.name not in INTERNAL)
+    internal = "".join(class_of(row) for row in rows if row.name in INTERNAL)
     (folder / "tensorflow").mkdir()
     (folder / "tensorflow/all.h").write_text(
         f"{_HEAD % types}{public}}}  // namespace ops\n}}  // namespace tensorflow\n"
@@ -195,7 +197,8 @@ def write_headers(folder: Path) -> None:
         path.write_text(f'#pragma once\n#include "tensorflow/{content}.h"\n')
 
 
-def _class(row: Row) -> str:
+def class_of(row: Row) -> str:
+    """Return the class of an op."""
     inputs = [f"{'InputList' if pin.many else 'Input'}" for pin in row.inputs]
     arguments = ", ".join(["const Scope&", *inputs, *(_TYPES[each.kind] for each in row.required)])
     setters = "".join(_setter(attr) for attr in row.optional)

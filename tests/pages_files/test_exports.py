@@ -25,7 +25,7 @@ from convgrad._pages.page import Block, Note, Page, Value, Wire
 from convgrad._pages.python_source import python_source
 from convgrad._pages.svg import svg_of
 from convgrad.graph import Scope, ops
-from pages_files.cpp_headers import write_headers
+from pages_files.cpp_headers import INTERNAL, write_headers
 from pages_files.graphs import (
     HOSTILE,
     Case,
@@ -181,9 +181,13 @@ def test_wrong_hints_are_refused(export: Callable[..., str]) -> None:
     ):
         export(scope.graph, initial={"x": [1, 2]})
     with pytest.raises(
-        ArgumentError, match=rf"{name}: `feeds` of 'x' must have shape \[2\], got \[3\]"
+        ArgumentError, match=rf"{name}: `feeds\['x'\]` must have shape \[2\], got \[3\]"
     ):
         export(scope.graph, feeds={"x": [1, 2, 3]})
+    with pytest.raises(
+        TypeError, match=rf"{name}: `feeds\['x'\]` must have dtype float32, got float64"
+    ):
+        export(scope.graph, feeds={"x": np.zeros(2)})
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +228,7 @@ def test_cpp_compiles(make: Callable[[], Case], compiler: Callable[[str], str]) 
     source = cpp_source(case.graph, case.fetches, case.feeds, case.initial, HOSTILE[9])
     compiler(source)
     for node in case.graph.nodes:
-        space = "ops::internal::" if node.row.internal else "ops::"
+        space = "ops::internal::" if node.type in INTERNAL else "ops::"
         assert f"= {space}{node.type}(" in source
     if case.fetches is None:
         compiler(cpp_source(case.graph))  # without values for anything

@@ -82,7 +82,7 @@ def test_texts_are_those_people_type() -> None:
     )
     ops.Conv2D(scope.with_op_name("z"), x, w, [1, 1, 1, 1], "VALID", dilations=[1, 2, 2, 1])
     ops.OneHot(scope.with_op_name("h"), scalar, 3, 1.0, 0.0)
-    page = page_of(scope.graph, "texts", {"w": np.ones((3, 3, 2, 1))})
+    page = page_of(scope.graph, "texts", {"w": np.ones((3, 3, 2, 1)).tolist()})
     texts = {
         block.id: {pin: value.text for pin, value in block.pins.items()} for block in page.blocks
     }
@@ -114,6 +114,12 @@ def test_what_has_no_text_is_refused() -> None:
     ops.Variable(scope.with_op_name("w"), [2], "float32", container="a;b")
     with pytest.raises(ArgumentError, match=r"page_of: node 'w': attribute `container_`"):
         page_of(scope.graph, "p")
+    with pytest.raises(
+        ArgumentError, match=r"page_of: `initial\['w'\]` must have shape \[2\], got"
+    ):
+        scope = Scope.new_root_scope()
+        ops.Variable(scope.with_op_name("w"), [2], "float32")
+        page_of(scope.graph, "p", {"w": [1.0]})
     with pytest.raises(ArgumentError, match=r"page_of: `initial` must name Variables .* got 'v'"):
         page_of(Scope.new_root_scope().graph, "p", {"v": 1})
     scope = Scope.new_root_scope()

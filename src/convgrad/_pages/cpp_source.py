@@ -1,7 +1,8 @@
 """A graph as a C++17 program for TensorFlow's C++ client API.
 
-Ops that the table calls internal are in `ops::internal`. Two of them, SumToShape and SpreadReduced, are not
-TensorFlow's: graphs with broadcasting or reduced gradients need headers that have them.
+Ops that only gradients use are in `ops::internal`, as TensorFlow has them. Two of those, SumToShape and SpreadReduced,
+are not TensorFlow's: gradients of broadcast or reduced tensors need headers that have them. A run that reads a Variable
+and changes it sees the old value here; TensorFlow leaves open which.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _TYPES = {
     "DT_BOOL": "bool",
 }
 """C++'s types; an integer's is its NumPy name with `_t`."""
+_SPACES = {"BiasAddGrad": "ops", "MaxPoolGrad": "ops::internal"}
+"""Where TensorFlow's headers and our table differ on what is internal."""
 _KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
 concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
@@ -170,7 +173,7 @@ class _Writer:
         return "\n".join(lines) + _TAIL
 
     def has_internal(self) -> bool:
-        return any(node.row.internal for node in self.program.graph.nodes)
+        return any(_class(node).startswith("ops::internal::") for node in self.program.graph.nodes)
 
     def statement(self, node: Operation) -> list[str]:
         title = self.program.titles[node]
@@ -244,7 +247,8 @@ def _statement(before: str, arguments: list[str], behind: str = ");") -> str:
 
 
 def _class(node: Operation) -> str:
-    return f"ops::internal::{node.type}" if node.row.internal else f"ops::{node.type}"
+    space = _SPACES.get(node.type, "ops::internal" if node.row.internal else "ops")
+    return f"{space}::{node.type}"
 
 
 def _attribute(attr: Attr, value: Any) -> str:

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from .._dtypes import AnyArray
 from .._errors import ArgumentError, shown
 from .._graph.operation import Graph, Operation
@@ -17,6 +15,7 @@ from .._graph.row import Attr
 from .._graph.spec import Shape
 from .layout import arrange
 from .page import Block, Page, Value, Wire
+from .program import fitting
 from .setting_texts import VAR_TYPES, attributes_text, dtype_name, ints_text, shape_text
 
 _TYPES = {dtype: name for name, dtype in VAR_TYPES.items()}
@@ -74,10 +73,10 @@ def _pins(node: Operation, initial: dict[str, Any]) -> dict[str, Value]:
     except ArgumentError as error:
         raise ArgumentError(f"page_of: node {node.name!r}: {error}") from None
     if node.type == "Variable":
-        given = initial.pop(node.name, None)
-        pins["initvalues"] = (
-            Value() if given is None else _stored(np.asarray(given, node.specs[0].dtype))
-        )
+        pins["initvalues"] = Value()
+        if node.name in initial:
+            given, where = initial.pop(node.name), f"initial[{shown(node.name)}]"
+            pins["initvalues"] = _stored(fitting("page_of", where, given, node.specs[0]))
     return pins
 
 

@@ -95,8 +95,10 @@ def arrange(page: Page) -> None:
     sides = sides_of(page)
     order = {block.id: at for at, block in enumerate(page.blocks)}
     centres: dict[str, float] = {}
-    for column in range(max(columns.values(), default=-1) + 1):
-        inside = [block for block in page.blocks if columns[block.id] == column]
+    groups: list[list[Block]] = [[] for _ in range(max(columns.values(), default=-1) + 1)]
+    for block in page.blocks:
+        groups[columns[block.id]].append(block)
+    for column, inside in enumerate(groups):
         wanted = _wanted(inside, before, after, centres)
         inside.sort(key=lambda block: (wanted[block.id], not before[block.id], order[block.id]))
         top = MARGIN
@@ -162,9 +164,9 @@ def _wanted(
     for block in (block for block in blocks if before[block.id]):
         found[block.id] = _mean(centres[id] for id in before[block.id] if id in centres)
     for block in (block for block in blocks if not before[block.id]):
-        beside = {id for target in after[block.id][:1] for id in before[target]}
-        known = {**centres, **found}
-        found[block.id] = _mean(known[id] for id in sorted(beside) if id in known)
+        beside = sorted({id for target in after[block.id][:1] for id in before[target]})
+        known = (centres.get(id, found.get(id)) for id in beside)
+        found[block.id] = _mean(centre for centre in known if centre is not None)
     return found
 
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
 
-import numpy as np
-
 from .._dtypes import AnyArray
 from .._errors import ArgumentError, shown
+from .._graph import dtypes
 from .._graph.operation import Graph, Operation, Output
 from .._graph.spec import Spec, fits, text
 
@@ -135,15 +134,18 @@ def _values(
             raise ArgumentError(
                 f"{function}: `{argument}` must name nodes that are a {' or '.join(types)}, got {shown(name)}."
             )
-        spec = node.specs[0]
-        array = np.asarray(value, spec.dtype)
-        if not fits(spec.shape, array.shape):
-            raise ArgumentError(
-                f"{function}: `{argument}` of {shown(name)} must have shape {text(spec.shape)}, "
-                f"got {list(array.shape)}."
-            )
-        found[node] = array
+        found[node] = fitting(function, f"{argument}[{shown(name)}]", value, node.specs[0])
     return found
+
+
+def fitting(function: str, argument: str, value: Any, spec: Spec) -> AnyArray:
+    """Return a value as an array of a spec; numbers of Python's take its dtype, arrays must have it."""
+    array = dtypes.array(function, argument, value, spec.dtype)
+    if not fits(spec.shape, array.shape):
+        raise ArgumentError(
+            f"{function}: `{argument}` must have shape {text(spec.shape)}, got {list(array.shape)}."
+        )
+    return array
 
 
 def _fetched(function: str, graph: Graph, name: str) -> tuple[Output, ...]:
@@ -167,11 +169,12 @@ def _sinks(graph: Graph, initial: Mapping[Operation, Any]) -> tuple[Output, ...]
     """
     used = {each.operation for node in graph.nodes for each in node.inputs}
     first, updated = set(_first(graph, initial)), set[Operation]()
+    updates = any(node.row.updates for node in graph.nodes)
     found: list[Output] = []
     for node in graph.nodes:
         if node in used or node in first:
             continue
-        changed = _updated(node)
+        changed = _updated(node) if updates else set[Operation]()
         if changed & updated:
             continue
         updated |= changed
@@ -269,7 +272,7 @@ def _titles(graph: Graph, accepted: re.Pattern[str]) -> dict[Operation, str]:
 def stand_in(spec: Spec) -> tuple[int, ...]:
     """Return sizes for a value nobody gave: 1 where a size is unknown.
 
-    >>> stand_in(Spec(np.dtype("float32"), (None, 3)))
+    >>> stand_in(Spec(dtypes.INT32, (None, 3)))
     (1, 3)
     """
     return tuple(1 if size is None else size for size in spec.shape or ())

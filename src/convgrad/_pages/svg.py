@@ -25,7 +25,9 @@ Results = Mapping[tuple[str, str], "Spec | Output | AnyArray"]
 """What is known of a block's output pin, by id and pin: a spec, a tensor of a graph, or numbers."""
 
 _INVALID = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TITLE_CHARACTERS, _PIN_CHARACTERS, _LINE = 19, 26, 15.0
+_TITLE, _LONG_TITLE, _PIN_CHARACTERS = 17, 27, 25
+"""Characters that a block has room for: in its title, in a title of smaller letters, in a line of its own."""
+_LINE = 15.0
 _LIGHT = ("#ffffff", "#1f2933", "#697586", "#f4f7fb", "#7b8ba1", "#dbe7f5", "#4f7cac", "#b3261e")
 _DARK = ("#14181d", "#e6ebf1", "#97a3b3", "#1f262e", "#5d6b7d", "#2b3a4b", "#7fb0e6", "#ff8a80")
 # Colours as they are, twice, instead of CSS variables: half of the programs that show SVG do not know those.
@@ -36,7 +38,8 @@ _COLOURS = """
 """
 _STYLE = f"""
   text {{ font-family: "DejaVu Sans", Verdana, sans-serif; font-size: 10px; }}
-  .title {{ font-size: 11px; font-weight: bold; }} .id {{ font-size: 9px; }} .typed, .shape {{ font-size: 8.5px; }}
+  .title {{ font-size: 11px; }} .long {{ font-size: 7.5px; }} .title, .long {{ font-weight: bold; }}
+  .id {{ font-size: 9px; }} .typed, .shape {{ font-size: 8.5px; }}
   .shape {{ stroke-width: 3px; paint-order: stroke; }} .wire {{ fill: none; stroke-width: 1.5px; }}
   .hidden {{ stroke-dasharray: 4 3; }} .refused .box, .noted .box {{ stroke-width: 1.5px; }}
   .refused .box {{ stroke-dasharray: 5 3; }} .mark {{ font-size: 12px; font-weight: bold; }}
@@ -74,6 +77,17 @@ def _short(text: str, most: int) -> str:
     return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
+def _ends(text: str, most: int) -> str:
+    """Shorten in the middle: names that are long differ at their ends.
+
+    >>> _ends("DepthwiseConv2dNativeBackpropFilter", 27)
+    'DepthwiseConv…ackpropFilter'
+    """
+    plain = _short(text, 400)
+    half = (most - 1) // 2
+    return plain if len(plain) <= most else f"{plain[:half]}…{plain[-half:]}"
+
+
 def _n(value: float) -> str:
     return f"{round(value, 2):g}" if abs(value) < 1e5 else f"{round(value, 2)!r}"
 
@@ -90,7 +104,9 @@ class _Picture:
         self.sides = sides_of(page)
         self.labels: dict[str, None] = {}
         """Shapes on wires, each once, in order; drawn last, so that nothing hides them."""
-        self.noted = {note.block for note in page.notes if note.block is not None}
+        self.noted: dict[str | None, list[str]] = {}
+        for note in page.notes:
+            self.noted.setdefault(note.block, []).append(note.text)
 
     def written(self) -> str:
         page = self.page
@@ -168,7 +184,7 @@ class _Picture:
         if block.id in self.noted:
             kind += " noted"
         hover = f"{block.symbol} {block.id}" + ("" if computed else " (not computed)")
-        notes = [note.text for note in self.page.notes if note.block == block.id]
+        notes = self.noted.get(block.id, [])
         box = f'width="{_n(WIDTH)}" height="{_n(sides.height)}" rx="7"'
         parts = [
             f'<g class="{kind}" transform="translate({_n(block.x)} {_n(block.y)})">',
@@ -176,11 +192,16 @@ class _Picture:
             f'<rect class="box" {box}/>',
             f'<path class="head" d="M 1 {_n(HEAD - 2)} V 7 Q 1 1 7 1 H {_n(WIDTH - 7)} '
             f'Q {_n(WIDTH - 1)} 1 {_n(WIDTH - 1)} 7 V {_n(HEAD - 2)} Z"/>',
-            _text("title", 8, 13, _short(block.symbol, _TITLE_CHARACTERS)),
-            _text("id", 8, 24, _short(block.id, _PIN_CHARACTERS)),
+            _text(
+                "long" if len(block.symbol) > _TITLE else "title",
+                8,
+                13,
+                _ends(block.symbol, _LONG_TITLE),
+            ),
+            _text("id", 8, 24, _ends(block.id, _PIN_CHARACTERS)),
         ]
         if not computed or block.id in self.noted:
-            parts.append(_text("mark", WIDTH - 8, 16, "!", "end"))
+            parts.append(_text("mark", WIDTH - 6, 25, "!", "end"))
         parts += self.pins(block, sides)
         return "".join([*parts, "</g>"])
 
@@ -203,7 +224,7 @@ class _Picture:
         for at, name in enumerate(sides.right):
             y = _middle(at)
             parts.append(f'<circle class="pin" cx="{_n(WIDTH)}" cy="{_n(y)}" r="3"/>')
-            parts.append(_text("out", WIDTH - 8, y + 3.5, _short(name, _TITLE_CHARACTERS), "end"))
+            parts.append(_text("out", WIDTH - 8, y + 3.5, _short(name, _TITLE), "end"))
         return parts
 
 
