@@ -15,11 +15,12 @@ Numbers the description does not list were found from those it does:
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 
 from convgrad._pages.page import Block, Page, Value
-from pages_files.writing import block, wire
+from pages_files.writing import block, save, wire
 
 DRAWING = """<rect id="ID_R" x="0" y="0" width="10" height="10" style="fill:#ffffff"/>
 <path id="ID_P" d="M 0 0 L 9 9"/>
@@ -30,6 +31,8 @@ DRAWING = """<rect id="ID_R" x="0" y="0" width="10" height="10" style="fill:#fff
 <script type="text/lua">function _ontask() ID_GONE.data = ID_ANALSYS.result_y[0][0]; end</script>
 """
 """Elements that only draw, some naming blocks that are not there."""
+FORMS = (3, 4, "json")
+"""Of page files."""
 _STALE = Value("7.500000;-3.250000", "double", (2,))
 """A result of some older run, in a shape that is not the block's."""
 
@@ -50,6 +53,16 @@ def in_full(page: Page) -> Page:
                 pins.setdefault(f"result_{pin}", _STALE)
         blocks.append(replace(each, pins=pins, x=40.0 + 130 * (at % 9), y=40.0 + 150 * (at // 9)))
     return Page(page.name, blocks, page.wires, 1920, 1080)
+
+
+def store(page: Page, folder: Path, form: int | str) -> Path:
+    """Write a page in one of its `FORMS`. As JSON it has no drawing, and only the blocks of the plug-in's own task."""
+    if form == "json":
+        blocks = [each for each in page.blocks if each.in_graph]
+        ids = {each.id for each in blocks}
+        wires = [each for each in page.wires if {each.source, each.target} <= ids]
+        page = replace(page, blocks=blocks, wires=wires)
+    return save(page, folder, form, DRAWING)
 
 
 def page(name: str, blocks: list[Block], wires: str) -> Page:

@@ -18,9 +18,7 @@ from convgrad._pages.files import read_page
 from convgrad._pages.page import Page
 from convgrad._pages.run import PageRun, Results
 from pages_files import samples
-from pages_files.writing import save
 
-FORMS = (3, 4, "json")
 NOISE = {"float32": 4 * np.finfo(np.float32).eps, "float64": 1e-13}
 
 Runs = dict[int, Results]
@@ -28,7 +26,7 @@ Runs = dict[int, Results]
 
 def runs(page: Page, folder: Path, form: int | str, *wanted: int) -> Runs:
     """Write a page, read it, and return the results of some of its runs."""
-    built = build(read_page(save(page, folder, form, samples.DRAWING)))
+    built = build(read_page(samples.store(page, folder, form)))
     assert built.problems == {}
     run = PageRun(built)
     found = {}
@@ -52,7 +50,7 @@ def agree(results: Results, name: str, numbers: str) -> None:
         assert abs(value - wanted) <= 0.5 * 10.0**-digits + noise * max(1, abs(wanted)), name
 
 
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=samples.FORMS)
 def form(request: pytest.FixtureRequest) -> int | str:
     return request.param
 

@@ -148,8 +148,6 @@ def json_text(page: Page, separator: str = ";") -> tuple[str, bytes]:
     objects = []
     wires = page.wires_by_pin()
     for each in page.blocks:
-        if not each.in_graph:  # the plug-in gets the blocks of its own task
-            continue
         inputs, outputs = [], []
         names = dict.fromkeys([*each.pins, *(pin for id, pin in wires if id == each.id)])
         for name in names:

@@ -117,13 +117,30 @@ class _Builder:
     def __init__(self, page: Page) -> None:
         self.page = page
         self.blocks = page.by_id()
-        self.wires = page.wires_by_pin()
+        self.result = Built(page, Scope.new_root_scope(), notes=list(page.notes))
+        self.wires = self._among_blocks(page.wires_by_pin())
         self.into: dict[str, list[Wire]] = {}
         for (target, _), wires in self.wires.items():
             self.into.setdefault(target, []).extend(wires)
-        self.result = Built(page, Scope.new_root_scope(), notes=list(page.notes))
         self.strict = page.dialect != "convgrad"
         """Whether enuSpace's rules hold: what needs a wire takes no text, literals are not converted."""
+
+    def _among_blocks(
+        self, wires: dict[tuple[str, str], list[Wire]]
+    ) -> dict[tuple[str, str], list[Wire]]:
+        """Drop the wires of blocks that are not of the graph: sensors look at results, and may lead in circles."""
+        foreign = {block.id for block in self.page.blocks if not block.in_graph}
+        if not foreign:
+            return wires
+        found = {}
+        for (target, pin), each in wires.items():
+            if target in foreign:
+                continue
+            found[target, pin] = kept = [wire for wire in each if wire.source not in foreign]
+            if len(kept) < len(each):
+                text = f"a wire into `{pin[:50]}` is dropped: it comes from no block of a graph"
+                self.result.notes.append(Note(target, text))
+        return found
 
     def build(self) -> Built:
         ready, circles = _ordered(self.page, self.into)
@@ -181,7 +198,10 @@ class _Builder:
         for wire in self.into.get(block.id, ()):
             if wire.target_pin not in names and wire.target_pin != "scope":
                 pin = wire.target_pin[:50]
-                raise ArgumentError(f"{block.symbol} has no input pin `{pin}`{nearest(pin, names)}")
+                text = f"{block.symbol} has no input pin `{pin}`{nearest(pin, names)}"
+                if not self.strict:
+                    raise ArgumentError(text)
+                self.result.notes.append(Note(block.id, f"{text}; its wire is ignored"))
         if self.strict:
             return
         for pin in block.pins:
@@ -347,7 +367,7 @@ class _Builder:
         found = Fetches(block.id)
         try:
             found.fetches = self._wired(block, "fetch_outputs")
-            found.targets = [each.operation for each in self._wired(block, "run_outputs")]
+            found.targets = self._operations(block)
         except _Waits as waits:
             self.result.problems[block.id] = str(waits)
             return
@@ -358,6 +378,16 @@ class _Builder:
         found.blocks = _upstream(starts, self.into)
         self.result.outputs[block.id] = {}
         self.result.sessions.append(found)
+
+    def _operations(self, block: Block) -> list[Operation]:
+        """Return what a session runs without fetching it; enuSpace takes it from blocks named Operation alone."""
+        for wire in self.wires.get((block.id, "run_outputs"), ()) if self.strict else ():
+            source = self.blocks[wire.source]
+            if source.symbol != "Operation" and wire.source in self.result.outputs:
+                raise ArgumentError(
+                    f"`run_outputs` takes operations: put a block Operation behind {source.symbol} {wire.source!r}"
+                )
+        return [each.operation for each in self._wired(block, "run_outputs")]
 
 
 _SPECIAL: dict[str, Callable[[_Builder, Block, Symbol], Tensors]] = {
