@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from convgrad._pages.page import Block, Page
-from pages_files.samples import descent, floats, matmul, page, variable
+from pages_files.sample_parts import descent, floats, lines, matmul, page, variable
 from pages_files.writing import block
 
 SIZE, FIRST, SECOND, BATCH = 12, 4, 6, 2
@@ -80,7 +80,7 @@ def evaluation() -> Page:
         ID_LOGITS.z > ID_DIGIT.input
         ID_DIGIT.output > ID_SESSION.fetch_outputs
     """
-    return page("convolution_neural_network_eval", blocks, _lines(wires))
+    return page("convolution_neural_network_eval", blocks, lines(wires))
 
 
 def training() -> Page:
@@ -141,7 +141,7 @@ def training() -> Page:
         ID_ALPHA.output > ID_NEW_{name}.alpha
         ID_NEW_{name}.out > ID_SESSION.fetch_outputs
         """
-    return page("convolution_neural_network_train", blocks, _lines(wires))
+    return page("convolution_neural_network_train", blocks, lines(wires))
 
 
 def softmax() -> Page:
@@ -177,7 +177,7 @@ def softmax() -> Page:
         ID_GW.product > ID_NEW_W.delta
         ID_NEW_W.out > ID_SESSION.fetch_outputs
     """
-    return page("mnistTrain_softmax10", blocks, _lines(wires))
+    return page("mnistTrain_softmax10", blocks, lines(wires))
 
 
 def reader() -> Page:
@@ -205,8 +205,4 @@ def reader() -> Page:
         ID_IMAGE.y > ID_SESSION.fetch_outputs
         ID_PUT.operation > ID_SESSION.run_outputs
     """
-    return page("queueenqueue_mnist_reader", blocks, _lines(wires))
-
-
-def _lines(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if line.strip())
+    return page("queueenqueue_mnist_reader", blocks, lines(wires))

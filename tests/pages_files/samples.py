@@ -1,121 +1,33 @@
 """The sample pages of enuSpace's repository, written anew from their description.
 
 Blocks, numbers and texts are as described, down to the number of blocks of each kind; ids and places are ours, except
-the few that the description names. `in_full` adds what pages of enuSpace carry and what means nothing: scopes, outputs,
-results of some older run, labels, plots, scripts.
+the few that the description names. `sample_parts` adds what such pages carry and what means nothing.
 
 Numbers the description does not list were found from those it does:
 
 - The random-looking initial values of pages 1 and 19 are `rand()/32767` of Microsoft's C library, seed 1.
 - Page 5: `Y = X {1,2,3} + 5` follows from the first step, the second moments of X from the costs of runs 2 and 11, and
-  128 matrices of whole numbers have them. All give the same numbers in every run; this one is written like a person
-  would, and has the 53 that the description names as the largest.
+  128 matrices of whole numbers up to 60 have them. All give the same numbers in every run; this one looks typed by
+  a person, and its largest is the 53 that the description names.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from pathlib import Path
-
 import numpy as np
 
-from convgrad._pages.page import Block, Page, Value
-from pages_files.writing import block, save, wire
-
-DRAWING = """<rect id="ID_R" x="0" y="0" width="10" height="10" style="fill:#ffffff"/>
-<path id="ID_P" d="M 0 0 L 9 9"/>
-<text id="ID_T2" x="1">auto C = MatMul(root, A, B, MatMul::TransposeB(true));</text>
-<pg-trend id="ID_TREND"><pg-trendseries variable="ID_COST.result_output"/></pg-trend>
-<pg-trend-contour id="ID_IMAGE" data=""/>
-<pg-editbox id="ID_EDIT"/>
-<script type="text/lua">function _ontask() ID_GONE.data = ID_ANALSYS.result_y[0][0]; end</script>
-"""
-"""Elements that only draw, some naming blocks that are not there."""
-FORMS = (3, 4, "json")
-"""Of page files."""
-_STALE = Value("7.500000;-3.250000", "double", (2,))
-"""A result of some older run, in a shape that is not the block's."""
-
-
-def in_full(page: Page) -> Page:
-    """Add to every block what enuSpace writes and nobody may read."""
-    used: dict[str, list[str]] = {}
-    for each in page.wires:
-        used.setdefault(each.source, []).append(each.source_pin)
-    blocks = []
-    for at, each in enumerate(page.blocks):
-        pins = dict(each.pins)
-        if each.in_graph and each.symbol != "InputList":
-            pins["scope"] = Value("scope")
-        for pin in dict.fromkeys(used.get(each.id, [])):
-            if pin != "grad_outputs" and not pin.startswith("result_"):
-                pins.setdefault(pin, Value(""))
-                pins.setdefault(f"result_{pin}", _STALE)
-        blocks.append(replace(each, pins=pins, x=40.0 + 130 * (at % 9), y=40.0 + 150 * (at // 9)))
-    return Page(page.name, blocks, page.wires, 1920, 1080)
-
-
-def store(page: Page, folder: Path, form: int | str) -> Path:
-    """Write a page in one of its `FORMS`. As JSON it has no drawing, and only the blocks of the plug-in's own task."""
-    if form == "json":
-        blocks = [each for each in page.blocks if each.in_graph]
-        ids = {each.id for each in blocks}
-        wires = [each for each in page.wires if {each.source, each.target} <= ids]
-        page = replace(page, blocks=blocks, wires=wires)
-    return save(page, folder, form, DRAWING)
-
-
-def page(name: str, blocks: list[Block], wires: str) -> Page:
-    """Return a page; wires are lines such as `a.output > b.x`, those in brackets are hidden."""
-    links = [line.strip() for line in wires.strip().splitlines()]
-    made = [wire(line.strip("()"), hidden=line.startswith("(")) for line in links]
-    return in_full(Page(name, blocks, made))
-
-
-def rand(count: int, skip: int = 0) -> list[float]:
-    """Return `rand()/32767` as six decimals of a float32, from the seed 1."""
-    state, found = 1, []
-    for _ in range(skip + count):
-        state = (state * 214013 + 2531011) % (1 << 32)
-        found.append(float(f"{np.float32((state >> 16 & 0x7FFF) / 32767):.6f}"))
-    return found[skip:]
-
-
-def floats(values: object, *shape: int) -> np.ndarray:
-    """Return an array of float32."""
-    return np.array(values, np.float32).reshape(shape)
-
-
-def doubles(values: object, *shape: int) -> np.ndarray:
-    """Return an array of float64."""
-    return np.array(values, np.float64).reshape(shape)
-
-
-def variable(id: str, first: np.ndarray) -> Block:
-    """Return a Variable as the pages have them: typed values, no dtype, and a shape that is a leftover."""
-    return block(
-        id,
-        "Variable",
-        shape="{2,2}",
-        dtype="",
-        initvalues=first,
-        attrs="container_ =;shared_name_ =;",
-    )
-
-
-def descent(id: str) -> Block:
-    """Return an ApplyGradientDescent."""
-    return block(id, "ApplyGradientDescent", attrs="use_locking_ = false;")
-
-
-def mean(id: str, axis: str, keep: str = "false") -> Block:
-    """Return a Mean over axes typed as a literal."""
-    return block(id, "Mean", axis=axis, attrs=f"keep_dims_ = {keep};")
-
-
-def matmul(id: str, a: str = "false", b: str = "false") -> Block:
-    """Return a MatMul."""
-    return block(id, "MatMul", attrs=f"transpose_a_ = {a};transpose_b_ = {b};")
+from convgrad._pages.page import Block, Page
+from pages_files.sample_parts import (
+    descent,
+    doubles,
+    floats,
+    lines,
+    matmul,
+    mean,
+    page,
+    rand,
+    variable,
+)
+from pages_files.writing import block
 
 
 def basic() -> Page:
@@ -250,11 +162,7 @@ def symbolic_gradients() -> Page:
         ID_GRADIENTS.grad_outputs[{at}] > ID_NEW_{name}.delta
         ID_NEW_{name}.out > ID_SESSION.fetch_outputs
         """
-    return page("addsymbolicgradients", blocks, _lines(wires))
-
-
-def _lines(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if line.strip())
+    return page("addsymbolicgradients", blocks, lines(wires))
 
 
 X5 = [
@@ -361,7 +269,7 @@ def slope_applied() -> Page:
         ID_DELTA.output > ID_NEW.delta
         ID_NEW.out > ID_SESSION.fetch_outputs
     """
-    return page("gradient_descent_xw_apply", blocks, _lines(wires))
+    return page("gradient_descent_xw_apply", blocks, lines(wires))
 
 
 def slope_assigned() -> Page:
@@ -381,167 +289,4 @@ def slope_assigned() -> Page:
         ID_LESS.z > ID_NEW.value
         ID_NEW.output_ref > ID_SESSION.fetch_outputs
     """
-    return page("gradient_descent_xw_sub", blocks, _lines(wires))
-
-
-def _xor(first: dict[str, Value], slope: str) -> tuple[list[Block], str]:
-    """Return a network of two hidden units; `slope` is where the derivative of its cost comes from."""
-    ones = {"dtype": "DT_FLOAT"}
-    blocks = [
-        # Texts of a type that is not the dtype: the dtype counts.
-        block("ID_X", "Const_ex", val=doubles([0, 0, 0, 1, 1, 0, 1, 1], 4, 2), **ones),
-        block("ID_Y", "Const_ex", val=Value("0;1;1;0", "string", (4, 1)), **ones),
-        block("ID_ALPHA", "Const_ex", val=np.float32(0.1), **ones),
-        block("ID_ONE", "Const_ex", val=Value("{1}"), **ones),
-        *(
-            block(f"ID_{name}", "Variable", shape=text.text, dtype="DT_FLOAT", initvalues=value)
-            if value.type == "string"
-            else block(f"ID_{name}", "Variable", shape="{2,2}", dtype="", initvalues=value)
-            for (name, value), text in zip(first.items(), _SHAPES, strict=True)
-        ),
-        matmul("ID_XW"),
-        block("ID_XWB", "Add"),
-        block("ID_H", "Sigmoid"),
-        matmul("ID_HW"),
-        block("ID_HWB", "Add"),
-        block("ID_O", "Sigmoid"),
-        # Backwards, drawn by hand.
-        block("ID_1_O", "Subtract"),
-        block("ID_O_1_O", "Multiply"),
-        block("ID_D", "Multiply"),
-        matmul("ID_DELTA_W2", a="true"),
-        mean("ID_DELTA_B2", "0"),
-        matmul("ID_BACK", b="true"),
-        block("ID_1_H", "Subtract"),
-        block("ID_H_1_H", "Multiply"),
-        block("ID_DH", "Multiply"),
-        matmul("ID_DELTA_W1", a="1"),
-        mean("ID_DELTA_B1", "{0}"),
-        *(descent(f"ID_NEW_{name}") for name in first),
-    ]
-    wires = f"""
-        ID_X.output > ID_XW.a
-        ID_W1.ref > ID_XW.b
-        ID_XW.product > ID_XWB.x
-        ID_B1.ref > ID_XWB.y
-        ID_XWB.z > ID_H.x
-        ID_H.y > ID_HW.a
-        ID_W2.ref > ID_HW.b
-        ID_HW.product > ID_HWB.x
-        ID_B2.ref > ID_HWB.y
-        ID_HWB.z > ID_O.x
-        ID_ONE.output > ID_1_O.x
-        ID_O.y > ID_1_O.y
-        ID_O.y > ID_O_1_O.x
-        ID_1_O.z > ID_O_1_O.y
-        {slope} > ID_D.x
-        ID_O_1_O.z > ID_D.y
-        ID_H.y > ID_DELTA_W2.a
-        ID_D.z > ID_DELTA_W2.b
-        ID_DELTA_W2.product > ID_NEW_W2.delta
-        ID_D.z > ID_DELTA_B2.input
-        ID_DELTA_B2.output > ID_NEW_B2.delta
-        ID_D.z > ID_BACK.a
-        ID_W2.ref > ID_BACK.b
-        ID_ONE.output > ID_1_H.x
-        ID_H.y > ID_1_H.y
-        ID_H.y > ID_H_1_H.x
-        ID_1_H.z > ID_H_1_H.y
-        ID_BACK.product > ID_DH.x
-        ID_H_1_H.z > ID_DH.y
-        ID_X.output > ID_DELTA_W1.a
-        ID_DH.z > ID_DELTA_W1.b
-        ID_DELTA_W1.product > ID_NEW_W1.delta
-        ID_DH.z > ID_DELTA_B1.input
-        ID_DELTA_B1.output > ID_NEW_B1.delta
-    """
-    for name in first:
-        wires += f"""
-        ID_{name}.ref > ID_NEW_{name}.var
-        (ID_ALPHA.output > ID_NEW_{name}.alpha)
-        ID_NEW_{name}.out > ID_SESSION.fetch_outputs
-        """
-    return blocks, wires
-
-
-_SHAPES = (Value("{2,2}"), Value("[2]"), Value("2;1"), Value("{1}"))
-
-
-def xor(w1: str = "{{0.5,0.5},{0.5,0.5}}") -> Page:
-    """Page 18: cross entropy, squared. Variables are typed as literals with a dtype beside them."""
-    first = {
-        "W1": Value(w1),
-        "B1": Value("{0,0}"),
-        "W2": Value("{{0.45},{0.54}}"),
-        "B2": Value("{0}"),
-    }
-    blocks, wires = _xor(first, "ID_CE_DCE.z")
-    blocks += [
-        block("ID_1_Y", "Subtract", x="1.0f"),
-        block("ID_REST", "Subtract", x="{{1f},{1f},{1f},{1f}}"),
-        block("ID_LOG_O", "Log"),
-        block("ID_LOG_REST", "Log"),
-        block("ID_HIT", "Multiply"),
-        block("ID_MISS", "Multiply"),
-        block("ID_BOTH", "Add"),
-        block("ID_CE", "Negate"),
-        block("ID_SQUARE", "Square"),
-        mean("ID_XOR_MEAN", "{0,1}"),
-        block("ID_UP", "Div"),
-        block("ID_DOWN", "Div"),
-        block("ID_DCE", "Subtract"),
-        block("ID_CE_DCE", "Multiply"),
-        block("ID_SESSION", "ClientSession"),
-    ]
-    wires += """
-        ID_Y.output > ID_1_Y.y
-        ID_O.y > ID_REST.y
-        ID_O.y > ID_LOG_O.x
-        ID_REST.z > ID_LOG_REST.x
-        ID_Y.output > ID_HIT.x
-        ID_LOG_O.y > ID_HIT.y
-        ID_1_Y.z > ID_MISS.x
-        ID_LOG_REST.y > ID_MISS.y
-        ID_HIT.z > ID_BOTH.x
-        ID_MISS.z > ID_BOTH.y
-        ID_BOTH.z > ID_CE.x
-        ID_CE.y > ID_SQUARE.x
-        ID_SQUARE.y > ID_XOR_MEAN.input
-        ID_1_Y.z > ID_UP.x
-        ID_REST.z > ID_UP.y
-        ID_Y.output > ID_DOWN.x
-        ID_O.y > ID_DOWN.y
-        ID_UP.z > ID_DCE.x
-        ID_DOWN.z > ID_DCE.y
-        ID_CE.y > ID_CE_DCE.x
-        ID_DCE.z > ID_CE_DCE.y
-        ID_XOR_MEAN.output > ID_SESSION.fetch_outputs
-    """
-    return page("Xor", blocks, _lines(wires))
-
-
-def xor_squares() -> Page:
-    """Page 19: squares of differences. Variables have typed values."""
-    numbers = rand(4)
-    first = {
-        "W1": floats(numbers, 2, 2),
-        "B1": floats([0, 0], 2),
-        "W2": floats(numbers[2:], 2, 1),
-        "B2": floats([1], 1),
-    }
-    typed = {name: Value("", "float", array.shape, array) for name, array in first.items()}
-    blocks, wires = _xor(typed, "ID_DIFF.z")
-    blocks += [
-        block("ID_DIFF", "Subtract"),
-        block("ID_SQUARE", "Square"),
-        mean("ID_1eOxka1459", "{0,1}"),
-        block("ID_SESSION", "ClientSession"),
-    ]
-    wires += """
-        ID_O.y > ID_DIFF.x
-        ID_Y.output > ID_DIFF.y
-        ID_DIFF.z > ID_SQUARE.x
-        ID_SQUARE.y > ID_1eOxka1459.input
-        ID_1eOxka1459.output > ID_SESSION.fetch_outputs
-    """
-    return page("Xor2", blocks, _lines(wires))
+    return page("gradient_descent_xw_sub", blocks, lines(wires))

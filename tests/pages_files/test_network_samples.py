@@ -13,7 +13,7 @@ from convgrad._pages.files import read_page
 from convgrad._pages.page import Page
 from convgrad._pages.run import PageRun, Results
 from pages_files import network_samples as samples
-from pages_files.samples import FORMS, store
+from pages_files.sample_parts import FORMS, store
 
 
 @pytest.fixture(params=FORMS)

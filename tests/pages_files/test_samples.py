@@ -17,7 +17,8 @@ from convgrad._pages.build import build
 from convgrad._pages.files import read_page
 from convgrad._pages.page import Page
 from convgrad._pages.run import PageRun, Results
-from pages_files import samples
+from pages_files import samples, xor_samples
+from pages_files.sample_parts import FORMS, store
 
 NOISE = {"float32": 4 * np.finfo(np.float32).eps, "float64": 1e-13}
 
@@ -26,7 +27,7 @@ Runs = dict[int, Results]
 
 def runs(page: Page, folder: Path, form: int | str, *wanted: int) -> Runs:
     """Write a page, read it, and return the results of some of its runs."""
-    built = build(read_page(samples.store(page, folder, form)))
+    built = build(read_page(store(page, folder, form)))
     assert built.problems == {}
     run = PageRun(built)
     found = {}
@@ -50,7 +51,7 @@ def agree(results: Results, name: str, numbers: str) -> None:
         assert abs(value - wanted) <= 0.5 * 10.0**-digits + noise * max(1, abs(wanted)), name
 
 
-@pytest.fixture(params=samples.FORMS)
+@pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest) -> int | str:
     return request.param
 
@@ -154,7 +155,7 @@ def test_slope_assigned(tmp_path: Path, form: int | str) -> None:
 
 
 def test_xor_from_the_stored_initial_values(tmp_path: Path, form: int | str) -> None:
-    found = runs(samples.xor(), tmp_path, form, 1, 2)
+    found = runs(xor_samples.xor(), tmp_path, form, 1, 2)
     agree(found[1], "ID_XOR_MEAN.output", "0.642011")
     agree(found[1], "ID_O.y", "0.621284 0.649362 0.649362 0.673432")
     agree(found[1], "ID_NEW_W1.out", "0.494933 0.493920 0.494933 0.493920")
@@ -163,7 +164,7 @@ def test_xor_from_the_stored_initial_values(tmp_path: Path, form: int | str) -> 
 
 
 def test_xor_from_the_values_its_results_come_from(tmp_path: Path, form: int | str) -> None:
-    page = samples.xor("{{0.58,0.5},{0.55,0.45}}")
+    page = xor_samples.xor("{{0.58,0.5},{0.55,0.45}}")
     last = runs(page, tmp_path, form, 11)[11]
     agree(last, "ID_XOR_MEAN.output", "0.483411")
     agree(last, "ID_O.y", "0.512099 0.522206 0.523091 0.532034")
@@ -173,7 +174,7 @@ def test_xor_from_the_values_its_results_come_from(tmp_path: Path, form: int | s
 
 
 def test_xor_squares(tmp_path: Path, form: int | str) -> None:
-    found = runs(samples.xor_squares(), tmp_path, form, 1, 2)
+    found = runs(xor_samples.xor_squares(), tmp_path, form, 1, 2)
     agree(found[1], "ID_1eOxka1459.output", "0.361926")
     agree(found[1], "ID_O.y", "0.817727 0.840973 0.833704 0.852104")
     agree(found[1], "ID_NEW_W1.out", "0.000848 0.562615 0.192892 0.807706")
@@ -209,12 +210,12 @@ def test_xor_squares(tmp_path: Path, form: int | str) -> None:
         ),
         # Of the nine Multiply of the original, two are not described.
         (
-            samples.xor,
+            xor_samples.xor,
             "Const_ex4 Variable4 MatMul5 Add3 Sigmoid2 Log2 Negate Div2 Subtract5 Multiply7 Square Mean3 "
             "ApplyGradientDescent4 ClientSession",
         ),
         (
-            samples.xor_squares,
+            xor_samples.xor_squares,
             "Const_ex4 Variable4 MatMul5 Add2 Sigmoid2 Subtract3 Multiply4 Square Mean3 ApplyGradientDescent4 "
             "ClientSession",
         ),
