@@ -124,6 +124,8 @@ class _Builder:
             self.into.setdefault(target, []).extend(wires)
         self.strict = page.dialect != "convgrad"
         """Whether enuSpace's rules hold: what needs a wire takes no text, literals are not converted."""
+        self.said: set[str] = set()
+        """Notes on symbols, each of which is made once: pages have dozens of Variables."""
 
     def _among_blocks(
         self, wires: dict[tuple[str, str], list[Wire]]
@@ -182,7 +184,10 @@ class _Builder:
 
     def _built(self, block: Block, symbol: Symbol) -> Tensors:
         if self.strict:
-            self.result.notes += [Note(block.id, note) for note in symbol.notes]
+            self.result.notes += [
+                Note(block.id, note) for note in symbol.notes if note not in self.said
+            ]
+            self.said.update(symbol.notes)
         self._check_pins(block, symbol)
         special = _SPECIAL.get(block.symbol)
         if special is not None:
