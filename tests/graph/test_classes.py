@@ -177,12 +177,16 @@ def test_sub_scopes_have_prefixes(scope):
     inner = one.new_sub_scope("bias")
     assert ops.Const(inner.with_op_name("b"), 1).name == "layer/bias/b"
     assert one.graph is scope.graph
-    # Numbers that are given as arguments get names of the scope, not the op's.
+    # Numbers that are given as arguments are named by their node and pin, if it has a name of its own.
     x = ops.Add(one.with_op_name("total"), 1.0, 2.0)
     assert x.name == "layer/total" and [each.operation.name for each in x.operation.inputs] == [
-        "layer/Const_1",
-        "layer/Const_2",
+        "layer/total/x",
+        "layer/total/y",
     ]
+    plain = ops.Negate(one, 1.0)
+    assert (
+        plain.name == "layer/Negate" and plain.operation.inputs[0].operation.name == "layer/Const_1"
+    )
     for name in ("", "/a", "a b", "ä", 3, None):
         with pytest.raises(ArgumentError, match="`name` must be letters"):
             scope.new_sub_scope(name)

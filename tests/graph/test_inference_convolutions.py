@@ -8,7 +8,7 @@ import pytest
 import cases as convolutions
 from convgrad import raw_ops
 from convgrad._errors import ConvgradError
-from convgrad._graph.row import Call
+from convgrad._graph.row import Call, canonical
 from convgrad._graph.scope import infer
 from convgrad._graph.spec import Spec, fits
 from convgrad._graph.table import TABLE
@@ -54,7 +54,11 @@ def specs_of(kind, shapes, dtype, rng, chance):
 
 
 def attributes(name, settings):
-    return {attr.name: settings.get(attr.name, attr.default) for attr in TABLE[name].attrs}
+    """Return all attributes in the form nodes keep them."""
+    return {
+        attr.name: canonical(name, attr, settings.get(attr.name, attr.default))
+        for attr in TABLE[name].attrs
+    }
 
 
 @pytest.mark.parametrize("kind", PINS)
