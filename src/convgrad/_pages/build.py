@@ -203,9 +203,9 @@ class _Builder:
         for wire in self.into.get(block.id, ()):
             if wire.target_pin not in names and wire.target_pin != "scope":
                 pin = wire.target_pin[:50]
-                text = f"{block.symbol} has no input pin `{pin}`{nearest(pin, names)}"
+                text = f"{block.symbol} has no input pin `{pin}`"
                 if not self.strict:
-                    raise ArgumentError(text)
+                    raise ArgumentError(text + nearest(pin, names))
                 self.result.notes.append(Note(block.id, f"{text}; its wire is ignored"))
         if self.strict:
             return
