@@ -254,12 +254,12 @@ def test_cpp_of_the_document(compiler: Callable[[str], str]) -> None:
     compiler(source)
     flat = " ".join(source.split())
     assert (
-        'auto df = ops::DepthwiseConv2dNativeBackpropFilter( root.WithOpName("df"), input, const_2, dy, '
+        'auto df = ops::DepthwiseConv2dNativeBackpropFilter( root.WithOpName("df"), input, df_filter_sizes, dy, '
         '{1, 2, 2, 1}, "SAME");' in flat
     )
     assert "ops::RandomNormal::Seed(3).Seed2(4)" in source
     assert re.search(
-        r'WithOpName\("input"\), const_, DT_FLOAT, ops::RandomNormal::Seed\(\d+\)\)', flat
+        r'WithOpName\("input"\), input_shape, DT_FLOAT, ops::RandomNormal::Seed\(\d+\)\)', flat
     )
 
 
