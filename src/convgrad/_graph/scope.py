@@ -229,7 +229,7 @@ def infer(row: Row, attrs: Mapping[str, Any], specs: tuple[Spec, ...]) -> tuple[
     """
     if row is CONST:
         return tuple(row.infer(Call(row, attrs, specs)))
-    key = (row, *attrs.values(), specs)
+    key = (row, *(attrs[attr.name] for attr in row.attrs), specs)
     found = _inferred.get(key)
     if found is None:
         row.check_dtypes(specs)

@@ -30,8 +30,6 @@ _TYPES = {
     "DT_BOOL": "bool",
 }
 """C++'s types; an integer's is its NumPy name with `_t`."""
-_SPACES = {"BiasAddGrad": "ops", "MaxPoolGrad": "ops::internal"}
-"""Where TensorFlow's headers and our table differ on what is internal."""
 _KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
 concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete do
@@ -247,7 +245,7 @@ def _statement(before: str, arguments: list[str], behind: str = ");") -> str:
 
 
 def _class(node: Operation) -> str:
-    space = _SPACES.get(node.type, "ops::internal" if node.row.internal else "ops")
+    space = "ops::internal" if node.row.internal else "ops"
     return f"{space}::{node.type}"
 
 

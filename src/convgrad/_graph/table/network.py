@@ -265,7 +265,6 @@ ROWS = (
         _bias_grad,
         _bias_grad_gradient,
         optional=_LAYOUT,
-        internal=True,
     ),
     Row(
         "Softmax",

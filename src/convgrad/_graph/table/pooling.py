@@ -249,6 +249,7 @@ ROWS = (
         _grad_gradient,
         required=_REQUIRED,
         optional=_OPTIONAL,
+        internal=True,
     ),
     Row(
         "MaxPoolGradGrad",
