@@ -368,3 +368,17 @@ def test_bits_do_not_depend_on_the_run_or_the_threads(scope, threads):
         session = ClientSession(scope)
         for _ in range(2):
             assert all(map(same_bits, session.run([y, product], feeds), expected))
+
+
+def test_a_fed_shape_does_not_let_nodes_write_into_what_was_fed():
+    """With its own shape, SumToShape hands on its input, which the constant in the graph did not promise."""
+    scope = Scope.new_root_scope()
+    x = ops.Placeholder(scope, "float32", [2, 3])
+    shape = ops.Const(scope, [1, 3])
+    same = ops.SumToShape(scope, x, shape)
+    given = np.ones((2, 3), np.float32)
+    feeds = {x: given, shape: np.array([2, 3], np.int32)}
+    session = ClientSession(scope)
+    assert (session.run([ops.Negate(scope, same)], feeds)[0] == -1).all()
+    assert (given == 1).all()
+    assert not np.shares_memory(session.run([same], feeds)[0], given)

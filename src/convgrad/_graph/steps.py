@@ -94,7 +94,7 @@ def prepare(
             place(node.outputs[0])
         else:
             run.append(node)
-            shares = _shares(node) or node.type == "Assign"
+            shares = _shares(node, node in doubtful) or node.type == "Assign"
             source = node.inputs[1 if node.type == "Assign" else 0] if shares else None
             for output in node.outputs:
                 if output not in fed:
@@ -126,11 +126,11 @@ def _doubtful(fed: Collection[Output]) -> set[Operation]:
     return found
 
 
-def _shares(node: Operation) -> bool:
-    """Return whether an output may be the memory of the first input."""
+def _shares(node: Operation, doubtful: bool) -> bool:
+    """Return whether an output may be the memory of the first input; what is fed may make it so."""
     if not node.row.alias or node.specs[0].dtype != node.inputs[0].dtype:
         return False
-    return node.type == "Reshape" or fits(node.specs[0].shape, node.inputs[0].shape)
+    return doubtful or node.type == "Reshape" or fits(node.specs[0].shape, node.inputs[0].shape)
 
 
 def _with_ends(
