@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+PART = 1 << 18
+"""Numbers that are drawn at a time: what lies between words and numbers takes ten times their memory."""
+
 Words = np.ndarray[Any, np.dtype[np.uint32]]
 AnyArray = np.ndarray[Any, np.dtype[Any]]
 
@@ -20,14 +23,14 @@ _STEPS = np.uint32(0x9E3779B9), np.uint32(0xBB67AE85)
 _LOW, _SHIFT = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
-def words(seed: int, seed2: int, count: int) -> Words:
-    """Return so many 32-bit numbers, four for each count of the counter.
+def words(seed: int, seed2: int, count: int, start: int = 0) -> Words:
+    """Return so many 32-bit numbers, four for each count of the counter, which begins at `start`.
 
     >>> [int(word) for word in words(0, 0, 4)]  # the published test vector
     [1713891541, 3781805453, 3159862348, 2600524760]
     """
     groups = -(-count // 4)
-    counter = np.arange(groups, dtype=np.uint64)
+    counter = np.arange(start, start + groups, dtype=np.uint64)
     a, b = (counter & _LOW).astype(np.uint32), (counter >> _SHIFT).astype(np.uint32)
     c = np.full(groups, seed2 & 0xFFFFFFFF, np.uint32)
     d = np.full(groups, (seed2 >> 32) & 0xFFFFFFFF, np.uint32)
@@ -50,13 +53,31 @@ def words(seed: int, seed2: int, count: int) -> Words:
 
 def uniform(seed: int, seed2: int, count: int, dtype: np.dtype[Any]) -> AnyArray:
     """Return numbers from [0, 1): as many bits of a word as the dtype's fraction has."""
+    return _in_parts(_uniform, seed, seed2, count, dtype)
+
+
+def normal(seed: int, seed2: int, count: int, dtype: np.dtype[Any]) -> AnyArray:
+    """Return normally distributed numbers, by Box and Muller's formula from pairs of uniform ones."""
+    return _in_parts(_normal, seed, seed2, count, dtype)
+
+
+def _in_parts(draw: Any, seed: int, seed2: int, count: int, dtype: np.dtype[Any]) -> AnyArray:
+    result: AnyArray = np.empty(count, dtype)
+    for at in range(0, count, PART):
+        part = result[at : at + PART]
+        part[:] = draw(seed, seed2, part.size, dtype, at)
+    return result
+
+
+def _uniform(seed: int, seed2: int, count: int, dtype: np.dtype[Any], at: int) -> AnyArray:
+    """Return the numbers from `at` on, a multiple of 4."""
     if dtype == np.float64:
-        pairs = words(seed, seed2, 2 * count).astype(np.uint64)
+        pairs = words(seed, seed2, 2 * count, at // 2).astype(np.uint64)
         whole = ((pairs[0::2] & np.uint64(0xFFFFF)) << _SHIFT) | pairs[1::2]
         exponent = np.uint64(1023) << np.uint64(52)
         result: AnyArray = (whole | exponent).view(np.float64) - 1.0
         return result
-    found = words(seed, seed2, count)
+    found = words(seed, seed2, count, at // 4)
     bits: AnyArray
     if dtype == np.float32:
         bits = found & np.uint32(0x7FFFFF) | np.uint32(0x3F800000)
@@ -68,13 +89,12 @@ def uniform(seed: int, seed2: int, count: int, dtype: np.dtype[Any]) -> AnyArray
     return result
 
 
-def normal(seed: int, seed2: int, count: int, dtype: np.dtype[Any]) -> AnyArray:
-    """Return normally distributed numbers, by Box and Muller's formula from pairs of uniform ones."""
+def _normal(seed: int, seed2: int, count: int, dtype: np.dtype[Any], at: int) -> AnyArray:
     even = count + count % 2
     if dtype == np.float64:
-        pairs = uniform(seed, seed2, even, dtype)
+        pairs = _uniform(seed, seed2, even, dtype, at)
     else:  # all other types from float32 numbers
-        pairs = uniform(seed, seed2, even, np.dtype(np.float32)).astype(np.float64)
+        pairs = _uniform(seed, seed2, even, np.dtype(np.float32), at).astype(np.float64)
     first = np.maximum(pairs[0::2], 1.0e-7)
     angle, radius = 2.0 * np.pi * pairs[1::2], np.sqrt(-2.0 * np.log(first))
     result = np.stack((np.sin(angle) * radius, np.cos(angle) * radius), axis=1).reshape(-1)

@@ -11,7 +11,7 @@ from ..._errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
 from ..spec import MOST_VALUES, Shape, Spec, broadcast, text
-from .rules import Grads, filled, only, scalar, sizes, vector
+from .rules import Grads, filled, only, room, scalar, sizes, vector
 
 if TYPE_CHECKING:
     from ..operation import Operation
@@ -158,6 +158,8 @@ def _one_hot(node: Operation) -> Kernel:
     def run(indices: Any, depth: Any, on: Any, off: Any) -> Any:
         if depth < 0:
             raise ArgumentError(f"OneHot: `depth` must be >= 0, got {depth}.")
+        room([depth.item()], np.dtype(np.int64))
+        room([*indices.shape, depth.item()], on.dtype)
         at = indices.ndim if axis == -1 else axis
         steps = np.arange(depth.item()).reshape(-1, *(1,) * (indices.ndim - at))
         return np.where(np.expand_dims(indices, at) == steps, on, off)
@@ -186,6 +188,7 @@ def _reached(result: Shape, wanted: Shape) -> bool:
 
 def repeated(x: Any, shape: Sequence[int]) -> Any:
     """Return an array repeated to a shape, in memory of its own."""
+    room(shape, x.dtype)
     return np.broadcast_to(x, shape).copy(order="C")
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import cache
+from math import prod
 from typing import TYPE_CHECKING, Any
 
+from ..._errors import AllocationError
+from ..dtypes import Dtype
 from ..row import Call, Infer
 from ..spec import Shape, Sizes, Spec, text, total
 
@@ -56,6 +61,29 @@ def sizes(call: Call, name: str) -> Shape:
     if found is not None and any(size is not None and size < 0 for size in found):
         raise call.refuse(f"`{name}` must hold sizes >= 0", list(found))
     return found
+
+
+def room(sizes: Sequence[int], dtype: Dtype) -> None:
+    """Refuse a result larger than the machine's memory, which systems promise and then end processes for.
+
+    The session says whose result it is.
+    """
+    most = _memory()
+    if prod(max(size, 1) for size in sizes) * dtype.itemsize > most:
+        raise AllocationError(
+            f"the result must fit into the machine's memory of {most:,} bytes, "
+            f"got shape {list(sizes)} of {dtype.name}"
+        )
+
+
+@cache
+def _memory() -> int:
+    """Return the bytes of memory there are; what an address can name where the system does not say."""
+    try:
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows has none of them
+        found = 0
+    return found if found > 0 else 2**63 - 1
 
 
 def attribute(name: str) -> Infer:

@@ -13,7 +13,7 @@ from ..._errors import ArgumentError
 from .. import dtypes, philox
 from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
 from ..spec import MOST_VALUES, Spec, Value
-from .rules import attribute, scalar, sizes
+from .rules import attribute, room, scalar, sizes
 
 if TYPE_CHECKING:
     from ..operation import Operation
@@ -56,6 +56,7 @@ def _random(draw: Any) -> Any:
             wanted = shape.tolist()
             if min(wanted, default=0) < 0:
                 raise ArgumentError(f"{node.type}: `shape` must hold sizes >= 0, got {wanted}.")
+            room(wanted, dtype)
             return draw(seed, seed2, prod(wanted), dtype).reshape(wanted)
 
         return run
@@ -81,7 +82,9 @@ def range_size(start: Any, limit: Any, delta: Any) -> int:
         )
     if isinstance(start, int):
         return -(-abs(int(limit) - start) // abs(int(delta)))
-    return int(np.ceil(abs((limit - start) / delta)))
+    with np.errstate(over="ignore"):
+        size = np.ceil(abs((np.float64(limit) - np.float64(start)) / np.float64(delta)))
+    return int(min(size, 2.0**63))  # a delta may be so small that their number is no number
 
 
 def _range_infer(call: Call) -> Sequence[Spec]:
@@ -103,6 +106,7 @@ def _range(node: Operation) -> Kernel:
     def run(start: Any, limit: Any, delta: Any) -> Any:
         first, last, step = start.item(), limit.item(), delta.item()
         size = range_size(first, last, step)
+        room([size], np.dtype(np.int64))
         if dtype.kind in "iu":
             return np.arange(size, dtype=np.int64).astype(dtype) * dtype.type(step) + dtype.type(
                 first
