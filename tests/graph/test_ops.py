@@ -457,3 +457,16 @@ def test_graph_convolutions_are_the_eager_ones():
     assert {name for name in CASES if "Conv" in name} == {
         name for name in dir(convgrad.raw_ops) if "onv2" in name and not name.endswith("V2")
     }
+
+
+@pytest.mark.parametrize("op", ["MaxPool", "MaxPoolGrad", "MaxPoolGradGrad"])
+def test_windows_far_larger_than_the_image_take_no_time(op):
+    """Every tap of the window was walked, and nearly none of them meets a cell: this never ended."""
+    x = numbers(np.random.default_rng(0), (1, 4, 5, 2), np.dtype("float32"))
+    y = np.broadcast_to(x.max((1, 2), keepdims=True), (1, 2, 5, 2)).copy()
+    inputs = {"MaxPool": [x], "MaxPoolGrad": [x, y, y], "MaxPoolGradGrad": [x, y, x]}[op]
+    found = [
+        computed(op, inputs, ksize=[1, size, size, 1], strides=[1, 2, 1, 1], padding="SAME")
+        for size in (20, 2**40)
+    ]
+    assert same_bits(found[0][0], found[1][0])

@@ -127,8 +127,8 @@ def _taps(
 ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
     """Yield, for every tap of the window, the cells it reads and the windows it reads them for."""
     axes = [windows.axis(number, shape[windows.rows + number]) for number in (0, 1)]
-    for row in range(axes[0].window):
-        for col in range(axes[1].window):
+    for row in _touching(axes[0]):
+        for col in _touching(axes[1]):
             cells, places = [slice(None)] * 4, [slice(None)] * 4
             for number, tap in enumerate((row, col)):
                 axis = axes[number]
@@ -142,6 +142,12 @@ def _taps(
                 if last < first:
                     cells[at] = slice(0, 0)
             yield tuple(cells), tuple(places)
+
+
+def _touching(axis: Axis) -> range:
+    """Return the taps that meet a cell for some window: of a window larger than the image, most meet none."""
+    first = axis.before - max(axis.out - 1, 0) * axis.stride
+    return range(max(0, first), min(axis.window, axis.before + axis.size))
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
