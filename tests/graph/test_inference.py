@@ -8,7 +8,7 @@ import pytest
 from convgrad._errors import ArgumentError, ArgumentTypeError, ConvgradError, DTypeError
 from convgrad._graph.dtypes import ANY
 from convgrad._graph.table import TABLE
-from convgrad.graph import Scope, ops
+from convgrad.graph import ClientSession, Scope, ops
 from graph_calls import BAD, GOOD
 
 
@@ -142,3 +142,23 @@ def test_unknown_sizes_are_no_mistake():
                 assert all(
                     b is None or a == b for a, b in zip(known.shape, less.shape, strict=True)
                 ), name
+
+
+def test_a_shape_that_its_type_cannot_hold_is_refused():
+    """NumPy's OverflowError came out of the session."""
+    scope = Scope.new_root_scope()
+    x = ops.Placeholder(scope, "float32", [3_000_000_000])
+    with pytest.raises(
+        ArgumentError, match=r"Shape: `input` must have sizes that `out_type` int32"
+    ):
+        ops.Shape(scope, x)
+    wide = ops.Shape(scope, x, out_type="int64")
+    assert ClientSession(scope).run([wide])[0].tolist() == [3_000_000_000]
+
+
+@pytest.mark.parametrize(
+    "dtype", [",,", "é,,", "(((", "f4,f4", "i4,zz", "1" * 40 + "i4", "\0", "\1"]
+)
+def test_words_that_are_no_dtype(dtype):
+    with pytest.raises(ArgumentError, match="Placeholder: `dtype` must be one of DT_HALF"):
+        ops.Placeholder(Scope.new_root_scope(), dtype)

@@ -48,10 +48,10 @@ def read(function: str, argument: str, value: Any) -> Dtype:
     found: Dtype | None
     if isinstance(value, str):
         found = BY_NAME.get(_SHORT.get(value, value))
-        if found is None:
+        if found is None and value.isprintable():  # NumPy reads "\\0" as the type of number 0
             try:
                 found = np.dtype(value)
-            except TypeError:
+            except (TypeError, ValueError, SyntaxError):  # NumPy reads lists of fields, too
                 found = None
     else:
         try:

@@ -25,6 +25,12 @@ def _shape_infer(call: Call) -> Sequence[Spec]:
     shape = call.inputs[0].shape
     if shape is None:
         return [Spec(call.attrs["out_type"], (None,))]
+    most = np.iinfo(call.attrs["out_type"]).max
+    if any(size is not None and size > most for size in shape):
+        raise call.refuse(
+            f"`input` must have sizes that `out_type` {call.attrs['out_type'].name} can hold",
+            text(shape),
+        )
     value = shape if len(shape) <= MOST_VALUES else None
     return [Spec(call.attrs["out_type"], (len(shape),), value)]
 
