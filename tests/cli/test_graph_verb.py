@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from convgrad._pages.files import read_page, write_page
-from convgrad._pages.page import Value
+from convgrad._pages.page import Page, Value
 from pages_files.writing import block, save, wire
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pages" / "filter_gradient.json"
@@ -138,3 +138,17 @@ def test_options_of_other_actions_are_refused(convgrad_command):
     assert convgrad_command("graph", "walk", EXAMPLE).status == 2
     missing = convgrad_command("graph", "check", "nowhere.json", "--json")
     assert missing.status == 2 and "there is no such file" in json.loads(missing.out)["error"]
+
+
+def test_blocks_whose_names_an_archive_cannot_have_keep_their_numbers(convgrad_command, folder):
+    """Two ids that were written as one name: the archive had both and NumPy read the last."""
+    blocks = [("a_b", "1.0"), ("a:b", "2.0"), ("a\\b", "3.0"), ("..", "4.0"), ("a:b_2", "5.0")]
+    page = Page(
+        "p", [block(id, "Const", val=text) for id, text in blocks], [], 0, 0, "convgrad", []
+    )
+    write_page(page, folder / "page.json")
+    done = convgrad_command("graph", "run", "page.json", "-o", "out.npz")
+    assert done.status == 0 and "Duplicate" not in done.err, done.err
+    with np.load(folder / "out.npz") as saved:
+        found = {name: float(saved[name]) for name in saved.files}
+    assert found["a_b.output"] == 1 and sorted(found.values()) == [1, 2, 3, 4, 5], found

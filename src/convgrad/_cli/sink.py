@@ -14,7 +14,7 @@ import secrets
 import shutil
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -101,8 +101,8 @@ def write_archive(target: Path, arrays: Mapping[str, AnyArray], *, force: bool) 
         _complete(target, force=force) as stream,
         zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
     ):
-        for name, array in arrays.items():
-            with archive.open(f"{_member(name)}.npy", "w", force_zip64=True) as member:
+        for name, array in zip(_members(arrays), arrays.values(), strict=True):
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 _write_header(member, array.shape, array.dtype)
                 Writer(member).write(array)
 
@@ -111,6 +111,21 @@ def write_text(target: Path, text: str, *, force: bool) -> None:
     """Write a text, whole or not at all."""
     with _complete(target, force=force) as stream:
         stream.write(text.encode())
+
+
+def _members(names: Iterable[str]) -> list[str]:
+    """Return names for an archive, each once: those that need no change keep theirs, the others get a number."""
+    given = list(names)
+    taken = {name for name in given if _member(name) == name}
+    found = []
+    for name in given:
+        member, number = _member(name), 1
+        while member != name and member in taken:
+            number += 1
+            member = f"{_member(name)}_{number}"
+        taken.add(member)
+        found.append(member)
+    return found
 
 
 def _member(name: str) -> str:
