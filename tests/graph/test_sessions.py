@@ -382,3 +382,15 @@ def test_a_fed_shape_does_not_let_nodes_write_into_what_was_fed():
     assert (session.run([ops.Negate(scope, same)], feeds)[0] == -1).all()
     assert (given == 1).all()
     assert not np.shares_memory(session.run([same], feeds)[0], given)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"cancel": True}, "`cancel` must be a threading.Event, got True"),
+        ({"progress": 3}, "`progress` must be callable, got 3"),
+    ],
+)
+def test_wrong_watchers_are_named_before_anything_runs(scope, more, words):
+    with pytest.raises(ArgumentTypeError, match=words):
+        ClientSession(scope).run([ops.Negate(scope, 1.0)], **more)

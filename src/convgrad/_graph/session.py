@@ -81,6 +81,12 @@ class ClientSession:
         """
         wanted = self._fetched(fetches)
         fed = self._fed(feeds or {})
+        if progress is not None and not callable(progress):
+            raise ArgumentTypeError(f"{_RUN}: `progress` must be callable, got {shown(progress)}.")
+        if cancel is not None and not callable(getattr(cancel, "is_set", None)):
+            raise ArgumentTypeError(
+                f"{_RUN}: `cancel` must be a threading.Event, got {shown(cancel)}."
+            )
         steps = self._way(wanted, fed, self._targets(run_outputs))
         return self._execute(steps, fed, progress, cancel)
 
