@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from .._errors import ArgumentError, ArgumentTypeError, ConvgradError, shown
@@ -120,10 +121,12 @@ def _propagate(
         parts.setdefault(y, []).append(seeds.get(at) or _ones_like(scope, y))
     totals: dict[Output, Output] = {}
     wanted = set(xs)
-    open_ = {y.operation for y in ys}
-    while open_:
-        node = max(open_, key=lambda each: each.number)
-        open_.remove(node)
+    nodes = scope.graph.nodes
+    open_ = [-number for number in {y.operation.number for y in ys}]
+    heapify(open_)
+    seen = set(open_)
+    while open_:  # the last made first: all that is made from it has been there
+        node = nodes[-heappop(open_)]
         grads = [_added(scope, parts.pop(output, [])) for output in node.outputs]
         totals |= {
             output: grad
@@ -137,7 +140,10 @@ def _propagate(
         for tensor, grad in zip(node.inputs, _of(scope, node, grads), strict=True):
             if grad is not None and (tensor.operation.number in below or tensor in wanted):
                 parts.setdefault(tensor, []).append(grad)
-                open_.add(tensor.operation)
+                place = -tensor.operation.number
+                if place not in seen:
+                    seen.add(place)
+                    heappush(open_, place)
     return [totals.get(x) for x in xs]
 
 

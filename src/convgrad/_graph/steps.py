@@ -180,11 +180,11 @@ def _with_ends(
             )
         )
     seen: set[int] = set()
+    # A Variable keeps the memory of its new value.
+    kept = {roots[places[node.outputs[0]]] for node in run if node.row.updates}
     copied = []
     for at in wanted:
-        copied.append(
-            roots[at] not in owned or roots[at] in seen or _is_update(run, places, roots, at)
-        )
+        copied.append(roots[at] not in owned or roots[at] in seen or roots[at] in kept)
         seen.add(roots[at])
     return Steps(
         tuple(steps),
@@ -198,13 +198,6 @@ def _with_ends(
         tuple(places),
         tuple(roots),
     )
-
-
-def _is_update(
-    run: Sequence[Operation], places: dict[Output, int], roots: list[int], at: int
-) -> bool:
-    """Return whether a Variable keeps the memory of a place."""
-    return any(node.row.updates and roots[places[node.outputs[0]]] == roots[at] for node in run)
 
 
 def _taken_over(
