@@ -233,6 +233,17 @@ def test_a_network_of_three_layers_to_the_second_order(scope):
         assert (got * way).sum() == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5)
 
 
+def test_weights_of_another_size_are_refused_when_it_is_known():
+    """A gradient of three elements came out for a tensor of one."""
+    scope = Scope.new_root_scope()
+    x = ops.Placeholder(scope, "float32", [None])
+    grads = add_symbolic_gradients(scope, [ops.Exp(scope, x)], [x], [np.ones(3, np.float32)])
+    session = ClientSession(scope)
+    with pytest.raises(ArgumentError, match="must have as many elements as the tensor"):
+        session.run(grads, {x: [1.0]})
+    assert session.run(grads, {x: [0.0, 0.0, 0.0]})[0].tolist() == [1, 1, 1]
+
+
 def test_wide_graphs_take_time_by_their_size():
     """The time grew with the square of the branches: the next node was looked for among all, and every fetch among all nodes."""
     scope = Scope.new_root_scope()

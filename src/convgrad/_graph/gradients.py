@@ -118,7 +118,14 @@ def _propagate(
     below = _dependent(scope, xs)
     parts: dict[Output, list[Output]] = {}
     for at, y in enumerate(ys):
-        parts.setdefault(y, []).append(seeds.get(at) or _ones_like(scope, y))
+        seed = seeds.get(at)
+        if seed is None:
+            seed = _ones_like(scope, y)
+        elif not (
+            y.spec.is_known and seed.spec.is_known
+        ):  # refused in a run that finds another size
+            seed = scope.op("Reshape", seed, scope.op("Shape", y))
+        parts.setdefault(y, []).append(seed)
     totals: dict[Output, Output] = {}
     wanted = set(xs)
     nodes = scope.graph.nodes
