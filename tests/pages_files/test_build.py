@@ -239,3 +239,14 @@ def test_names_of_tensors() -> None:
     ):
         with pytest.raises(ArgumentError, match=words):
             built.find(name)
+
+
+def test_a_value_on_a_placeholder_has_its_shape():
+    """`check` found nothing, and the run failed."""
+    pins = {
+        "dtype": Value("DT_FLOAT"),
+        "attrs": Value("shape_ = {2}"),
+        "value": Value("{1f,2f,3f}"),
+    }
+    page = Page("p", [Block("x", "Placeholder", pins, 0, 0)], [], 0, 0, "convgrad", [])
+    assert build(page).problems == {"x": "`value` must have shape [2], got [3]"}

@@ -18,7 +18,7 @@ from .._graph.gradients import add_symbolic_gradients
 from .._graph.operation import Operation, Output
 from .._graph.row import Row
 from .._graph.scope import Scope
-from .._graph.spec import Spec
+from .._graph.spec import Spec, fits, text
 from .._graph.table import TABLE
 from . import values
 from .blocks import symbol_of
@@ -336,7 +336,12 @@ class _Builder:
         output = self._scope(block).op("Placeholder", dtype=dtype, **attrs)
         value = self._text(block, symbol, "value")
         if not value.is_empty:
-            self.result.fed[block.id] = values.initial(value, dtype)
+            array = values.initial(value, dtype)
+            if not fits(output.shape, array.shape):
+                raise ArgumentError(
+                    f"`value` must have shape {text(output.shape)}, got {list(array.shape)}"
+                )
+            self.result.fed[block.id] = array
         return {"output": output}
 
     def _inputlist(self, block: Block, symbol: Symbol) -> Tensors:
