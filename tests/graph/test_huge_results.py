@@ -59,3 +59,13 @@ def test_random_numbers_in_parts_are_the_same(monkeypatch, draw, dtype):
     whole = draw(3, 5, 1003, np.dtype(dtype))
     monkeypatch.setattr(philox, "PART", 16)
     assert draw(3, 5, 1003, np.dtype(dtype)).tobytes() == whole.tobytes()
+
+
+def test_an_eager_function_that_finds_no_memory_is_named_once():
+    scope = Scope.new_root_scope()
+    one = np.ones((1, 1, 1, 1), np.float32)
+    sizes = [1, 2**24, 2**24, 1]
+    op = ops.Conv2DBackpropInput(scope, sizes, one, one, [1, 2**24, 2**24, 1], "SAME")
+    with pytest.raises(AllocationError) as caught:
+        ClientSession(scope).run([op])
+    assert str(caught.value).count("Conv2DBackpropInput: ") == 1, caught.value

@@ -286,7 +286,8 @@ def _named(step: Step, values: Sequence[Any], error: Exception) -> Exception:
     node = step.node
     where = f"{_RUN}: node {node.name!r}"
     if isinstance(error, MemoryError):
-        return AllocationError(f"{where}: {node.type}: {error}")
+        words = str(error).removeprefix(f"{node.type}: ")  # which eager functions say already
+        return AllocationError(f"{where}: {node.type}: {words}")
     if isinstance(error, ConvgradError):
         return type(error)(f"{where}: {error}")
     specs = tuple(
