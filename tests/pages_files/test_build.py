@@ -127,6 +127,9 @@ def test_wires_that_cannot_be() -> None:
     assert built.problems["e"] == "`x` takes one wire, got 2"
     assert built.problems["f"] == "Wobble is not computed here: no block of this name is known"
     assert built.problems["g"].startswith("Negate has no input pin `y`")
+    nothing = build(page({"a": ("Relu", {})}, "a.activations > a.features"))
+    with pytest.raises(ArgumentError, match="the page cannot run: a: it is part of a circle"):
+        PageRun(nothing)
 
 
 def test_literals_take_the_dtype_of_the_wire() -> None:

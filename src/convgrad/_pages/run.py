@@ -79,6 +79,8 @@ class PageRun:
                     "the page has no ClientSession, so it has nothing to run; name what to fetch"
                 )
             parts = [self._of_blocks(built.outputs)]
+            if built.problems and not parts[0].tensors:
+                raise ArgumentError(f"the page cannot run: {why_not(built)}")
         if not wanted:
             return parts
         # What sessions compute still happens, for the sake of Variables; what was asked for is kept.
