@@ -123,7 +123,12 @@ class PageRun:
     def _passes_on(self, id: str) -> bool:
         """Return whether a block has no numbers of its own: it hands on those of others."""
         block = self.built.page.block(id)
-        return block is not None and block.symbol in ("InputList", "Operation", "ClientSession", "Loop")
+        return block is not None and block.symbol in (
+            "InputList",
+            "Operation",
+            "ClientSession",
+            "Loop",
+        )
 
     def place(self, tensor: Output) -> tuple[str, str]:
         """Return block and pin of a tensor."""

@@ -146,7 +146,9 @@ def _repeated(number: AnyArray, sizes: tuple[int, ...]) -> AnyArray:
     try:
         return np.broadcast_to(number, sizes)
     except ValueError:
-        raise ArgumentError(f"`shape` must be of a tensor that fits in memory, got {list(sizes)}") from None
+        raise ArgumentError(
+            f"`shape` must be of a tensor that fits in memory, got {list(sizes)}"
+        ) from None
 
 
 def _names(dtype: Value, array: AnyArray) -> bool:

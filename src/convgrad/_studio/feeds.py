@@ -76,7 +76,7 @@ def _ours(array: AnyArray) -> AnyArray:
     native = array.dtype.newbyteorder("=")
     if native not in dtypes.ANY:
         raise ArgumentError(f"arrays of {dtypes.listed(dtypes.ANY)} are read, got {array.dtype}")
-    return np.ascontiguousarray(array, native).reshape(array.shape)
+    return np.asarray(array, native, order="C")
 
 
 def _npy(data: bytes) -> AnyArray:
@@ -90,7 +90,9 @@ def _npy(data: bytes) -> AnyArray:
         raise ArgumentError("it holds Python objects, which are not read")
     wanted, there = prod(shape) * dtype.itemsize, len(data) - stream.tell()
     if wanted > there or any(size < 0 for size in shape):
-        raise ArgumentError(f"{there} bytes of numbers where {list(shape)} of {dtype} need {wanted}")
+        raise ArgumentError(
+            f"{there} bytes of numbers where {list(shape)} of {dtype} need {wanted}"
+        )
     found = np.frombuffer(data, dtype, prod(shape), stream.tell())
     return found.reshape(shape, order="F" if fortran else "C")
 
@@ -140,7 +142,7 @@ def picture(data: bytes) -> AnyArray:
         raise ArgumentError("the file ends early")
     lines = np.frombuffer(raw, np.uint8).reshape(height, row + 1)
     pixels = _unfiltered(lines, channels).reshape(1, height, width, channels)
-    return pixels.astype(np.float32) / np.float32(255)
+    return np.divide(pixels, np.float32(255), dtype=np.float32)
 
 
 def _unfiltered(lines: AnyArray, channels: int) -> AnyArray:
