@@ -13,7 +13,7 @@ from .._graph.table import TABLE
 from .._pages.blocks import symbol_of
 from .._pages.build import Built, build
 from .._pages.page import Block, Page, Value, Wire
-from .._pages.symbols import LITERALS, WIRES, Symbol
+from .._pages.symbols import LITERALS, WIRES
 
 
 def checked(page: Page) -> dict[str, Any]:
@@ -96,34 +96,39 @@ def fits(page: Page, wire: Wire) -> str | None:
     alone = build(small)
     if wire.source in alone.problems or wire.source not in alone.outputs:
         return None  # of what is not there, nothing can be said
+    dtype = _dtype_of(alone, wire)
     tried = replace(small, wires=[*small.wires, wire])
-    problem = build(_completed(tried, target, symbol, alone, wire)).problems.get(target.id)
+    problem = build(_completed(tried, target, wire.target_pin, dtype)).problems.get(target.id)
     if problem is None:
         return None
-    without = build(_completed(small, target, symbol, alone, wire)).problems.get(target.id)
+    without = build(_completed(small, target, wire.target_pin, None)).problems.get(target.id)
     return None if problem == without or " needs " in problem else problem
 
 
-def _completed(page: Page, target: Block, symbol: Symbol, alone: Built, wire: Wire) -> Page:
-    """Return the page with placeholders at the open pins of a block."""
+def _dtype_of(built: Built, wire: Wire) -> str | None:
+    """Return the dtype of what a wire brings."""
+    tensor = built.outputs[wire.source].get(wire.source_pin)
+    if isinstance(tensor, list):
+        at = wire.source_index or 0
+        tensor = tensor[at] if at < len(tensor) else None
+    return None if tensor is None else dtypes.name(tensor.dtype)
+
+
+def _completed(page: Page, target: Block, pin_name: str, dtype: str | None) -> Page:
+    """Return the page with placeholders at the open pins of a block, of the dtype that comes in at one pin."""
     row = TABLE.get(target.symbol)
     if row is None:
         return page
     wired = {each.target_pin for each in page.wires if each.target == target.id}
-    pins = {pin.name: pin for pin in row.inputs}
-    letter = pins[wire.target_pin].same if wire.target_pin in pins else ""
-    tensor = alone.outputs[wire.source].get(wire.source_pin)
-    if isinstance(tensor, list):
-        tensor = tensor[wire.source_index or 0] if tensor else None
+    letter = next((pin.same for pin in row.inputs if pin.name == pin_name), "")
     blocks, wires = list(page.blocks), list(page.wires)
     for pin in row.inputs:
         value = target.pins.get(pin.name)
         if pin.name in wired or pin.ref or (value is not None and not value.is_empty):
             continue
-        same = tensor is not None and pin.same and pin.same == letter
-        dtype = dtypes.name(tensor.dtype) if same and tensor is not None else _some(pin)
+        alike = dtype if letter and pin.same == letter else None
         id = f"{target.id} {pin.name} "
-        blocks.append(Block(id, "Placeholder", {"dtype": Value(dtype)}))
+        blocks.append(Block(id, "Placeholder", {"dtype": Value(alike or _some(pin))}))
         wires.append(Wire(id, "output", None, target.id, pin.name))
     return replace(page, blocks=blocks, wires=wires)
 

@@ -142,7 +142,8 @@ def picture(data: bytes) -> AnyArray:
         raise ArgumentError("the file ends early")
     lines = np.frombuffer(raw, np.uint8).reshape(height, row + 1)
     pixels = _unfiltered(lines, channels).reshape(1, height, width, channels)
-    return np.divide(pixels, np.float32(255), dtype=np.float32)
+    found: AnyArray = np.divide(pixels, np.float32(255), dtype=np.float32)
+    return found
 
 
 def _unfiltered(lines: AnyArray, channels: int) -> AnyArray:
