@@ -245,7 +245,7 @@ def test_weights_of_another_size_are_refused_when_it_is_known():
 
 
 def test_wide_graphs_take_time_by_their_size():
-    """The time grew with the square of the branches: the next node was looked for among all, and every fetch among all nodes."""
+    """It grew with the square of the branches: the next node was looked for among all, and so was every fetch."""
     scope = Scope.new_root_scope()
     x = ops.Placeholder(scope, "float32", [2])
     branches = [ops.Exp(scope, x).y for _ in range(20_000)]

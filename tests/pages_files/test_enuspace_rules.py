@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from convgrad._errors import ArgumentError
-from convgrad._pages.build import Built, build
+from convgrad._pages.build import build
+from convgrad._pages.built import Built
 from convgrad._pages.files import read_page
 from convgrad._pages.page import Block, Page, Value
 from convgrad._pages.run import PageRun

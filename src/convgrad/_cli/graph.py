@@ -26,7 +26,8 @@ from .._errors import said
 from .._files import open_regular
 from .._graph.spec import Spec, text
 from .._pages import exports
-from .._pages.build import Built, build
+from .._pages.build import build
+from .._pages.built import Built
 from .._pages.files import read_page
 from .._pages.page import Page
 from .._pages.run import PageRun, Results, why_not

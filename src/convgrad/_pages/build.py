@@ -8,106 +8,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from .._dtypes import AnyArray
-from .._errors import ArgumentError, ConvgradError, shown
+from .._errors import ArgumentError, ConvgradError
 from .._graph.gradients import add_symbolic_gradients
 from .._graph.operation import Operation, Output
 from .._graph.row import Row
 from .._graph.scope import Scope
-from .._graph.spec import Spec, fits, text
+from .._graph.spec import fits, text
 from .._graph.table import TABLE
 from . import values
 from .blocks import symbol_of
+from .built import Built, Fetches, Tensors
 from .gradient_check import Check, Loop, count_of, epsilon_of, weighted
+from .order import ordered, upstream
 from .page import Block, Note, Page, Value, Wire
 from .setting_texts import nearest
 from .symbols import WIRE, Symbol
 
 MOST_NODES = 20_000
 """Of a graph that gradients are added to."""
-Tensors = dict[str, "Output | list[Output]"]
-"""Outputs of a block by pin."""
-
-
-@dataclass
-class Fetches:
-    """What a ClientSession block asks for."""
-
-    block: str
-    fetches: list[Output] = field(default_factory=list)
-    blocks: list[str] = field(default_factory=list)
-    """The blocks whose results a step refreshes: those fetched, and all before them."""
-    targets: list[Operation] = field(default_factory=list)
-
-
-@dataclass
-class Built:
-    """A page as a graph."""
-
-    page: Page
-    scope: Scope
-    outputs: dict[str, Tensors] = field(default_factory=dict)
-    """By the block's id."""
-    problems: dict[str, str] = field(default_factory=dict)
-    """Why a block is not there, by its id."""
-    notes: list[Note] = field(default_factory=list)
-    variables: dict[str, AnyArray] = field(default_factory=dict)
-    """Initial values by the node's name."""
-    fed: dict[str, AnyArray] = field(default_factory=dict)
-    """Values on the pin of a placeholder itself, by its id."""
-    sessions: list[Fetches] = field(default_factory=list)
-    checks: list[Check] = field(default_factory=list)
-    loops: dict[str, Loop] = field(default_factory=dict)
-    """By the block's id."""
-
-    def specs(self) -> dict[str, dict[str, Spec]]:
-        """Return what is known of every tensor, by block and pin; of a list, its elements as `pin[0]`."""
-        found: dict[str, dict[str, Spec]] = {}
-        for id, pins in self.outputs.items():
-            mine = found.setdefault(id, {})
-            for pin, tensor in pins.items():
-                if isinstance(tensor, Output):
-                    mine[pin] = tensor.spec
-                else:
-                    mine |= {f"{pin}[{at}]": each.spec for at, each in enumerate(tensor)}
-        for check in self.checks:
-            found[check.block] = check.specs()
-        return found
-
-    def find(self, name: str) -> Output:
-        """Return a tensor by `block`, `block.pin` or `block.pin[3]`."""
-        id, pin = name, ""
-        if id not in self.outputs:
-            id, _, pin = name.rpartition(".")
-        if id not in self.outputs:
-            if problem := self.problems.get(name) or self.problems.get(id):
-                raise ArgumentError(f"block {shown(id or name)}: {problem}")
-            raise ArgumentError(
-                f"there is no block {shown(name)} on the page{nearest(name, self.outputs)}"
-            )
-        return _chosen(id, self.outputs[id], pin)
-
-
-def _chosen(id: str, pins: Tensors, pin: str) -> Output:
-    match = re.fullmatch(r"(.*?)(?:\[(\d{1,6})\])?", pin)
-    assert match is not None
-    wanted = match[1] or (next(iter(pins)) if len(pins) == 1 else "")
-    tensor = pins.get(wanted)
-    if tensor is None:
-        names = ", ".join(pins) or "none"
-        raise ArgumentError(f"block {id!r} has no output {shown(pin)} (there are: {names})")
-    if isinstance(tensor, Output):
-        return tensor
-    at = int(match[2]) if match[2] else (0 if len(tensor) == 1 else -1)
-    if not 0 <= at < len(tensor):
-        raise ArgumentError(
-            f"block {id!r}: `{wanted}` is a list of {len(tensor)}: write {wanted}[0]"
-        )
-    return tensor[at]
 
 
 class _Waits(Exception):
@@ -153,7 +74,7 @@ class _Builder:
         return found
 
     def build(self) -> Built:
-        ready, circles = _ordered(self.page, self.into)
+        ready, circles = ordered(self.page, self.into)
         for id in circles:
             self.result.problems[id] = "it is part of a circle of wires: a graph has none"
         sessions = []
@@ -425,7 +346,7 @@ class _Builder:
             self.result.problems[block.id] = _without_node(str(error))
             return
         starts = [wire.source for wire in self.wires.get((block.id, "fetch_outputs"), ())]
-        found.blocks = _upstream(starts, self.into)
+        found.blocks = upstream(starts, self.into)
         self.result.outputs[block.id] = {}
         self.result.sessions.append(found)
 
@@ -453,37 +374,6 @@ _SPECIAL: dict[str, Callable[[_Builder, Block, Symbol], Tensors]] = {
     "RandomNormal_ex": _Builder._randomnormal_ex,
     "Variable": _Builder._variable,
 }
-
-
-def _upstream(starts: list[str], into: dict[str, list[Wire]]) -> list[str]:
-    """Return blocks and all before them along the wires, each once, the nearest first."""
-    seen: dict[str, None] = {}
-    open_ = list(starts)
-    while open_:
-        id = open_.pop(0)
-        if id not in seen:
-            seen[id] = None
-            open_ += [wire.source for wire in into.get(id, ())]
-    return list(seen)
-
-
-def _ordered(page: Page, into: dict[str, list[Wire]]) -> tuple[list[Block], list[str]]:
-    """Return the blocks so that every wire comes from an earlier one, and the ids of those in circles."""
-    waiting = {block.id: len(into.get(block.id, ())) for block in page.blocks}
-    targets: dict[str, list[str]] = {}
-    for id, wires in into.items():
-        for wire in wires:
-            targets.setdefault(wire.source, []).append(id)
-    blocks = page.by_id()
-    ready = [block.id for block in page.blocks if not waiting[block.id]]
-    found = []
-    for id in ready:  # grows while it is walked
-        found.append(blocks[id])
-        for target in targets.get(id, ()):
-            waiting[target] -= 1
-            if not waiting[target]:
-                ready.append(target)
-    return found, [id for id, count in waiting.items() if count]
 
 
 @lru_cache(maxsize=8192)

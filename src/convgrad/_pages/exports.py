@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .build import Built
+from .built import Built
 from .cpp_source import cpp_source
 from .page import Note
 from .python_source import python_source

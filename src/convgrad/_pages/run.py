@@ -11,7 +11,7 @@ from .._dtypes import AnyArray
 from .._errors import ArgumentError
 from .._graph.operation import Operation, Output
 from .._graph.session import ClientSession, Progress
-from .build import Built, Fetches
+from .built import Built, Fetches
 
 Results = dict[str, dict[str, AnyArray]]
 """Arrays by block and pin; elements of a list as `pin[0]`."""

@@ -11,7 +11,8 @@ from .._graph.row import Pin
 from .._graph.spec import Spec
 from .._graph.table import TABLE
 from .._pages.blocks import symbol_of
-from .._pages.build import Built, build
+from .._pages.build import build
+from .._pages.built import Built
 from .._pages.page import Block, Page, Value, Wire
 from .._pages.symbols import LITERALS, WIRES
 

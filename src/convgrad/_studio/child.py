@@ -19,7 +19,8 @@ from .._graph import dtypes
 from .._graph.operation import Operation, Output
 from .._graph.session import ClientSession
 from .._pages import document
-from .._pages.build import Built, build, node_name
+from .._pages.build import build, node_name
+from .._pages.built import Built
 from .._pages.loading import json_of
 from .._pages.page import split_index
 from .._pages.run import PageRun, Results, why_not

@@ -20,7 +20,8 @@ from .._graph.operation import Graph, Operation, Output
 from .._graph.scope import Scope, Status
 from .._graph.session import Cancelled, ClientSession
 from .._graph.spec import Spec
-from .._pages.build import Built, build
+from .._pages.build import build
+from .._pages.built import Built
 from .._pages.door import cpp_source, load, page_of, python_source, save, svg
 from .._pages.page import Block, Note, Page, Value, Wire
 from .._pages.run import PageRun
