@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from xml.sax.saxutils import escape
+from html import escape
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def escaped(text: str) -> str:
     >>> escaped('<a b="c">\x00')
     '&lt;a b=&quot;c&quot;&gt;�'
     """
-    return escape(_INVALID.sub("\ufffd", text), {'"': "&quot;", "'": "&apos;"})
+    return escape(_INVALID.sub("\ufffd", text))
 
 
 def _short(text: str, most: int) -> str:
