@@ -67,9 +67,10 @@ function Outputs({ id, names, wired }: { id: string; names: string[]; wired: rea
   const tensors = useBlock(id, (state) => state.checks[id]?.tensors);
   return names.map((name) => {
     const spec = tensors?.[name];
+    const items = Object.keys(tensors ?? {}).filter((key) => key.startsWith(`${name}[`)).length;
     return (
       <div className="row row-out" key={name}>
-        <span className="spec" data-testid={`spec-${id}-${name}`}>{spec ? specText(spec) : ''}</span>
+        <span className="spec" data-testid={`spec-${id}-${name}`}>{spec ? specText(spec) : items ? `${items} tensors` : ''}</span>
         <span className="pin-name">{name}</span>
         <Pin id={id} name={name} side="out" wired={wired.includes(name)} />
       </div>
