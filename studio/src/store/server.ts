@@ -1,9 +1,10 @@
 // The store's dealings with the server: start, checks behind every edit, runs, the connection lost and found.
 
 import { ApiError, api } from '../api/client';
-import type { Fits, Page, RunProgress, Source, Summary, Target } from '../api/types';
+import type { BlockCheck, Fits, Page, RunProgress, Source, Summary, Target } from '../api/types';
 import { claimTab, dropDraft, findDraft, writeDraft } from './autosave';
-import { emptyPage, sameMeaning } from './page';
+import { emptyPage, idsOf, sameMeaning } from './page';
+import { partOf } from './partial';
 import { targetKey } from './rules';
 import { checked, get, isDirty, notify, openPage, set, started, useStudio } from './state';
 
@@ -40,33 +41,52 @@ async function lost(): Promise<void> {
 
 // Checks. One request at a time: an edit while one is under way is sent when its answer is here, so the last one wins.
 let asking = false;
-let asked: Page | null = null;
 let again = false;
+let whole: ReturnType<typeof setTimeout> | undefined;
+/** The page the answers in the store are of. */
+let answered: Page | null = null;
+const WHOLE_AFTER_MS = 300;
 
-export function checkSoon(): void {
+export function checkSoon(all = false): void {
+  clearTimeout(whole);
   if (asking) {
     again = true;
     return;
   }
   asking = true;
-  void (async () => {
-    do {
-      again = false;
-      const { page, online } = get();
-      asked = page;
-      if (!online) break;
-      try {
-        const answer = await api.check(page);
-        if (sameMeaning(page, get().page)) checked(answer);
-      } catch (error) {
-        set({ checkMs: null });
-        failed(error);
-        break;
-      }
-    } while (again || !sameMeaning(asked, get().page));
+  void check(all).finally(() => {
     asking = false;
     considerRun();
-  })();
+  });
+}
+
+async function check(all: boolean): Promise<void> {
+  for (let whollyAsked = all; ; whollyAsked = false) {
+    again = false;
+    const { page, online } = get();
+    if (!online) return;
+    const known = !whollyAsked && Object.keys(get().checks).length > 0;
+    const part = known && answered ? partOf(page, answered) : null;
+    try {
+      const answer = await api.check(part ?? page);
+      if (sameMeaning(page, get().page)) {
+        checked(part ? { ...answer, blocks: { ...kept(page), ...answer.blocks }, notes: get().pageNotes } : answer);
+        answered = page;
+        if (part) whole = setTimeout(() => checkSoon(true), WHOLE_AFTER_MS);
+      }
+    } catch (error) {
+      set({ checkMs: null });
+      failed(error);
+      return;
+    }
+    if (!again && sameMeaning(page, get().page)) return;
+  }
+}
+
+/** What was said of the blocks that are still there. */
+function kept(page: Page): Record<string, BlockCheck> {
+  const ids = idsOf(page);
+  return Object.fromEntries(Object.entries(get().checks).filter(([id]) => ids.has(id)));
 }
 
 /** Whether a wire fits, remembered as long as the page means the same. */
