@@ -137,30 +137,37 @@ export async function startRun(until: string | null = null): Promise<void> {
   try {
     if (run?.state === 'running') await api.cancel(run.id);
     const { run: id } = await api.run(page, steps, until);
-    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null }, resultsRun: id, ranPage: page, highlight: [], hovered: null, picked: null });
-    await follow(id);
+    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null } });
+    await follow(id, page);
   } catch (error) {
     failed(error);
   }
 }
 
-async function follow(id: string): Promise<void> {
+/** Results of the run before are shown until there is something to show instead, so that quick runs do not flicker. */
+const PATIENCE_MS = 400;
+
+async function follow(id: string, page: Page): Promise<void> {
   let since = 0;
+  const start = Date.now();
   while (get().run?.id === id) {
     const progress = await api.progress(id, since);
     if (get().run?.id !== id) return;
     since = progress.version;
-    took(id, progress);
+    const show = progress.state !== 'running' || (Date.now() - start > PATIENCE_MS && Object.keys(progress.results).length > 0);
+    took(id, progress, show ? page : null);
     if (progress.state !== 'running') return;
   }
 }
 
 const sameSummary = (a: Summary | undefined, b: Summary): boolean => a !== undefined && JSON.stringify(a) === JSON.stringify(b);
 
-/** Take in the progress of a run; results that are the same stay the same objects. */
-function took(id: string, progress: RunProgress): void {
+/** Take in the progress of a run, and its results if they are to be shown; results that are the same stay the same objects. */
+function took(id: string, progress: RunProgress, page: Page | null): void {
   const { state, step, steps, block, done, total, problem } = progress;
   set((now) => {
+    const run = { id, state, step, steps, block, done, total, problem };
+    if (!page) return { run };
     const results: Record<string, Record<string, Summary>> = {};
     for (const [name, pins] of Object.entries(progress.results)) {
       const before = now.results[name];
@@ -168,7 +175,8 @@ function took(id: string, progress: RunProgress): void {
       const kept = same && Object.entries(pins).every(([pin, summary]) => sameSummary(before[pin], summary));
       results[name] = kept ? before : pins;
     }
-    return { run: { id, state, step, steps, block, done, total, problem }, results, curves: progress.curves, times: progress.ms };
+    const anew = now.resultsRun === id ? {} : { resultsRun: id, ranPage: page, highlight: [], hovered: null, picked: null };
+    return { run, results, curves: progress.curves, times: progress.ms, ...anew };
   });
   if (problem && state === 'failed') notify('problem', problem);
 }
