@@ -5,6 +5,7 @@ import { StrictMode, useEffect, useState, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Page } from '../src/api/types';
 import { ComparePanel, ExplainPanel, GridEditor, LossPlot, ResultView, TracePanel, type Mark } from '../src/views';
+import '../src/theme.css';
 import { answer, summaryOf, tensors } from './answers';
 
 window.fetch = (path, init) => answer(String(path), init);
@@ -14,14 +15,8 @@ const only = asked.get('only');
 const run = 'r1';
 const page: Page = { format: 'convgrad-page', version: 1, name: 'story', blocks: [{ id: 'y', type: 'Conv2D' }] };
 
-const light = { fg: '#1c2430', bg: '#f5f6f8', panel: '#ffffff', line: '#ccd2da', accent: '#d9480f', bad: '#c92a2a' };
-const night = { fg: '#e6e9ee', bg: '#14181f', panel: '#1e242d', line: '#3a4350', accent: '#ff922b', bad: '#ff6b6b' };
-for (const [name, colour] of Object.entries(dark ? night : light)) {
-  document.documentElement.style.setProperty(`--${name}`, colour);
-}
-document.documentElement.style.colorScheme = dark ? 'dark' : 'light';
-document.body.style.cssText =
-  'margin:0;padding:16px;background:var(--bg);color:var(--fg);font-family:system-ui,sans-serif';
+document.documentElement.dataset['theme'] = dark ? 'dark' : 'light';
+document.body.style.padding = '16px';
 
 function Frame({ name, width, children }: { name: string; width: number; children: ReactNode }) {
   if (only && only !== name) return null;
@@ -117,6 +112,18 @@ function Story() {
       </Frame>
       <Frame name="explain" width={560}>
         <ExplainPanel page={page} block="y" />
+      </Frame>
+      <Frame name="trace narrow" width={264}>
+        <TracePanel run={run} block="y" pin="output" index={index} />
+      </Frame>
+      <Frame name="compare narrow" width={264}>
+        <ComparePanel a={{ run, block: 'y', pin: 'output' }} b={{ run, block: 'wrong', pin: 'output' }} />
+      </Frame>
+      <Frame name="explain narrow" width={264}>
+        <ExplainPanel page={page} block="y" />
+      </Frame>
+      <Frame name="draw narrow" width={264}>
+        <GridEditor shape={[1, 12, 12, 2]} values={drawn} onChange={setDrawn} />
       </Frame>
       <Frame name="draw" width={330}>
         <GridEditor shape={[3, 4]} values={drawn} onChange={setDrawn} />

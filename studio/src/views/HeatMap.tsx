@@ -48,7 +48,8 @@ export function HeatMap(props: Props) {
   useEffect(() => {
     const element = canvas.current;
     if (!element) return;
-    const accent = getComputedStyle(element).getPropertyValue('--accent').trim() || '#ff7a00';
+    const style = getComputedStyle(element);
+    const accent = (style.getPropertyValue('--mark') || style.getPropertyValue('--accent')).trim() || '#ff7a00';
     draw(element, bitmap, { numbers, rows, cols, cell, scale, marked: shown, current: strong, cursor: at, accent });
   });
 
