@@ -18,6 +18,8 @@ const page: Page = { format: 'convgrad-page', version: 1, name: 'story', blocks:
 document.documentElement.dataset['theme'] = dark ? 'dark' : 'light';
 document.body.style.padding = '16px';
 
+const summaries = Object.fromEntries(Object.entries(tensors).map(([name, made]) => [name, summaryOf(made)]));
+
 function Frame({ name, width, children }: { name: string; width: number; children: ReactNode }) {
   if (only && only !== name) return null;
   return (
@@ -39,14 +41,11 @@ function Result({
   hint?: string;
   onHoverCell?: (index: number[] | null) => void;
 }) {
-  const made = tensors[of];
-  return made ? <ResultView run={run} block={of} pin="output" summary={summaryOf(made)} {...rest} /> : null;
+  return <ResultView run={run} block={of} pin="output" summary={summaries[of]!} {...rest} />;
 }
 
-function Story() {
-  const [marks, setMarks] = useState<Mark[]>([]);
-  const [index, setIndex] = useState([0, 0, 2, 1]);
-  const [drawn, setDrawn] = useState([0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, -1]);
+/** A loss that grows by itself, apart so that nothing else is drawn with it. */
+function Live() {
   const [losses, setLosses] = useState(() => Array.from({ length: 120 }, (_, at) => 2.3 * Math.exp(-at / 30) + 0.05));
   useEffect(() => {
     const timer = setInterval(() => {
@@ -54,6 +53,13 @@ function Story() {
     }, 200);
     return () => clearInterval(timer);
   }, []);
+  return <LossPlot values={losses} />;
+}
+
+function Story() {
+  const [marks, setMarks] = useState<Mark[]>([]);
+  const [index, setIndex] = useState([0, 0, 2, 1]);
+  const [drawn, setDrawn] = useState([0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, -1]);
   return (
     <div style={{ display: 'flex', flexWrap: 'wrap', gap: 14, alignItems: 'flex-start' }}>
       <Frame name="trace" width={620}>
@@ -93,7 +99,7 @@ function Story() {
         <Result of="large" />
       </Frame>
       <Frame name="missing" width={330}>
-        <ResultView run={run} block="gone" pin="output" summary={{ ...summaryOf(tensors['large']!) }} />
+        <ResultView run={run} block="gone" pin="output" summary={summaries['large']!} />
       </Frame>
       <Frame name="compare" width={560}>
         <ComparePanel a={{ run, block: 'y', pin: 'output' }} b={{ run, block: 'wrong', pin: 'output' }} />
@@ -102,10 +108,10 @@ function Story() {
         <ComparePanel a={{ run, block: 'y', pin: 'output' }} b={{ run, block: 'x', pin: 'output' }} />
       </Frame>
       <Frame name="loss" width={460}>
-        <LossPlot values={losses} />
+        <Live />
       </Frame>
       <Frame name="loss compact" width={200}>
-        <LossPlot values={losses} />
+        <Live />
       </Frame>
       <Frame name="loss broken" width={330}>
         <LossPlot values={[1, 0.5, null, 0.2, 0.1]} />
