@@ -90,7 +90,7 @@ export function NumberGrid(props: Props) {
       onKeyDown={onKey}
       onPointerLeave={() => go(null)}
     >
-      <div style={{ height: (rows + 1) * ROW, width: HEAD + cols * column, position: 'relative' }}>
+      <div style={{ height: (rows + 1) * ROW, width: HEAD + cols * column, minWidth: '100%', position: 'relative' }}>
         <div className="v-head" style={{ height: ROW }}>
           {numbersIn(grid.cols).map((col) => (
             <span key={col} style={{ left: HEAD + col * column, width: column }}>
