@@ -40,7 +40,7 @@ export function HeatMap(props: Props) {
     return scaleFor(range.low, range.high);
   }, [local, numbers, whole]);
   const bitmap = useMemo(() => bitmapOf(numbers, rows, cols, scale), [numbers, rows, cols, scale]);
-  const cell = cellSize(rows, cols, width, compact ? 130 : 420, compact ? 22 : 56);
+  const cell = cellSize(rows, cols, width, compact ? 170 : 420, compact ? 38 : 56);
   const shown = useMemo(() => marked.flatMap((index) => cellOf(slice, index) ?? []), [marked, slice]);
   const strong = useMemo(() => current && cellOf(slice, current), [current, slice]);
   const at = cursor && cursor.row < rows && cursor.col < cols ? cursor : null;

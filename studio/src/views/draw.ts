@@ -18,7 +18,7 @@ export interface Picture {
 }
 
 /** Cells at least this large carry their number. */
-const WRITTEN = 34;
+const WRITTEN = 28;
 /** Cells at least this large have hairlines between them. */
 const RULED = 9;
 
@@ -53,7 +53,7 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
   context.drawImage(bitmap, 0, 0, width, height);
   if (cell >= RULED) rule(context, picture);
   if (cell >= WRITTEN) {
-    context.font = `${Math.min(13, Math.max(10, cell / 4.2))}px ui-monospace, monospace`;
+    context.font = `${Math.min(13, Math.max(9, cell / 3.4))}px ui-monospace, monospace`;
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     for (let at = 0; at < rows * cols; at += 1) {
