@@ -2,7 +2,7 @@
 
 import {
   Background, BackgroundVariant, Controls, type EdgeChange, MiniMap, type NodeChange, ReactFlow, SelectionMode,
-  useNodesInitialized,
+  useNodesInitialized, useStore,
 } from '@xyflow/react';
 import { type DragEvent, type FocusEvent, useCallback, useEffect, useRef } from 'react';
 import { openFiles } from '../shell/files';
@@ -44,6 +44,15 @@ function FitOnce() {
     const wait = done === null ? undefined : setTimeout(() => makeRoom(false), 250);
     return () => clearTimeout(wait);
   }, [done]);
+  return null;
+}
+
+/** From afar a block of a large page is a coloured card: its texts could not be read, and cost time to draw. */
+function Far({ many }: { many: boolean }) {
+  const far = useStore((state) => many && state.transform[2] < READABLE);
+  useEffect(() => {
+    document.querySelector('.canvas')?.classList.toggle('far', far);
+  }, [far]);
   return null;
 }
 
@@ -107,17 +116,21 @@ export function Canvas() {
         onConnect={onConnect} onConnectStart={onConnectStart} onConnectEnd={onConnectEnd} isValidConnection={isValid}
         deleteKeyCode={null} multiSelectionKeyCode={MULTI} selectionKeyCode="Shift" selectionMode={SelectionMode.Partial}
         snapToGrid snapGrid={SNAP} minZoom={0.05} maxZoom={3} connectionRadius={24} zoomOnDoubleClick={false}
-        edgesFocusable={false} disableKeyboardA11y elevateNodesOnSelect
+        onlyRenderVisibleElements={nodes.length > MANY} edgesFocusable={false} disableKeyboardA11y elevateNodesOnSelect
       >
         <Background variant={BackgroundVariant.Dots} gap={GRID * 3} size={1.5} />
         <Controls showInteractive={false} />
         <MiniMap pannable zoomable ariaLabel="Map of the page" />
         <FitOnce />
+        <Far many={nodes.length > MANY} />
       </ReactFlow>
       {why && <div className="drag-why" role="status">{why}</div>}
     </main>
   );
 }
 
+/** From here on, blocks out of sight are not drawn. */
+const MANY = 150;
+const READABLE = 0.35;
 const MULTI = ['Shift', 'Meta', 'Control'];
 const SNAP: [number, number] = [GRID, GRID];
