@@ -1,7 +1,7 @@
 // One block, drawn from its row of the palette. It listens to its own part of the store and to nothing else.
 
 import type { NodeProps } from '@xyflow/react';
-import { type CSSProperties, type KeyboardEvent, memo, useMemo } from 'react';
+import { type CSSProperties, Fragment, type KeyboardEvent, memo, useMemo } from 'react';
 import type { Block, PaletteRow } from '../api/types';
 import { specText, timeText } from '../format';
 import { renameBlock } from '../store/actions';
@@ -14,6 +14,9 @@ import { Field } from './Field';
 import type { BlockItem } from './items';
 import { Pin } from './Pin';
 import { Result } from './Result';
+
+/** A long name may be broken before its words. */
+const breakable = (name: string) => name.split(/(?=[A-Z][a-z])/).map((word, i) => <Fragment key={i}>{i > 0 && <wbr />}{word}</Fragment>);
 
 function Title({ block, row }: { block: Block; row: PaletteRow | undefined }) {
   const renaming = useBlock(block.id, (state) => state.renaming === block.id);
@@ -28,7 +31,7 @@ function Title({ block, row }: { block: Block; row: PaletteRow | undefined }) {
   };
   return (
     <header className="block-title" onDoubleClick={() => set({ renaming: block.id })} title={row?.summary ?? `No block is called ${block.type}`}>
-      <span className="block-type">{block.type}</span>
+      <span className="block-type">{breakable(block.type)}</span>
       {ms !== undefined && <span className="block-time">{timeText(ms)}</span>}
       {renaming ? (
         <input className="field nodrag" autoFocus defaultValue={block.id} data-testid={`rename-${block.id}`} aria-label={`new id of ${block.id}`}

@@ -9,7 +9,7 @@ import { openFiles } from '../shell/files';
 import { useResolvedTheme } from '../shell/theme';
 import { addFromPalette, makeRoom } from '../store/actions';
 import type { Size } from '../store/arrange';
-import { GRID, moveTo } from '../store/page';
+import { GRID, moveTo, sameMeaning } from '../store/page';
 import { amend, edit, get, select, set, useStudio } from '../store/state';
 import { BlockNode } from './BlockNode';
 import { fitAll, pagePoint, setFlow } from './flow';
@@ -27,6 +27,23 @@ function withChanges(chosen: ReadonlySet<string>, changes: { id: string; selecte
   return next;
 }
 
+/** Views of results take a while to reach their size; so long they may push blocks apart. */
+const GROWING_MS = 3000;
+
+function useRoom() {
+  const done = useStudio((state) => (state.run?.state === 'done' ? state.run.id : null));
+  const sizes = useStudio((state) => state.sizes);
+  const since = useRef(0);
+  useEffect(() => {
+    since.current = done === null ? 0 : Date.now();
+  }, [done]);
+  useEffect(() => {
+    if (Date.now() - since.current > GROWING_MS) return undefined;
+    const wait = setTimeout(() => makeRoom(false), 150);
+    return () => clearTimeout(wait);
+  }, [done, sizes]);
+}
+
 /** Shows a page whole once its blocks have been measured, and makes room for results. */
 function FitOnce() {
   const opened = useStudio((state) => state.opened);
@@ -38,12 +55,7 @@ function FitOnce() {
     makeRoom(true);
     requestAnimationFrame(fitAll);
   }, [opened, measured]);
-  const done = useStudio((state) => (state.run?.state === 'done' ? state.run.id : null));
-  useEffect(() => {
-    // The views of results need a moment to reach their size.
-    const wait = done === null ? undefined : setTimeout(() => makeRoom(false), 250);
-    return () => clearTimeout(wait);
-  }, [done]);
+  useRoom();
   return null;
 }
 
@@ -51,7 +63,7 @@ function FitOnce() {
 function Far({ many }: { many: boolean }) {
   const far = useStore((state) => many && state.transform[2] < READABLE);
   useEffect(() => {
-    document.querySelector('.canvas')?.classList.toggle('far', far);
+    document.querySelector('.react-flow')?.classList.toggle('far', far);
   }, [far]);
   return null;
 }
@@ -107,9 +119,10 @@ export function Canvas() {
   const edges = useWireItems();
   const theme = useResolvedTheme();
   const onNodesChange = useMoves();
+  const stale = useStudio((state) => state.ranPage !== null && !sameMeaning(state.ranPage, state.page));
   const why = useStudio((state) => state.drag?.why);
   return (
-    <main className="canvas" onDrop={onDrop} onDragOver={(event) => event.preventDefault()} onFocus={onFocus}>
+    <main className={stale ? 'canvas stale' : 'canvas'} onDrop={onDrop} onDragOver={(event) => event.preventDefault()} onFocus={onFocus}>
       <ReactFlow<BlockItem, WireItem>
         nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes} colorMode={theme}
         onInit={(instance) => setFlow(instance as never)} onNodesChange={onNodesChange} onEdgesChange={onEdgesChange}

@@ -31,7 +31,7 @@ export function concerned(now: State, before: State): Set<string> | null {
 /** What no block shows, or what is looked at block by block. */
 const QUIET = new Set<keyof State>([
   'page', 'checks', 'blocks', 'wires', 'history', 'saved', 'file', 'checkMs', 'pageNotes', 'notices', 'panel', 'exported',
-  'hovered', 'picked', 'sizes', 'theme', 'connectFrom', 'autoRun', 'steps', 'opened', 'online', 'ready',
+  'hovered', 'picked', 'sizes', 'theme', 'connectFrom', 'autoRun', 'steps', 'opened', 'online', 'ready', 'ranPage',
 ]);
 
 useStudio.subscribe((now, before) => {
