@@ -16,7 +16,6 @@ import numpy as np
 from .. import _geometry
 from .._dtypes import AnyArray
 from .._errors import ArgumentError
-from .._explain import formula as sum_formula
 from .._graph import dtypes
 from .._graph.operation import Operation
 from .._graph.spec import Spec
@@ -88,7 +87,8 @@ def _values(cells: Cells, array: AnyArray) -> AnyArray:
     if len(cells.index) > MOST_ADDED:
         raise ArgumentError(f"the cell is made of {len(cells.index)} terms, too many to list.")
     if cells.inside is None:
-        return np.asarray(array[tuple(cells.index.T)], np.float64)
+        # A scalar, which has no index, gives one number instead of a list.
+        return np.asarray(array[tuple(cells.index.T)], np.float64).reshape(len(cells.index))
     inside = np.broadcast_to(cells.inside, len(cells.index))
     found = np.zeros(len(cells.index))
     found[inside] = array[tuple(cells.index[inside].T)]
@@ -156,10 +156,12 @@ def _minus(*values: AnyArray) -> AnyArray:
 
 
 def _convolution(node: Operation, output: int, inputs: Sequence[AnyArray], index: Index) -> Terms:
+    from .._explain import formula  # takes longer to import than most pages to run
+
     specs = [Spec(each.dtype, each.shape, _sizes(each)) for each in inputs]
     problem = problem_of(node, specs)
     assert problem is not None
-    return Terms(sum_formula(problem), [(trace_convolutions.cells(problem, index), _times)])
+    return Terms(formula(problem), [(trace_convolutions.cells(problem, index), _times)])
 
 
 def _sizes(array: AnyArray) -> tuple[int, ...] | None:
