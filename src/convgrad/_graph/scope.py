@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ from .spec import Spec
 from .table import CONST, TABLE
 
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+
+
+@lru_cache(maxsize=8192)
+def _may_be_a_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
 
 
 class Answer(int):
@@ -215,7 +221,7 @@ class Scope:
         return plain.add(CONST, (), {"value": array}).outputs[0]
 
     def _check_name(self, function: str, name: str) -> None:
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or not _may_be_a_name(name):
             raise ArgumentError(
                 f"Scope.{function}: `name` must be letters, digits and _ . - / and begin with a letter or digit, "
                 f"got {shown(name)}."

@@ -77,7 +77,7 @@ class Block:
         >>> Block("a", "Add", task="enu_tensorflow2_0").in_graph, Block("s", "SENSOR_LCD", task="logic").in_graph
         (True, False)
         """
-        return self.task.startswith(GRAPH_TASKS)
+        return self.task == "tensorflow" or self.task.startswith(GRAPH_TASKS)
 
 
 @dataclass
