@@ -1,17 +1,12 @@
-// Stands in for the views of results until they are here.
+// The views of results: what other rooms of the studio may use of this one.
 
-import type { Summary, TensorRef } from '../api/types';
+import './views.css';
 
-export interface ResultViewProps {
-  run: string;
-  block: string;
-  pin: string;
-  summary: Summary;
-  marked?: number[][];
-  onHoverCell: (index: number[] | null) => void;
-}
-
-export const ResultView = ({ summary }: ResultViewProps) => <pre>{summary.values.slice(0, 8).join(' ')}</pre>;
-export const LossPlot = ({ values }: { values: number[] }) => <pre>{values.at(-1)}</pre>;
-export const ExplainPanel = ({ block }: { block: string }) => <pre>{block}</pre>;
-export const ComparePanel = ({ a, b }: { a: TensorRef; b: TensorRef }) => <pre>{a.block} {b.block}</pre>;
+export { ComparePanel, type ComparePanelProps } from './ComparePanel';
+export { ExplainPanel, type ExplainPanelProps } from './ExplainPanel';
+export { GridEditor, type GridEditorProps } from './GridEditor';
+export { LossPlot, type LossPlotProps } from './LossPlot';
+export type { Mark, Marked } from './marks';
+export { formatNumber, formatShape } from './numbers';
+export { ResultView, type ResultViewProps } from './ResultView';
+export { TracePanel, type TracePanelProps } from './TracePanel';

@@ -1,0 +1,116 @@
+// The canvas: blocks, wires, zoom, minimap, drop of blocks and files.
+
+import {
+  Background, BackgroundVariant, Controls, type EdgeChange, MiniMap, type NodeChange, ReactFlow, SelectionMode,
+  useNodesInitialized,
+} from '@xyflow/react';
+import { type DragEvent, type FocusEvent, useCallback, useEffect, useRef } from 'react';
+import { openFiles } from '../shell/files';
+import { useResolvedTheme } from '../shell/theme';
+import { addFromPalette } from '../store/actions';
+import type { Size } from '../store/arrange';
+import { GRID, moveTo } from '../store/page';
+import { amend, edit, get, select, set, useStudio } from '../store/state';
+import { BlockNode } from './BlockNode';
+import { fitAll, pagePoint, setFlow } from './flow';
+import { type BlockItem, useBlockItems, useWireItems, type WireItem } from './items';
+import { WireEdge } from './WireEdge';
+import { isValid, onConnect, onConnectEnd, onConnectStart } from './wiring';
+
+const nodeTypes = { block: BlockNode };
+const edgeTypes = { wire: WireEdge };
+export const DRAGGED = 'application/x-convgrad-block';
+
+function withChanges(chosen: ReadonlySet<string>, changes: { id: string; selected: boolean }[]): ReadonlySet<string> {
+  const next = new Set(chosen);
+  for (const { id, selected } of changes) selected ? next.add(id) : next.delete(id);
+  return next;
+}
+
+/** Shows a page whole once its blocks have been measured. */
+function FitOnce() {
+  const opened = useStudio((state) => state.opened);
+  const measured = useNodesInitialized();
+  const fitted = useRef(-1);
+  useEffect(() => {
+    if (!measured || fitted.current === opened) return;
+    fitted.current = opened;
+    fitAll();
+  }, [opened, measured]);
+  return null;
+}
+
+function useMoves() {
+  const moving = useRef(false);
+  return useCallback((changes: NodeChange<BlockItem>[]) => {
+    const places = new Map<string, [number, number]>();
+    const sizes = new Map<string, Size>();
+    let dragging = false;
+    for (const change of changes) {
+      if (change.type === 'position' && change.position) places.set(change.id, [change.position.x, change.position.y]);
+      if (change.type === 'position') dragging ||= change.dragging === true;
+      if (change.type === 'dimensions' && change.dimensions) sizes.set(change.id, change.dimensions);
+    }
+    if (sizes.size) set((state) => ({ sizes: new Map([...state.sizes, ...sizes]) }));
+    if (places.size) {
+      (moving.current ? amend : edit)((page) => moveTo(page, places));
+      moving.current = dragging;
+    }
+    const chosen = changes.filter((change) => change.type === 'select');
+    if (chosen.length) set((state) => ({ blocks: withChanges(state.blocks, chosen) }));
+  }, []);
+}
+
+function onEdgesChange(changes: EdgeChange<WireItem>[]): void {
+  const chosen = changes.filter((change) => change.type === 'select');
+  if (chosen.length) set((state) => ({ wires: withChanges(state.wires, chosen) }));
+}
+
+function onDrop(event: DragEvent): void {
+  event.preventDefault();
+  const at = pagePoint(event.clientX, event.clientY);
+  const row = get().rows.get(event.dataTransfer.getData(DRAGGED));
+  if (row) addFromPalette(row, [at[0] - 100, at[1] - 16]);
+  else if (event.dataTransfer.files.length) {
+    const node = event.target instanceof Element ? event.target.closest<HTMLElement>('.react-flow__node') : null;
+    void openFiles([...event.dataTransfer.files], { block: node?.dataset['id'] ?? null, at });
+  }
+}
+
+/** The keyboard chooses a block by reaching it. */
+function onFocus(event: FocusEvent): void {
+  const node = event.target;
+  if (node.classList.contains('react-flow__node') && node.matches(':focus-visible')) {
+    const id = node.getAttribute('data-id');
+    if (id !== null && !get().blocks.has(id)) select([id]);
+  }
+}
+
+export function Canvas() {
+  const nodes = useBlockItems();
+  const edges = useWireItems();
+  const theme = useResolvedTheme();
+  const onNodesChange = useMoves();
+  const why = useStudio((state) => state.drag?.why);
+  return (
+    <main className="canvas" onDrop={onDrop} onDragOver={(event) => event.preventDefault()} onFocus={onFocus}>
+      <ReactFlow<BlockItem, WireItem>
+        nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes} colorMode={theme}
+        onInit={(instance) => setFlow(instance as never)} onNodesChange={onNodesChange} onEdgesChange={onEdgesChange}
+        onConnect={onConnect} onConnectStart={onConnectStart} onConnectEnd={onConnectEnd} isValidConnection={isValid}
+        deleteKeyCode={null} multiSelectionKeyCode={MULTI} selectionKeyCode="Shift" selectionMode={SelectionMode.Partial}
+        snapToGrid snapGrid={SNAP} minZoom={0.05} maxZoom={3} connectionRadius={24} zoomOnDoubleClick={false}
+        edgesFocusable={false} disableKeyboardA11y elevateNodesOnSelect
+      >
+        <Background variant={BackgroundVariant.Dots} gap={GRID * 3} size={1.5} />
+        <Controls showInteractive={false} />
+        <MiniMap pannable zoomable ariaLabel="Map of the page" />
+        <FitOnce />
+      </ReactFlow>
+      {why && <div className="drag-why" role="status">{why}</div>}
+    </main>
+  );
+}
+
+const MULTI = ['Shift', 'Meta', 'Control'];
+const SNAP: [number, number] = [GRID, GRID];

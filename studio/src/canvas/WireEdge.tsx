@@ -1,0 +1,25 @@
+// A wire with the shape and dtype of what goes through it.
+
+import { BaseEdge, type EdgeProps, getBezierPath } from '@xyflow/react';
+import { memo } from 'react';
+import { specText } from '../format';
+import { useStudio } from '../store/state';
+import type { WireItem } from './items';
+
+export const WireEdge = memo(function WireEdge(props: EdgeProps<WireItem>) {
+  const { id, sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, data, selected } = props;
+  const [block, pin, index] = data?.wire.from ?? ['', ''];
+  const label = useStudio((state) => {
+    const tensors = state.checks[block]?.tensors;
+    const spec = (index === undefined ? undefined : tensors?.[`${pin}[${index}]`]) ?? tensors?.[pin];
+    return spec ? specText(spec) : '';
+  });
+  const [path, x, y] = getBezierPath({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition });
+  const text = index === undefined ? label : `[${index}] ${label}`;
+  return (
+    <g className={selected ? 'wire chosen' : 'wire'} data-testid={`wire-${block}-${pin}-${data?.wire.to.join('-')}`}>
+      <BaseEdge id={id} path={path} interactionWidth={16} />
+      {text && <text className="wire-label" x={x} y={y - 5} textAnchor="middle">{text}</text>}
+    </g>
+  );
+});

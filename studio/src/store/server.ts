@@ -1,0 +1,250 @@
+// The store's dealings with the server: start, checks behind every edit, runs, the connection lost and found.
+
+import { ApiError, api } from '../api/client';
+import type { Fits, Page, RunProgress, Source, Summary, Target } from '../api/types';
+import { claimTab, dropDraft, findDraft, writeDraft } from './autosave';
+import { emptyPage, sameMeaning } from './page';
+import { targetKey } from './rules';
+import { checked, get, isDirty, notify, openPage, set, started, useStudio } from './state';
+
+const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Show an error; a server that does not answer is waited for. */
+export function failed(error: unknown): void {
+  if (error instanceof DOMException && error.name === 'AbortError') return;
+  if (error instanceof ApiError && error.status === 0) lost();
+  else notify('problem', words(error));
+}
+
+let waiting = false;
+async function lost(): Promise<void> {
+  set({ online: false });
+  if (waiting) return;
+  waiting = true;
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+    try {
+      await api.health();
+      break;
+    } catch (error) {
+      // Somebody else on this port is no reason to hammer it, but the token may be right after the next restart.
+      if (error instanceof ApiError && error.status === 403) await new Promise((resolve) => setTimeout(resolve, 4000));
+    }
+  }
+  waiting = false;
+  set((state) => ({ online: true, run: state.run?.state === 'running' ? null : state.run, resultsRun: null }));
+  notify('info', 'The server is back; nothing was lost.');
+  if (get().rows.size) api.start().then(started, failed);
+  checkSoon();
+}
+
+// Checks. One request at a time: an edit while one is under way is sent when its answer is here, so the last one wins.
+let asking = false;
+let asked: Page | null = null;
+let again = false;
+
+export function checkSoon(): void {
+  if (asking) {
+    again = true;
+    return;
+  }
+  asking = true;
+  void (async () => {
+    do {
+      again = false;
+      const { page, online } = get();
+      asked = page;
+      if (!online) break;
+      try {
+        const answer = await api.check(page);
+        if (sameMeaning(page, get().page)) checked(answer);
+      } catch (error) {
+        set({ checkMs: null });
+        failed(error);
+        break;
+      }
+    } while (again || !sameMeaning(asked, get().page));
+    asking = false;
+    considerRun();
+  })();
+}
+
+/** Whether a wire fits, remembered as long as the page means the same. */
+let fitPage: Page | null = null;
+const fitAnswers = new Map<string, Promise<Fits>>();
+const fitSettled = new Map<string, Fits>();
+export function fits(from: Source, to: Target): Promise<Fits> {
+  const { page } = get();
+  if (!fitPage || !sameMeaning(fitPage, page)) {
+    fitAnswers.clear();
+    fitSettled.clear();
+  }
+  fitPage = page;
+  const key = JSON.stringify([from, to]);
+  let answer = fitAnswers.get(key);
+  if (!answer) {
+    answer = api.fits(page, { from, to }).catch((error: unknown) => {
+      fitAnswers.delete(key);
+      failed(error);
+      return { fits: true, why: null };
+    });
+    fitAnswers.set(key, answer);
+    void answer.then((settled) => fitAnswers.get(key) === answer && fitSettled.set(key, settled));
+  }
+  return answer;
+}
+
+/** What is known of a wire at once; what is not is asked for. */
+export function fitsNow(from: Source, to: Target): Fits | undefined {
+  void fits(from, to);
+  return fitSettled.get(JSON.stringify([from, to]));
+}
+
+/** Ask for a pin of the wire being drawn and keep the answer beside it. */
+export async function fitsDragged(to: Target): Promise<void> {
+  const from = get().drag?.from;
+  if (!from || get().drag?.answers[targetKey(to)]) return;
+  const answer = await fits(from, to);
+  set(({ drag }) => (drag?.from === from ? { drag: { ...drag, answers: { ...drag.answers, [targetKey(to)]: answer } } } : {}));
+}
+
+// Runs.
+let lastRun: Page | null = null;
+
+export async function startRun(until: string | null = null): Promise<void> {
+  const { page, steps, run } = get();
+  lastRun = page;
+  try {
+    if (run?.state === 'running') await api.cancel(run.id);
+    const { run: id } = await api.run(page, steps, until);
+    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null }, resultsRun: id, highlight: [], trace: null });
+    await follow(id);
+  } catch (error) {
+    failed(error);
+  }
+}
+
+async function follow(id: string): Promise<void> {
+  let since = 0;
+  while (get().run?.id === id) {
+    const progress = await api.progress(id, since);
+    if (get().run?.id !== id) return;
+    since = progress.version;
+    took(id, progress);
+    if (progress.state !== 'running') return;
+  }
+}
+
+const sameSummary = (a: Summary | undefined, b: Summary): boolean => a !== undefined && JSON.stringify(a) === JSON.stringify(b);
+
+/** Take in the progress of a run; results that are the same stay the same objects. */
+function took(id: string, progress: RunProgress): void {
+  const { state, step, steps, block, done, total, problem } = progress;
+  set((now) => {
+    const results: Record<string, Record<string, Summary>> = {};
+    for (const [name, pins] of Object.entries(progress.results)) {
+      const before = now.results[name];
+      const same = before && Object.keys(before).length === Object.keys(pins).length;
+      const kept = same && Object.entries(pins).every(([pin, summary]) => sameSummary(before[pin], summary));
+      results[name] = kept ? before : pins;
+    }
+    return { run: { id, state, step, steps, block, done, total, problem }, results, curves: progress.curves, times: progress.ms };
+  });
+  if (problem && state === 'failed') notify('problem', problem);
+}
+
+export function cancelRun(): void {
+  const { run } = get();
+  if (run?.state === 'running') api.cancel(run.id).catch(failed);
+}
+
+let soon: ReturnType<typeof setTimeout> | undefined;
+/** With automatic runs on, run a page that has changed and has no problem. */
+export function considerRun(): void {
+  clearTimeout(soon);
+  const { autoRun, page, checks, online } = get();
+  if (!autoRun || !online || !page.blocks.length || (lastRun && sameMeaning(lastRun, page))) return;
+  if (Object.values(checks).some((check) => check.problem)) return;
+  soon = setTimeout(() => void startRun(), 200);
+}
+
+// Start and drafts.
+let tab = '';
+
+function keepDraft(): void {
+  const state = get();
+  if (!isDirty(state)) dropDraft(localStorage, tab);
+  else if (!writeDraft(localStorage, { tab, page: state.page, file: state.file, when: Date.now() }))
+    notify('problem', 'The browser has no room for a draft of this page: save it to a file.');
+}
+
+export async function begin(): Promise<void> {
+  const claimed = await claimTab(sessionStorage);
+  tab = claimed.tab;
+  for (;;) {
+    try {
+      const start = await api.start();
+      started(start);
+      const page = start.page ?? emptyPage();
+      set((state) => ({ page, saved: page, opened: state.opened + 1 }));
+      const draft = findDraft(localStorage, tab, claimed.open, start.file, Date.now());
+      if (draft) {
+        if (draft.tab !== tab) dropDraft(localStorage, draft.tab);
+        openPage(draft.page, false);
+        notify('info', 'Unsaved work was restored.', { title: 'Discard it', run: () => openPage(page, true) });
+      }
+      break;
+    } catch (error) {
+      if (error instanceof ApiError && error.status !== 0) {
+        set({ ready: true });
+        notify('problem', words(error));
+        return;
+      }
+      set({ online: false });
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+  }
+  set({ ready: true, online: true });
+  watch();
+  checkSoon();
+}
+
+let draftTimer: ReturnType<typeof setTimeout> | undefined;
+function watch(): void {
+  useStudio.subscribe((state, before) => {
+    if (state.page === before.page && state.saved === before.saved) return;
+    if (!sameMeaning(state.page, before.page)) checkSoon();
+    clearTimeout(draftTimer);
+    draftTimer = setTimeout(keepDraft, 250);
+  });
+  window.addEventListener('pagehide', keepDraft);
+  document.addEventListener('visibilitychange', () => document.hidden && keepDraft());
+  keepDraft();
+}
+
+let tracing: AbortController | null = null;
+/** Show which cells made a cell of a result; null forgets them. */
+export async function traceCell(run: string, block: string, pin: string, index: number[] | null): Promise<void> {
+  tracing?.abort();
+  if (!index) {
+    set({ highlight: [] });
+    return;
+  }
+  tracing = new AbortController();
+  try {
+    const trace = await api.trace(run, block, pin, index, tracing.signal);
+    const marks = new Map<string, { block: string; pin: string; cells: number[][] }>();
+    for (const { parts } of trace.terms)
+      for (const part of parts) {
+        if (part.padding || !part.block) continue;
+        const key = JSON.stringify([part.block, part.source_pin]);
+        const mark = marks.get(key) ?? { block: part.block, pin: part.source_pin, cells: [] };
+        mark.cells.push(part.index);
+        marks.set(key, mark);
+      }
+    set({ highlight: [{ block, pin, cells: [index] }, ...marks.values()], trace: { block, pin, index, trace } });
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 0) failed(error);
+    else set({ highlight: [] });
+  }
+}

@@ -1,0 +1,174 @@
+// The one store: the page, what is chosen, the history, and what the server said.
+
+import { create } from 'zustand';
+import type {
+  BlockCheck, Check, Fits, GalleryRow, Highlight, Page, PaletteRow, RunState, Source, Start, Summary, Trace,
+} from '../api/types';
+import type { Size } from './arrange';
+import { type History, noHistory, redo, remember, undo } from './history';
+import { emptyPage, idsOf } from './page';
+
+export interface Run {
+  id: string;
+  state: RunState;
+  step: number;
+  steps: number;
+  block: string | null;
+  done: number;
+  total: number;
+  problem: string | null;
+}
+
+export interface Notice {
+  key: number;
+  kind: 'info' | 'problem';
+  text: string;
+  action?: { title: string; run: () => void };
+}
+
+/** A wire being drawn, and what the server said of each pin it could go to. */
+export interface Drag {
+  from: Source;
+  answers: Record<string, Fits>;
+  why: string | null;
+}
+
+export type Panel = 'gallery' | 'help' | 'connect' | 'export' | null;
+export type ThemeMode = 'system' | 'light' | 'dark';
+
+export interface State {
+  page: Page;
+  blocks: ReadonlySet<string>;
+  wires: ReadonlySet<string>;
+  history: History;
+  saved: Page;
+  file: string | null;
+
+  version: string;
+  rows: ReadonlyMap<string, PaletteRow>;
+  gallery: GalleryRow[];
+  dtypes: string[];
+  online: boolean;
+  ready: boolean;
+
+  checks: Record<string, BlockCheck>;
+  checkMs: number | null;
+  pageNotes: string[];
+
+  run: Run | null;
+  resultsRun: string | null;
+  results: Record<string, Record<string, Summary>>;
+  curves: Record<string, (number | null)[]>;
+  times: Record<string, number>;
+  autoRun: boolean;
+  steps: number;
+  highlight: Highlight[];
+  trace: { block: string; pin: string; index: number[]; trace: Trace } | null;
+
+  drag: Drag | null;
+  connectFrom: Source | null;
+  panel: Panel;
+  exported: { name: string; source: string } | null;
+  renaming: string | null;
+  notices: Notice[];
+  theme: ThemeMode;
+  /** Results that are shown or hidden against the rule. */
+  shown: Record<string, boolean>;
+  sizes: ReadonlyMap<string, Size>;
+  /** Counts the pages opened: the canvas shows each of them whole once. */
+  opened: number;
+}
+
+const first = emptyPage();
+
+export const initial: State = {
+  page: first, blocks: new Set(), wires: new Set(), history: noHistory(), saved: first, file: null,
+  version: '', rows: new Map(), gallery: [], dtypes: [], online: true, ready: false,
+  checks: {}, checkMs: null, pageNotes: [],
+  run: null, resultsRun: null, results: {}, curves: {}, times: {}, autoRun: false, steps: 1, highlight: [], trace: null,
+  drag: null, connectFrom: null, panel: null, exported: null, renaming: null, notices: [], theme: 'system',
+  shown: {}, sizes: new Map(), opened: 0,
+};
+
+export const useStudio = create<State>(() => initial);
+export const get = useStudio.getState;
+export const set = useStudio.setState;
+
+export const isDirty = (state: State): boolean => state.page !== state.saved;
+
+/** Put an edited page in place. Steps of the same name shortly after each other are undone as one. */
+export function edit(change: (page: Page) => Page, step: string | null = null): void {
+  set((state) => {
+    const page = change(state.page);
+    if (page === state.page) return state;
+    return { page, history: remember(state.history, state.page, step, Date.now()) };
+  });
+}
+
+/** Change the page within a step that has begun already, such as a block being dragged. */
+export function amend(change: (page: Page) => Page): void {
+  set((state) => ({ page: change(state.page) }));
+}
+
+function travel(way: typeof undo): void {
+  set((state) => {
+    const to = way(state.history, state.page);
+    if (!to) return state;
+    const ids = idsOf(to.page);
+    return { ...to, blocks: new Set([...state.blocks].filter((id) => ids.has(id))), wires: new Set() };
+  });
+}
+export const undoStep = (): void => travel(undo);
+export const redoStep = (): void => travel(redo);
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+export function select(blocks: Iterable<string>, wires: Iterable<string> = NOTHING): void {
+  set({ blocks: new Set(blocks), wires: new Set(wires) });
+}
+
+/** Open another page; what was there is one undo away. */
+export function openPage(page: Page, clean: boolean): void {
+  set((state) => ({
+    page, history: remember(state.history, state.page, null, 0), ...(clean ? { saved: page } : {}),
+    blocks: NOTHING, wires: NOTHING, checks: {}, run: null, results: {}, resultsRun: null, curves: {}, times: {},
+    highlight: [], trace: null, shown: {}, opened: state.opened + 1,
+  }));
+}
+
+let notices = 0;
+export function notify(kind: Notice['kind'], text: string, action?: Notice['action']): void {
+  const notice: Notice = { key: ++notices, kind, text, ...(action ? { action } : {}) };
+  set((state) => ({ notices: [...state.notices.filter((each) => each.text !== text).slice(-3), notice] }));
+  if (kind === 'info') setTimeout(() => dismiss(notice.key), action ? 15000 : 5000);
+}
+export function dismiss(key: number): void {
+  set((state) => ({ notices: state.notices.filter((notice) => notice.key !== key) }));
+}
+
+/** Take in what the server says at the start. */
+export function started(start: Start): void {
+  set({
+    version: start.version, file: start.file, gallery: start.gallery, dtypes: start.dtypes, online: true,
+    rows: new Map(start.blocks.map((row) => [row.type, row])),
+  });
+}
+
+function sameCheck(a: BlockCheck | undefined, b: BlockCheck): boolean {
+  return a !== undefined && a.problem === b.problem && JSON.stringify(a) === JSON.stringify(b);
+}
+
+/** Keep every answer that did not change, so that only changed blocks are drawn anew. */
+export function checked(check: Check): void {
+  set((state) => {
+    const checks: Record<string, BlockCheck> = {};
+    let same = Object.keys(check.blocks).length === Object.keys(state.checks).length;
+    for (const [id, now] of Object.entries(check.blocks)) {
+      const before = state.checks[id];
+      const kept = sameCheck(before, now);
+      checks[id] = kept && before ? before : now;
+      same &&= kept;
+    }
+    return { checks: same ? state.checks : checks, checkMs: check.ms, pageNotes: check.notes };
+  });
+}

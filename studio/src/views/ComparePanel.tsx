@@ -1,0 +1,131 @@
+// Two results side by side: by how much they differ, where, and a picture of the difference.
+
+import { useEffect, useMemo, useState } from 'react';
+import type { TensorRef } from '../api/types';
+import { AxisControls } from './AxisControls';
+import { sliceShowing } from './axes';
+import { extremesOf } from './colours';
+import { compare, type Comparison, type Difference } from './compare';
+import { HeatMap } from './HeatMap';
+import type { Index } from './indices';
+import { formatCount, formatIndex, formatNumber, formatShape } from './numbers';
+import { useLook } from './useLook';
+import { useTensor } from './useTensor';
+
+export interface ComparePanelProps {
+  a: TensorRef;
+  b: TensorRef;
+  onHoverCell?: (index: number[] | null) => void;
+}
+
+const nameOf = (ref: TensorRef, other: TensorRef) =>
+  ref.run === other.run ? `${ref.block}.${ref.pin}` : `${ref.run} ${ref.block}.${ref.pin}`;
+
+export function ComparePanel({ a, b, onHoverCell }: ComparePanelProps) {
+  const left = useTensor(a);
+  const right = useTensor(b);
+  const comparison = useMemo(
+    () =>
+      left.value && right.value
+        ? compare(
+            { shape: left.value.shape, data: left.value.values },
+            { shape: right.value.shape, data: right.value.values },
+          )
+        : null,
+    [left.value, right.value],
+  );
+  const problem = left.problem ?? right.problem ?? comparison?.problem;
+  const names = { a: nameOf(a, b), b: nameOf(b, a) };
+  return (
+    <div className="v-result v-compare" data-testid="compare">
+      <h4 className="v-title">
+        <code>{names.a}</code> against <code>{names.b}</code>
+      </h4>
+      {problem ? (
+        <p className="v-bad" role="alert">
+          {problem}
+        </p>
+      ) : comparison && left.value ? (
+        <Body comparison={comparison} shape={left.value.shape} names={names} hint={a.pin} onHoverCell={onHoverCell} />
+      ) : (
+        <p className="v-dim">fetching both …</p>
+      )}
+    </div>
+  );
+}
+
+interface BodyProps {
+  comparison: Comparison;
+  shape: Index;
+  names: { a: string; b: string };
+  hint: string;
+  onHoverCell: ((index: number[] | null) => void) | undefined;
+}
+
+function Body({ comparison, shape, names, hint, onHoverCell }: BodyProps) {
+  const [look, setLook] = useLook(shape, hint);
+  const [shown, setShown] = useState<Index | null>(comparison.absolute?.index ?? null);
+  const whole = useMemo(() => extremesOf(comparison.difference), [comparison]);
+  const marked = useMemo(() => (shown ? [shown] : []), [shown]);
+  useEffect(() => {
+    if (shown) setLook((old) => ({ ...old, slice: sliceShowing(old.slice, shown) }));
+  }, [shown, setLook]);
+  const share = comparison.cells === 0 ? 0 : comparison.differing / comparison.cells;
+  const equal = comparison.differing === 0;
+  return (
+    <>
+      <p className={equal ? 'v-verdict' : 'v-verdict v-differs'}>
+        {equal
+          ? `All ${formatCount(comparison.cells)} cells are equal.`
+          : `${formatCount(comparison.differing)} of ${formatCount(comparison.cells)} cells differ (${formatNumber(100 * share, 3)} %).`}
+      </p>
+      {!equal && (
+        <table className="v-table v-numbers">
+          <thead>
+            <tr>
+              <th>largest difference</th>
+              <th>value</th>
+              <th>where</th>
+              <th>{names.a}</th>
+              <th>{names.b}</th>
+            </tr>
+          </thead>
+          <tbody>
+            <Row name="absolute" found={comparison.absolute} onShow={setShown} />
+            <Row name="relative" found={comparison.relative} onShow={setShown} />
+          </tbody>
+        </table>
+      )}
+      {comparison.strange > 0 && (
+        <p className="v-bad">{`${formatCount(comparison.strange)} cells are NaN or infinite on one side only.`}</p>
+      )}
+      <AxisControls shape={shape} look={look} onChange={setLook} />
+      <HeatMap
+        shape={shape}
+        data={comparison.difference}
+        slice={look.slice}
+        whole={whole}
+        marked={marked}
+        label={`${names.a} minus ${names.b}, ${formatShape(shape)}`}
+        onHoverCell={onHoverCell}
+      />
+    </>
+  );
+}
+
+function Row({ name, found, onShow }: { name: string; found: Difference | null; onShow: (index: Index) => void }) {
+  if (!found) return null;
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      <td>{formatNumber(found.value)}</td>
+      <td className="v-place">
+        <button type="button" className="v-link" title="show this cell" onClick={() => onShow(found.index)}>
+          {formatIndex(found.index)}
+        </button>
+      </td>
+      <td>{formatNumber(found.a)}</td>
+      <td>{formatNumber(found.b)}</td>
+    </tr>
+  );
+}

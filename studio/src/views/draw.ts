@@ -1,0 +1,99 @@
+// Drawing a picture of numbers onto a canvas: crisp cells, numbers inside large ones, outlines.
+
+import { colourOf, paint, textOn, type Scale } from './colours';
+import type { Cell } from './indices';
+import { formatShort } from './numbers';
+
+export interface Picture {
+  numbers: Float64Array;
+  rows: number;
+  cols: number;
+  cell: number;
+  scale: Scale;
+  marked: readonly Cell[];
+  current: Cell | null;
+  cursor: Cell | null;
+  /** Colour of marks: the page's accent. */
+  accent: string;
+}
+
+/** Cells at least this large carry their number. */
+const WRITTEN = 34;
+/** Cells at least this large have hairlines between them. */
+const RULED = 9;
+
+/** The colours alone, one pixel per cell; drawn once per slice and scaled on every redraw. */
+export function bitmapOf(numbers: Float64Array, rows: number, cols: number, scale: Scale): HTMLCanvasElement {
+  const bitmap = document.createElement('canvas');
+  bitmap.width = cols;
+  bitmap.height = rows;
+  const context = bitmap.getContext('2d');
+  if (context && rows * cols > 0) {
+    const image = context.createImageData(cols, rows);
+    paint(numbers, scale, image.data);
+    context.putImageData(image, 0, 0);
+  }
+  return bitmap;
+}
+
+export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, picture: Picture): void {
+  const { rows, cols, cell, scale, numbers } = picture;
+  const ratio = window.devicePixelRatio || 1;
+  const width = Math.max(1, cols * cell);
+  const height = Math.max(1, rows * cell);
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext('2d');
+  if (!context || rows * cols === 0) return;
+  context.scale(ratio, ratio);
+  // Several cells in one pixel are averaged; anything larger stays sharp.
+  context.imageSmoothingEnabled = cell < 1;
+  context.drawImage(bitmap, 0, 0, width, height);
+  if (cell >= RULED) rule(context, picture);
+  if (cell >= WRITTEN) {
+    context.font = `${Math.min(13, Math.max(10, cell / 4.2))}px ui-monospace, monospace`;
+    context.textAlign = 'center';
+    context.textBaseline = 'middle';
+    for (let at = 0; at < rows * cols; at += 1) {
+      const value = numbers[at] ?? Number.NaN;
+      context.fillStyle = textOn(colourOf(scale, value));
+      const x = ((at % cols) + 0.5) * cell;
+      context.fillText(formatShort(value), x, (Math.floor(at / cols) + 0.5) * cell + 0.5, cell - 4);
+    }
+  }
+  for (const mark of picture.marked) outline(context, mark, cell, picture.accent, 2);
+  if (picture.current) outline(context, picture.current, cell, picture.accent, 4);
+  if (picture.cursor) outline(context, picture.cursor, cell, '#fff', 2);
+}
+
+function rule(context: CanvasRenderingContext2D, { rows, cols, cell }: Picture): void {
+  context.strokeStyle = 'rgba(128, 128, 128, 0.35)';
+  context.lineWidth = 1;
+  context.beginPath();
+  for (let row = 1; row < rows; row += 1) {
+    context.moveTo(0, row * cell + 0.5);
+    context.lineTo(cols * cell, row * cell + 0.5);
+  }
+  for (let col = 1; col < cols; col += 1) {
+    context.moveTo(col * cell + 0.5, 0);
+    context.lineTo(col * cell + 0.5, rows * cell);
+  }
+  context.stroke();
+}
+
+/** A frame inside the cell, edged in black so that it shows on any colour. */
+function outline(context: CanvasRenderingContext2D, at: Cell, cell: number, colour: string, wide: number): void {
+  // Tiny cells get a frame around them instead of one that hides them.
+  const side = Math.max(cell, 5);
+  const x = at.col * cell - (side - cell) / 2;
+  const y = at.row * cell - (side - cell) / 2;
+  const line = Math.min(wide, Math.max(1, side / 4));
+  context.lineWidth = line + 1.5;
+  context.strokeStyle = 'rgba(0, 0, 0, 0.75)';
+  context.strokeRect(x + line / 2 + 0.5, y + line / 2 + 0.5, side - line - 1, side - line - 1);
+  context.lineWidth = line;
+  context.strokeStyle = colour;
+  context.strokeRect(x + line / 2 + 0.5, y + line / 2 + 0.5, side - line - 1, side - line - 1);
+}
