@@ -76,13 +76,15 @@ def endless() -> dict[str, Any]:
 
 
 def chain(count: int) -> dict[str, Any]:
-    """Return a page of so many blocks: a Const and a row of Identity blocks, in columns of 20."""
+    """Return a page of so many blocks: a Const and a row of Negate blocks, in columns of 20."""
     start = {"id": "b0", "type": "Const", "at": [0, 0], "pins": {"val": "{1f,2f,3f}"}}
     rest = [
-        {"id": f"b{at}", "type": "Identity", "at": [260 * (at // 20), 110 * (at % 20)], "pins": {}}
+        {"id": f"b{at}", "type": "Negate", "at": [260 * (at // 20), 110 * (at % 20)], "pins": {}}
         for at in range(1, count)
     ]
-    wires = "\n".join(f"b{at - 1}.output > b{at}.input" for at in range(1, count))
+    wires = "\n".join(
+        f"b{at - 1}.{'y' if at > 1 else 'output'} > b{at}.x" for at in range(1, count)
+    )
     return document([start, *rest], wires, "chain")
 
 
@@ -94,7 +96,11 @@ def enuspace() -> Page:
         block("ID_A", "Const", (40, 40), val=a),
         block("ID_B", "Const", (40, 240), val=b),
         block("ID_C", "MatMul", (340, 100), attrs="transpose_a_ = false; transpose_b_ = false"),
+        block("ID_SESSION", "ClientSession", (640, 100), device="/cpu:0"),
     ]
-    return Page(
-        "matmul", blocks, [wire("ID_A.output > ID_C.a"), wire("ID_B.output > ID_C.b")], 800, 600
+    wires = (
+        "ID_A.output > ID_C.a",
+        "ID_B.output > ID_C.b",
+        "ID_C.product > ID_SESSION.fetch_outputs",
     )
+    return Page("matmul", blocks, [wire(each) for each in wires], 800, 600)
