@@ -1,7 +1,8 @@
-# Two commands do everything on a machine with Python 3.10 or newer, make and git:
+# Three commands do everything on a machine with Python 3.10 or newer, make and git:
 #   make demo    the main job, checked and reported
 #   make test    every check and test
-# Both create .venv first; pip, and npm for the studio, are the only things that use the network.
+#   make studio  the block studio, in the browser
+# All create .venv first; pip, and npm for the studio, are the only things that use the network.
 
 PYTHON ?= python3
 # Test workers; `make test JOBS=8` on a larger machine.

@@ -76,8 +76,9 @@ def endless() -> dict[str, Any]:
 
 
 def chain(count: int) -> dict[str, Any]:
-    """Return a page of so many blocks: a Const and a row of Negate blocks, in columns of 20."""
-    start = {"id": "b0", "type": "Const", "at": [0, 0], "pins": {"val": "{1f,2f,3f}"}}
+    """Return a page of so many blocks: random numbers and a row of Negate blocks, in columns of 20."""
+    pins = {"shape": "{3}", "dtype": "DT_FLOAT"}
+    start = {"id": "b0", "type": "RandomNormal", "at": [0, -60], "pins": pins}
     rest = [
         {"id": f"b{at}", "type": "Negate", "at": [260 * (at // 20), 110 * (at % 20)], "pins": {}}
         for at in range(1, count)

@@ -1,4 +1,4 @@
-"""Building pages by mouse and keyboard: the document's page, errors in the library's words, undo, wires that do not fit."""
+"""Building pages by mouse and keyboard: the document's page, errors in the library's words, undo, refused wires."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def build(studio: Studio) -> str:
 
 def expected() -> np.ndarray:
     """Compute the same numbers with the library."""
-    scope = graph.Scope()
-    images = graph.ops.RandomNormal(scope, [1, 8, 8, 2], "DT_FLOAT", seed=1)
-    gradient = graph.ops.RandomNormal(scope, [1, 4, 4, 2], "DT_FLOAT", seed=2)
+    scope = graph.Scope.new_root_scope()
+    images = graph.ops.RandomNormal(scope, [1, 8, 8, 2], "float32", seed=1)
+    gradient = graph.ops.RandomNormal(scope, [1, 4, 4, 2], "float32", seed=2)
     x, g = graph.ClientSession(scope).run([images, gradient])
     return convgrad.depthwise_conv2d_backprop_filter(x, (3, 3, 2, 1), g, 2, "SAME")
 
