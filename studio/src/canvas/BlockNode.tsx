@@ -56,7 +56,7 @@ function Outcome({ id }: { id: string }) {
   const curve = useStudio((state) => state.curves[id]);
   return (
     <>
-      {curve && curve.length > 0 && <div className="curve nodrag" data-testid={`curve-${id}`}><LossPlot values={curve.map((value) => value ?? NaN)} /></div>}
+      {curve && curve.length > 0 && <div className="curve nodrag" data-testid={`curve-${id}`}><LossPlot values={curve} /></div>}
       {results && Object.entries(results).map(([pin, summary]) => <Result key={pin} block={id} pin={pin} summary={summary} />)}
     </>
   );

@@ -1,9 +1,9 @@
 // The result of one output, on its block.
 
-import { memo, useCallback } from 'react';
+import { memo, useCallback, useMemo } from 'react';
 import type { Summary } from '../api/types';
 import { dtypeText, shapeText } from '../format';
-import { traceCell } from '../store/server';
+import { blockOf } from '../store/page';
 import { set, useStudio } from '../store/state';
 import { ResultView } from '../views';
 
@@ -20,11 +20,12 @@ export const Result = memo(function Result({ block, pin, summary }: Props) {
   const key = `${block} ${pin}`;
   const run = useStudio((state) => state.resultsRun);
   const open = useStudio((state) => state.shown[key] ?? state.page.blocks.length <= MOST_OPEN);
-  const marked = useStudio((state) => state.highlight.find((mark) => mark.block === block && mark.pin === pin)?.cells);
-  const onHoverCell = useCallback(
-    (index: number[] | null) => void (run && traceCell(run, block, pin, index)),
-    [run, block, pin],
-  );
+  const stepping = useStudio((state) => state.run?.state === 'running' && state.run.steps > 1);
+  const type = useStudio((state) => blockOf(state.page, block)?.type);
+  const mark = useStudio((state) => state.highlight.find((each) => each.block === block && each.pin === pin));
+  const marked = useMemo(() => (mark ? [mark] : undefined), [mark]);
+  const onHover = useCallback((index: number[] | null) => set({ hovered: index && { block, pin, index } }), [block, pin]);
+  const onPick = useCallback((index: number[]) => set({ picked: { block, pin, index } }), [block, pin]);
   const toggle = () => set((state) => ({ shown: { ...state.shown, [key]: !open } }));
   return (
     <div className="result nodrag" data-testid={`result-${block}-${pin}`}>
@@ -32,10 +33,12 @@ export const Result = memo(function Result({ block, pin, summary }: Props) {
         <span className="caret">{open ? '▾' : '▸'}</span>
         <b>{pin}</b>
         <span>{dtypeText(summary.dtype)} {shapeText(summary.shape)}</span>
-        {!open && <span>{short(summary.min)} … {short(summary.max)}</span>}
+        {(!open || stepping) && <span>{short(summary.min)} … {short(summary.max)}</span>}
         {summary.nan + summary.inf > 0 && <span className="bad">{summary.nan} NaN, {summary.inf} inf</span>}
       </button>
-      {open && run && <ResultView run={run} block={block} pin={pin} summary={summary} {...(marked ? { marked } : {})} onHoverCell={onHoverCell} />}
+      {open && run && !stepping && (
+        <ResultView key={run} run={run} block={block} pin={pin} summary={summary} marked={marked} {...(type === undefined ? {} : { hint: type })} onHoverCell={onHover} onPickCell={onPick} />
+      )}
     </div>
   );
 });

@@ -4,8 +4,8 @@ import type { Block, TensorRef } from '../api/types';
 import { specText } from '../format';
 import { tensorPin } from '../shell/files';
 import { blockOf, remove, setIndex, wireIds, wiresOf } from '../store/page';
-import { edit, select, useStudio } from '../store/state';
-import { ComparePanel, ExplainPanel } from '../views';
+import { edit, select, set, useStudio } from '../store/state';
+import { ComparePanel, ExplainPanel, type Mark, TracePanel } from '../views';
 import { BlockForm } from './BlockForm';
 import { Drawing } from './Drawing';
 
@@ -23,6 +23,30 @@ function Wires({ block }: { block: Block }) {
           <button type="button" className="close" aria-label={`Delete the wire from ${wire.from.join('.')} to ${wire.to.join('.')}`} onClick={() => edit((now) => remove(now, new Set(), new Set([id])))}>×</button>
         </div>
       ))}
+    </section>
+  );
+}
+
+function Explained({ id }: { id: string }) {
+  const page = useStudio((state) => state.page);
+  return <ExplainPanel page={page} block={id} />;
+}
+
+const onMark = (marks: Mark[]) => set({ highlight: marks });
+
+/** How the cell under the mouse, or the one clicked, came to be. */
+function Traced() {
+  const cell = useStudio((state) => state.hovered ?? state.picked);
+  const picked = useStudio((state) => state.picked !== null && state.hovered === null);
+  const run = useStudio((state) => state.resultsRun);
+  if (!cell || !run) return null;
+  return (
+    <section className="traced">
+      <h3>Cell [{cell.index.join(', ')}] of {cell.block}.{cell.pin}
+        {picked && <button type="button" className="close" aria-label="Close the trace" onClick={() => set({ picked: null, highlight: [] })}>×</button>}
+      </h3>
+      <TracePanel run={run} block={cell.block} pin={cell.pin} index={cell.index} onMark={onMark} />
+      {!picked && <p className="quiet">Click the cell to keep it and step through its sum.</p>}
     </section>
   );
 }
@@ -47,7 +71,7 @@ function OneBlock({ id }: { id: string }) {
         </section>
       )}
       <Wires block={block} />
-      {row?.group.toLowerCase().includes('convolution') && !check?.problem && <section><h3>Explain</h3><ExplainPanel block={id} /></section>}
+      {row?.group.toLowerCase().includes('convolution') && !check?.problem && <section><h3>Explain</h3><Explained id={id} /></section>}
     </>
   );
 }
@@ -65,7 +89,7 @@ function Several({ ids }: { ids: string[] }) {
     <>
       <h2>{ids.length} blocks</h2>
       {ids.length === 2 && a && b
-        ? <section data-testid="compare"><h3>Compare {a.block} with {b.block}</h3><ComparePanel a={a} b={b} /></section>
+        ? <section><h3>Compare {a.block} with {b.block}</h3><ComparePanel a={a} b={b} /></section>
         : <p className="quiet">Choose two blocks that have results to compare them.</p>}
     </>
   );
@@ -98,6 +122,7 @@ export function Inspector() {
   const [wire] = wires;
   return (
     <aside className="inspector" aria-label="Inspector" data-testid="inspector">
+      <Traced />
       {ids.length === 1 && id !== undefined ? <OneBlock key={id} id={id} />
         : ids.length > 1 ? <Several ids={ids} />
         : wire !== undefined ? <OneWire id={wire} />

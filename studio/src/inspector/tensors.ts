@@ -22,26 +22,3 @@ export function numbersOf(tensor: Tensor): number[] | null {
   const view = new DataView(bytes.buffer);
   return Array.from({ length: Math.floor(bytes.length / width[0]) }, (_, i) => width[1](view, i * width[0]));
 }
-
-export interface Plane {
-  rows: number;
-  columns: number;
-  /** Sizes of the dimensions that choose a plane. */
-  others: number[];
-  /** Where a cell stands among the numbers. */
-  at: (plane: number, row: number, column: number) => number;
-}
-
-/** A tensor as planes: rank 2 is one, rank 3 and 4 are height by width with channels last (NHWC, HWC). */
-export function planesOf(shape: readonly number[]): Plane | null {
-  const rank = shape.length;
-  if (rank < 2 || rank > 4) return null;
-  const [batch, rows, columns, channels] =
-    rank === 2 ? [1, shape[0] ?? 0, shape[1] ?? 0, 1]
-    : rank === 3 ? [1, shape[0] ?? 0, shape[1] ?? 0, shape[2] ?? 0]
-    : [shape[0] ?? 0, shape[1] ?? 0, shape[2] ?? 0, shape[3] ?? 0];
-  return {
-    rows, columns, others: [batch, channels],
-    at: (plane, row, column) => ((Math.floor(plane / channels) * rows + row) * columns + column) * channels + (plane % channels),
-  };
-}

@@ -117,7 +117,7 @@ export async function startRun(until: string | null = null): Promise<void> {
   try {
     if (run?.state === 'running') await api.cancel(run.id);
     const { run: id } = await api.run(page, steps, until);
-    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null }, resultsRun: id, highlight: [], trace: null });
+    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null }, resultsRun: id, highlight: [], hovered: null, picked: null });
     await follow(id);
   } catch (error) {
     failed(error);
@@ -220,31 +220,4 @@ function watch(): void {
   window.addEventListener('pagehide', keepDraft);
   document.addEventListener('visibilitychange', () => document.hidden && keepDraft());
   keepDraft();
-}
-
-let tracing: AbortController | null = null;
-/** Show which cells made a cell of a result; null forgets them. */
-export async function traceCell(run: string, block: string, pin: string, index: number[] | null): Promise<void> {
-  tracing?.abort();
-  if (!index) {
-    set({ highlight: [] });
-    return;
-  }
-  tracing = new AbortController();
-  try {
-    const trace = await api.trace(run, block, pin, index, tracing.signal);
-    const marks = new Map<string, { block: string; pin: string; cells: number[][] }>();
-    for (const { parts } of trace.terms)
-      for (const part of parts) {
-        if (part.padding || !part.block) continue;
-        const key = JSON.stringify([part.block, part.source_pin]);
-        const mark = marks.get(key) ?? { block: part.block, pin: part.source_pin, cells: [] };
-        mark.cells.push(part.index);
-        marks.set(key, mark);
-      }
-    set({ highlight: [{ block, pin, cells: [index] }, ...marks.values()], trace: { block, pin, index, trace } });
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 0) failed(error);
-    else set({ highlight: [] });
-  }
 }

@@ -2,10 +2,11 @@
 
 import { create } from 'zustand';
 import type {
-  BlockCheck, Check, Fits, GalleryRow, Highlight, Page, PaletteRow, RunState, Source, Start, Summary, Trace,
+  BlockCheck, Check, Fits, GalleryRow, Page, PaletteRow, RunState, Source, Start, Summary,
 } from '../api/types';
 import type { Size } from './arrange';
 import { type History, noHistory, redo, remember, undo } from './history';
+import type { Mark } from '../views';
 import { emptyPage, idsOf } from './page';
 
 export interface Run {
@@ -24,6 +25,12 @@ export interface Notice {
   kind: 'info' | 'problem';
   text: string;
   action?: { title: string; run: () => void };
+}
+
+export interface Cell {
+  block: string;
+  pin: string;
+  index: number[];
 }
 
 /** A wire being drawn, and what the server said of each pin it could go to. */
@@ -62,8 +69,11 @@ export interface State {
   times: Record<string, number>;
   autoRun: boolean;
   steps: number;
-  highlight: Highlight[];
-  trace: { block: string; pin: string; index: number[]; trace: Trace } | null;
+  /** Cells that made the cell being traced. */
+  highlight: Mark[];
+  /** The cell under the mouse, and the one clicked: that stays. */
+  hovered: Cell | null;
+  picked: Cell | null;
 
   drag: Drag | null;
   connectFrom: Source | null;
@@ -85,7 +95,7 @@ export const initial: State = {
   page: first, blocks: new Set(), wires: new Set(), history: noHistory(), saved: first, file: null,
   version: '', rows: new Map(), gallery: [], dtypes: [], online: true, ready: false,
   checks: {}, checkMs: null, pageNotes: [],
-  run: null, resultsRun: null, results: {}, curves: {}, times: {}, autoRun: false, steps: 1, highlight: [], trace: null,
+  run: null, resultsRun: null, results: {}, curves: {}, times: {}, autoRun: false, steps: 1, highlight: [], hovered: null, picked: null,
   drag: null, connectFrom: null, panel: null, exported: null, renaming: null, notices: [], theme: 'system',
   shown: {}, sizes: new Map(), opened: 0,
 };
@@ -132,7 +142,7 @@ export function openPage(page: Page, clean: boolean): void {
   set((state) => ({
     page, history: remember(state.history, state.page, null, 0), ...(clean ? { saved: page } : {}),
     blocks: NOTHING, wires: NOTHING, checks: {}, run: null, results: {}, resultsRun: null, curves: {}, times: {},
-    highlight: [], trace: null, shown: {}, opened: state.opened + 1,
+    highlight: [], hovered: null, picked: null, shown: {}, opened: state.opened + 1,
   }));
 }
 
