@@ -7,5 +7,5 @@ export default defineConfig({
   plugins: [react()],
   build: { outDir: '../src/convgrad/_studio/static', emptyOutDir: true, assetsInlineLimit: 0 },
   server: { proxy: { '/api': 'http://127.0.0.1:8765' } },
-  test: { include: ['test/**/*.test.ts', 'test/**/*.test.tsx'], environment: 'node' },
+  test: { include: ['{src,test}/**/*.test.{ts,tsx}'], environment: 'node' },
 });

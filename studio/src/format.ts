@@ -27,10 +27,3 @@ export function textOf(value: PinValue | undefined): string {
   if (value === undefined || isTensor(value)) return '';
   return typeof value === 'string' ? value : value.text;
 }
-
-/** A hue for a group of blocks, always the same. */
-export function hueOf(group: string): number {
-  let sum = 7;
-  for (const letter of group) sum = (sum * 31 + letter.charCodeAt(0)) % 3600;
-  return (sum * 137) % 360;
-}

@@ -4,7 +4,7 @@ export type Command =
   | 'undo' | 'redo' | 'selectAll' | 'delete' | 'duplicate' | 'save' | 'open' | 'new' | 'run' | 'runUntil' | 'cancel'
   | 'search' | 'connect' | 'rename' | 'fit' | 'zoomIn' | 'zoomOut' | 'zoomReset' | 'help' | 'escape' | 'gallery'
   | 'left' | 'right' | 'up' | 'down' | 'farLeft' | 'farRight' | 'farUp' | 'farDown'
-  | 'alignLeft' | 'alignRight' | 'alignTop' | 'alignBottom' | 'distributeAcross' | 'distributeDown' | 'inspect' | 'theme';
+  | 'alignLeft' | 'alignRight' | 'alignTop' | 'alignBottom' | 'distributeAcross' | 'distributeDown' | 'inspect' | 'theme' | 'tidy';
 
 export interface Key {
   command: Command;
@@ -39,6 +39,7 @@ export const KEYS: Key[] = [
   { command: 'alignBottom', keys: ['Ctrl+Shift+ArrowDown'], title: 'Align bottom edges' },
   { command: 'distributeAcross', keys: ['Alt+Shift+h'], title: 'Distribute across' },
   { command: 'distributeDown', keys: ['Alt+Shift+v'], title: 'Distribute down' },
+  { command: 'tidy', keys: ['l'], title: 'Move blocks apart' },
   { command: 'run', keys: ['Ctrl+Enter'], title: 'Run the page', inText: true },
   { command: 'runUntil', keys: ['Ctrl+Shift+Enter'], title: 'Run up to the block chosen', inText: true },
   { command: 'cancel', keys: ['Ctrl+.'], title: 'Cancel the run', inText: true },

@@ -3,7 +3,7 @@
 import type { NodeProps } from '@xyflow/react';
 import { type CSSProperties, type KeyboardEvent, memo, useMemo } from 'react';
 import type { Block, PaletteRow } from '../api/types';
-import { hueOf, specText, timeText } from '../format';
+import { specText, timeText } from '../format';
 import { renameBlock } from '../store/actions';
 import { blockOf, wiredInto, wiredOutOf } from '../store/page';
 import { pinsOf } from '../store/rules';
@@ -110,10 +110,11 @@ const Body = memo(function Body({ block, row }: { block: Block; row: PaletteRow 
 export const BlockNode = memo(function BlockNode({ id, selected }: NodeProps<BlockItem>) {
   const block = useStudio((state) => blockOf(state.page, id));
   const row = useStudio((state) => (block ? state.rows.get(block.type) : undefined));
+  const hue = useStudio((state) => state.hues.get(row?.group ?? '') ?? 0);
   const bad = useStudio((state) => Boolean(state.checks[id]?.problem));
   const busy = useStudio((state) => state.run?.state === 'running' && state.run.block === id);
   if (!block) return null;
-  const style = { '--hue': hueOf(row?.group ?? 'unknown') } as CSSProperties;
+  const style = { '--hue': hue } as CSSProperties;
   return (
     <article className={`block${selected ? ' chosen' : ''}${bad ? ' bad' : ''}${busy ? ' busy' : ''}${row ? '' : ' unknown'}`} style={style} data-testid={`block-${id}`}>
       <Title block={block} row={row} />

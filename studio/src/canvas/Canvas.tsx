@@ -7,7 +7,7 @@ import {
 import { type DragEvent, type FocusEvent, useCallback, useEffect, useRef } from 'react';
 import { openFiles } from '../shell/files';
 import { useResolvedTheme } from '../shell/theme';
-import { addFromPalette } from '../store/actions';
+import { addFromPalette, makeRoom } from '../store/actions';
 import type { Size } from '../store/arrange';
 import { GRID, moveTo } from '../store/page';
 import { amend, edit, get, select, set, useStudio } from '../store/state';
@@ -27,7 +27,7 @@ function withChanges(chosen: ReadonlySet<string>, changes: { id: string; selecte
   return next;
 }
 
-/** Shows a page whole once its blocks have been measured. */
+/** Shows a page whole once its blocks have been measured, and makes room for results. */
 function FitOnce() {
   const opened = useStudio((state) => state.opened);
   const measured = useNodesInitialized();
@@ -35,8 +35,15 @@ function FitOnce() {
   useEffect(() => {
     if (!measured || fitted.current === opened) return;
     fitted.current = opened;
-    fitAll();
+    makeRoom(true);
+    requestAnimationFrame(fitAll);
   }, [opened, measured]);
+  const done = useStudio((state) => (state.run?.state === 'done' ? state.run.id : null));
+  useEffect(() => {
+    // The views of results need a moment to reach their size.
+    const wait = done === null ? undefined : setTimeout(() => makeRoom(false), 250);
+    return () => clearTimeout(wait);
+  }, [done]);
   return null;
 }
 

@@ -4,7 +4,6 @@ import { type CSSProperties, type KeyboardEvent, memo, useMemo, useRef, useState
 import type { PaletteRow } from '../api/types';
 import { DRAGGED } from '../canvas/Canvas';
 import { freePlace } from '../canvas/flow';
-import { hueOf } from '../format';
 import { addFromPalette } from '../store/actions';
 import { get, useStudio } from '../store/state';
 import { found, grouped } from './search';
@@ -15,15 +14,16 @@ export function addHere(row: PaletteRow): void {
 }
 
 const Row = memo(function Row({ row, active }: { row: PaletteRow; active: boolean }) {
+  const hue = useStudio((state) => state.hues.get(row.group) ?? 0);
   return (
     <button
       type="button" className={active ? 'palette-row active' : 'palette-row'} draggable tabIndex={-1} title={row.summary}
-      style={{ '--hue': hueOf(row.group) } as CSSProperties} data-testid={`palette-${row.type}`} role="option" aria-selected={active}
+      style={{ '--hue': hue } as CSSProperties} data-testid={`palette-${row.type}`} role="option" aria-selected={active}
       onClick={() => addHere(row)}
       onDragStart={(event) => event.dataTransfer.setData(DRAGGED, row.type)}
       ref={(element) => { if (active) element?.scrollIntoView({ block: 'nearest' }); }}
     >
-      <span className="swatch" />{row.type}
+      <span className="swatch" /><span className="name">{row.type}</span>
     </button>
   );
 });

@@ -1,7 +1,7 @@
 // The bar above: pages, edits, runs.
 
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import { alignChosen, distributeChosen, newPage, renamePage } from '../store/actions';
+import { alignChosen, distributeChosen, newPage, renamePage, tidy } from '../store/actions';
 import { cancelRun, considerRun, startRun } from '../store/server';
 import { isDirty, redoStep, set, undoStep, useStudio } from '../store/state';
 import { downloadPage, exportPage, pickPage, savePage } from './files';
@@ -123,6 +123,7 @@ export function Toolbar() {
           ['C++', 'export-cpp', () => void exportPage('cpp')],
           ['Picture (SVG)', 'export-svg', () => void exportPage('svg')],
         ]} />
+        <Button title="Move blocks apart (L)" testid="tidy" onClick={tidy}>Tidy</Button>
         {several && <Menu label="Arrange" testid="menu-arrange" items={[
           ['Align left', 'align-left', () => alignChosen('left')],
           ['Align centre', 'align-centre', () => alignChosen('centre')],

@@ -5,7 +5,7 @@ import type { Source } from '../api/types';
 import { fitAll, zoomIn, zoomOut, zoomReset } from '../canvas/flow';
 import { type Command, commandOf } from '../keys';
 import {
-  alignChosen, copyText, deleteChosen, distributeChosen, duplicate, firstOutput, newPage, nudge, pasteText, selectAll,
+  alignChosen, copyText, deleteChosen, distributeChosen, duplicate, firstOutput, newPage, nudge, pasteText, selectAll, tidy,
 } from '../store/actions';
 import { cancelRun, startRun } from '../store/server';
 import { get, notify, redoStep, select, set, undoStep } from '../store/state';
@@ -41,7 +41,7 @@ const COMMANDS: Record<Command, () => void> = {
   new: newPage, run: () => void startRun(), runUntil: () => void startRun(chosen()), cancel: cancelRun,
   search: () => document.querySelector<HTMLInputElement>('[data-testid="palette-search"]')?.select(),
   connect: startConnect, rename: () => set({ renaming: chosen() }), fit: fitAll, zoomIn, zoomOut, zoomReset,
-  help: () => set({ panel: 'help' }), escape, gallery: () => set({ panel: 'gallery' }), theme: nextTheme,
+  help: () => set({ panel: 'help' }), escape, gallery: () => set({ panel: 'gallery' }), theme: nextTheme, tidy,
   left: () => nudge(-8, 0), right: () => nudge(8, 0), up: () => nudge(0, -8), down: () => nudge(0, 8),
   farLeft: () => nudge(-64, 0), farRight: () => nudge(64, 0), farUp: () => nudge(0, -64), farDown: () => nudge(0, 64),
   alignLeft: () => alignChosen('left'), alignRight: () => alignChosen('right'),

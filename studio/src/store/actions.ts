@@ -6,7 +6,8 @@ import { clipboardText, pageOfText, paste } from './clipboard';
 import {
   addBlock, addWire, blockOf, emptyPage, freeId, idFor, idsOf, moveBy, newBlock, remove, rename, setPin, wireIds,
 } from './page';
-import { amend, edit, get, notify, openPage, select, set } from './state';
+import { overlaps, spread } from './spread';
+import { amend, edit, get, isDirty, notify, openPage, select, set } from './state';
 
 /** Add a block of a row; without a place, beside what is chosen. */
 export function addFromPalette(row: PaletteRow, at: [number, number]): string {
@@ -119,4 +120,17 @@ export function firstOutput(): Source | null {
   const block = id === undefined ? undefined : blockOf(page, id);
   const pin = block && rows.get(block.type)?.outputs[0];
   return block && pin !== undefined ? [block.id, pin] : null;
+}
+
+/** Move blocks apart, if any meet; a page without changes stays one. */
+export function makeRoom(wider: boolean): void {
+  const state = get();
+  if (!overlaps(state.page, state.sizes)) return;
+  const page = spread(state.page, state.sizes, wider);
+  set(isDirty(state) ? { page } : { page, saved: page });
+}
+
+export function tidy(): void {
+  const { sizes } = get();
+  edit((page) => spread(page, sizes, true));
 }

@@ -66,7 +66,7 @@ export function freeId(wish: string, taken: { has(id: string): boolean }): strin
 
 /** `Conv2DBackpropInput` becomes `conv2d_backprop_input`. */
 export function idFor(type: string): string {
-  return type.replace(/([a-z])([A-Z])/g, '$1_$2').replace(/2_D/g, '2D').replace(/[^A-Za-z0-9_]+/g, '_').toLowerCase();
+  return type.replace(/([a-z])([A-Z])/g, '$1_$2').replace(/([A-Z0-9])([A-Z][a-z])/g, '$1_$2').replace(/[^A-Za-z0-9_]+/g, '_').toLowerCase();
 }
 
 /** A new block as its row of the palette starts it. */

@@ -53,6 +53,8 @@ export interface State {
 
   version: string;
   rows: ReadonlyMap<string, PaletteRow>;
+  /** A colour for every group of blocks. */
+  hues: ReadonlyMap<string, number>;
   gallery: GalleryRow[];
   dtypes: string[];
   online: boolean;
@@ -93,7 +95,7 @@ const first = emptyPage();
 
 export const initial: State = {
   page: first, blocks: new Set(), wires: new Set(), history: noHistory(), saved: first, file: null,
-  version: '', rows: new Map(), gallery: [], dtypes: [], online: true, ready: false,
+  version: '', rows: new Map(), hues: new Map(), gallery: [], dtypes: [], online: true, ready: false,
   checks: {}, checkMs: null, pageNotes: [],
   run: null, resultsRun: null, results: {}, curves: {}, times: {}, autoRun: false, steps: 1, highlight: [], hovered: null, picked: null,
   drag: null, connectFrom: null, panel: null, exported: null, renaming: null, notices: [], theme: 'system',
@@ -161,6 +163,7 @@ export function started(start: Start): void {
   set({
     version: start.version, file: start.file, gallery: start.gallery, dtypes: start.dtypes, online: true,
     rows: new Map(start.blocks.map((row) => [row.type, row])),
+    hues: new Map([...new Set(start.blocks.map((row) => row.group))].map((group, i) => [group, (200 + i * 137.5) % 360])),
   });
 }
 

@@ -68,7 +68,7 @@ export function AxisControls({ shape, look, onChange, compact = false }: Props) 
               aria-label={names[axis]}
               onChange={(event) => onChange({ layout, slice: moveSlider(slice, axis, Number(event.target.value)) })}
             />
-            <output>{`${at} of 0–${last}`}</output>
+            <output>{`${at} / ${last}`}</output>
           </label>
         );
       })}

@@ -105,7 +105,7 @@ export function GridEditor({ shape, values, onChange }: GridEditorProps) {
           clear
         </button>
       </div>
-      <AxisControls shape={shape} look={look} onChange={setLook} />
+      <AxisControls shape={shape} look={look} onChange={setLook} compact={shape.length < 3} />
       <div
         className="v-paper"
         tabIndex={0}

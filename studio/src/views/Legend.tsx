@@ -22,12 +22,11 @@ export function Legend({ scale, whole, compact }: { scale: Scale; whole: Extreme
     <div className="v-legend">
       <span>{formatNumber(scale.low, digits)}</span>
       <i className="v-bar" style={{ background: gradientOf(scale.kind) }} />
-      {scale.kind === 'diverging' && !compact && <span className="v-zero">0 in the middle</span>}
       <span>{formatNumber(scale.high, digits)}</span>
       {odd.map(({ name, count, colour }) => (
         <span key={name} className="v-odd">
           <i style={{ background: css(colour) }} />
-          {`${name} ${formatCount(count)}`}
+          {compact ? name : `${name} ${formatCount(count)}`}
         </span>
       ))}
     </div>

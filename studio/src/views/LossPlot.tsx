@@ -35,7 +35,7 @@ export function LossPlot({ values, name = 'loss', ...props }: LossPlotProps) {
   const span = Math.max(1, values.length - 1);
   const x = (at: number) => frame.left + (frame.width * at) / span;
   const y = value === undefined ? null : heightOf(value, axis, frame);
-  const steps = ticks(0, span, compact ? 2 : 5).filter(Number.isInteger);
+  const steps = ticks(1, span + 1, compact ? 2 : 5).filter(Number.isInteger);
   const onPointer = (event: PointerEvent<SVGSVGElement>) => {
     const box = event.currentTarget.getBoundingClientRect();
     const place = (event.clientX - box.left) * (width / Math.max(1, box.width));
@@ -80,8 +80,8 @@ export function LossPlot({ values, name = 'loss', ...props }: LossPlotProps) {
           );
         })}
         {steps.map((tick) => (
-          <text key={tick} className="v-tick" x={x(tick)} y={frame.top + frame.height + 14} textAnchor="middle">
-            {formatCount(tick + 1)}
+          <text key={tick} className="v-tick" x={x(tick - 1)} y={frame.top + frame.height + 14} textAnchor="middle">
+            {formatCount(tick)}
           </text>
         ))}
         {!compact && (
@@ -100,9 +100,9 @@ export function LossPlot({ values, name = 'loss', ...props }: LossPlotProps) {
           </>
         )}
       </svg>
-      {lost > 0 && <p className="v-bad">{`${formatCount(lost)} steps are not finite.`}</p>}
+      {lost > 0 && <p className="v-bad">{`${formatCount(lost)} of ${formatCount(values.length)} steps not finite.`}</p>}
       {hidden > 0 && (
-        <p className="v-dim">{`${formatCount(hidden)} steps are not above 0: a logarithm leaves them out.`}</p>
+        <p className="v-dim">{`${formatCount(hidden)} of ${formatCount(values.length)} steps not above 0: a logarithm leaves them out.`}</p>
       )}
     </div>
   );

@@ -63,9 +63,18 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
       context.fillText(formatShort(value), x, (Math.floor(at / cols) + 0.5) * cell + 0.5, cell - 4);
     }
   }
-  for (const mark of picture.marked) outline(context, mark, cell, picture.accent, 2);
-  if (picture.current) outline(context, picture.current, cell, picture.accent, 4);
-  if (picture.cursor) outline(context, picture.cursor, cell, '#fff', 2);
+  const edge = edgeOf(context, picture.accent);
+  for (const mark of picture.marked) outline(context, mark, cell, picture.accent, edge, 2);
+  if (picture.current) outline(context, picture.current, cell, picture.accent, edge, 4);
+  if (picture.cursor) outline(context, picture.cursor, cell, '#fff', '#000', 2);
+}
+
+/** Black around a light colour, white around a dark one. */
+function edgeOf(context: CanvasRenderingContext2D, colour: string): string {
+  // A canvas reads any CSS colour and gives #rrggbb back.
+  context.fillStyle = colour;
+  const bytes = /^#(..)(..)(..)$/.exec(String(context.fillStyle)) ?? ['', '0', '0', '0'];
+  return textOn([parseInt(bytes[1] ?? '', 16), parseInt(bytes[2] ?? '', 16), parseInt(bytes[3] ?? '', 16)]);
 }
 
 function rule(context: CanvasRenderingContext2D, { rows, cols, cell }: Picture): void {
@@ -83,15 +92,22 @@ function rule(context: CanvasRenderingContext2D, { rows, cols, cell }: Picture):
   context.stroke();
 }
 
-/** A frame inside the cell, edged in black so that it shows on any colour. */
-function outline(context: CanvasRenderingContext2D, at: Cell, cell: number, colour: string, wide: number): void {
+/** A frame inside the cell, edged so that it shows on any colour. */
+function outline(
+  context: CanvasRenderingContext2D,
+  at: Cell,
+  cell: number,
+  colour: string,
+  edge: string,
+  wide: number,
+): void {
   // Tiny cells get a frame around them instead of one that hides them.
   const side = Math.max(cell, 5);
   const x = at.col * cell - (side - cell) / 2;
   const y = at.row * cell - (side - cell) / 2;
   const line = Math.min(wide, Math.max(1, side / 4));
-  context.lineWidth = line + 1.5;
-  context.strokeStyle = 'rgba(0, 0, 0, 0.75)';
+  context.lineWidth = line + 2;
+  context.strokeStyle = edge;
   context.strokeRect(x + line / 2 + 0.5, y + line / 2 + 0.5, side - line - 1, side - line - 1);
   context.lineWidth = line;
   context.strokeStyle = colour;

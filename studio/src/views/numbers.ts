@@ -23,12 +23,15 @@ export function formatNumber(value: number | null | undefined, digits = 6): stri
     const [mantissa = '', exponent = ''] = rounded.toExponential(digits - 1).split('e');
     return `${trim(mantissa)}e${exponent.replace('+', '')}`;
   }
-  return trim(rounded.toPrecision(digits));
+  // Not toPrecision: that turns 1230 of three digits into 1.23e+3.
+  return String(rounded);
 }
 
-/** A short form for axes and cells. */
+/** A short form for axes and cells: three digits, whole numbers up to five, zero without its sign. */
 export function formatShort(value: number | null): string {
-  return value === null ? 'n/f' : formatNumber(value, 3);
+  if (value === null) return 'n/f';
+  if (value === 0) return '0';
+  return formatNumber(value, Number.isInteger(value) && Math.abs(value) < 1e5 ? 6 : 3);
 }
 
 /** A whole number with thin groups of three: 1 234 567. */
