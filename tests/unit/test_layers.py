@@ -86,6 +86,7 @@ ALLOWED = {
         "_options",
         "_problem",
         "_runtime",
+        "_studio",
         "_targets",
         "_text",
         "_version",
@@ -119,6 +120,17 @@ ALLOWED = {
     "_frameworks": {"_dtypes", "_problem"},
     "testing": {"_check"},
     "_pages": {"_dtypes", "_files", "_graph"},
+    "_studio": {
+        "_dtypes",
+        "_explain",
+        "_geometry",
+        "_graph",
+        "_messages",
+        "_pages",
+        "_problem",
+        "_text",
+        "_version",
+    },
     # The corridor.
     "_engine": {"_config", "_prepare", "_problem", "_runtime", "_warnings"},
     "_prepare": {

@@ -23,7 +23,7 @@ from .operation import nearest
 from .screen import Screen
 from .verb import DONE, INTERRUPTED, REFUSED, Refusal, Verb
 
-VERBS = ("run", "explain", "bench", "check", "graph", "info", "cache", "completion")
+VERBS = ("run", "explain", "bench", "check", "graph", "studio", "info", "cache", "completion")
 """One module each, in the order of --help."""
 
 _EPILOG = """exit status:

@@ -21,6 +21,7 @@ from .symbols import (
     PADDING,
     SHAPE,
     TEXT,
+    WIRE,
     Pin,
     Symbol,
 )
@@ -63,6 +64,12 @@ OURS: dict[str, Symbol] = {
     **{name: _of_row(row) for name, row in TABLE.items()},
     **{name: symbols.SYMBOLS[name] for name in _PAGE_ONLY},
     "RandomNormal_ex": symbols.SYMBOLS["RandomNormal_ex"],
+    "GradientCheck": Symbol(
+        "GradientCheck",
+        (Pin("y", WIRE), Pin("x", WIRE), Pin("epsilon", TEXT, "1e-3")),
+        ("largest_difference", "analytic", "numeric"),
+    ),
+    "Loop": Symbol("Loop", (Pin("loss", WIRE), Pin("steps", TEXT, "100"))),
 }
 """The blocks of our pages."""
 

@@ -22,6 +22,7 @@ from .._graph.spec import Spec
 from .._graph.table import TABLE
 from . import values
 from .blocks import symbol_of
+from .gradient_check import Check, Loop, count_of, epsilon_of, weighted
 from .page import Block, Note, Page, Value, Wire
 from .setting_texts import nearest
 from .symbols import WIRE, Symbol
@@ -57,6 +58,9 @@ class Built:
     fed: dict[str, AnyArray] = field(default_factory=dict)
     """Values on the pin of a placeholder itself, by its id."""
     sessions: list[Fetches] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    loops: dict[str, Loop] = field(default_factory=dict)
+    """By the block's id."""
 
     def specs(self) -> dict[str, dict[str, Spec]]:
         """Return what is known of every tensor, by block and pin; of a list, its elements as `pin[0]`."""
@@ -68,6 +72,8 @@ class Built:
                     mine[pin] = tensor.spec
                 else:
                     mine |= {f"{pin}[{at}]": each.spec for at, each in enumerate(tensor)}
+        for check in self.checks:
+            found[check.block] = check.specs()
         return found
 
     def find(self, name: str) -> Output:
@@ -343,6 +349,25 @@ class _Builder:
         inner = self.result.scope.new_sub_scope(node_name(block.id))
         return {"grad_outputs": add_symbolic_gradients(inner, ys, xs)}
 
+    def _one(self, block: Block, pin: str) -> Output:
+        wired = self._wired(block, pin)
+        if len(wired) != 1:
+            raise ArgumentError(f"`{pin}` needs one wire, got {len(wired)}")
+        return wired[0]
+
+    def _gradientcheck(self, block: Block, symbol: Symbol) -> Tensors:
+        y, x = self._one(block, "y"), self._one(block, "x")
+        epsilon = epsilon_of(self._text(block, symbol, "epsilon").text)
+        inner = self.result.scope.new_sub_scope(node_name(block.id))
+        weights, analytic = weighted(inner, y, x)
+        self.result.checks.append(Check(block.id, y, x, epsilon, weights, analytic))
+        return {"analytic": analytic}
+
+    def _loop(self, block: Block, symbol: Symbol) -> Tensors:
+        steps = count_of(self._text(block, symbol, "steps").text)
+        self.result.loops[block.id] = Loop(self._one(block, "loss"), steps)
+        return {}
+
     def _session(self, block: Block) -> None:
         found = Fetches(block.id)
         try:
@@ -364,7 +389,9 @@ _SPECIAL: dict[str, Callable[[_Builder, Block, Symbol], Tensors]] = {
     "AddSymbolicGradients": _Builder._addsymbolicgradients,
     "Const": _Builder._const,
     "Const_ex": _Builder._const_ex,
+    "GradientCheck": _Builder._gradientcheck,
     "InputList": _Builder._inputlist,
+    "Loop": _Builder._loop,
     "OneHot": _Builder._onehot,
     "Operation": _Builder._operation,
     "Placeholder": _Builder._placeholder,

@@ -46,6 +46,16 @@ def from_json(value: Any, where: str) -> Page:
     return _Reader(where).page(value)
 
 
+def wire_from_json(value: Any, where: str, ids: set[str]) -> Wire:
+    """Read one wire between blocks of these ids."""
+    return _Reader(where).wire(value, "$", ids)
+
+
+def value_from_json(value: Any, where: str) -> Value:
+    """Read what stands on one pin."""
+    return Value(value) if isinstance(value, str) else _Reader(where).value(value, "$")
+
+
 class _Reader:
     """Checks that name the file and the place in it."""
 

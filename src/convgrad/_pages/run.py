@@ -38,16 +38,21 @@ class PageRun:
         self, built: Built, feeds: Mapping[str, Any] | None = None, fetch: Iterable[str] = ()
     ) -> None:
         self.built = built
+        self._checked = {check.block for check in built.checks}
         self.session = ClientSession(built.scope)
         self.session.set_variables(built.variables)
         self.steps = 0
         self._feeds = self._fed(feeds or {})
         wanted = {name: built.find(_without_result(built, name)) for name in fetch}
         self._parts = self._divided(wanted)
+        own = {self.place(tensor)[0] for tensor in wanted.values()}
+        self._checks = [check for check in built.checks if not wanted or check.block in own]
 
     def step(self, progress: Progress | None = None, cancel: Event | None = None) -> Results:
         """Advance by one step and return its results."""
         results: Results = {}
+        for check in self._checks:  # before Variables change
+            results[check.block] = check.compared(self.session, self._feeds, cancel)
         for part in self._parts:
             arrays = self.session.run(
                 part.tensors, self._feeds, part.targets, progress=progress, cancel=cancel
@@ -82,7 +87,7 @@ class PageRun:
         if not wanted:
             return parts
         # What sessions compute still happens, for the sake of Variables; what was asked for is kept.
-        names = [self._place(tensor) for tensor in wanted.values()]
+        names = [self.place(tensor) for tensor in wanted.values()]
         targets = [each.operation for part in parts for each in part.tensors]
         targets += [each for part in parts for each in part.targets]
         fed = set(self._feeds)
@@ -109,6 +114,8 @@ class PageRun:
                     else [(f"{pin}[{at}]", each) for at, each in enumerate(tensor)]
                 )
                 for name, each in pairs:
+                    if id in self._checked:  # its numbers are made by the check
+                        continue
                     part.names.append((id, name))
                     part.tensors.append(each)
         return part
@@ -116,9 +123,15 @@ class PageRun:
     def _passes_on(self, id: str) -> bool:
         """Return whether a block has no numbers of its own: it hands on those of others."""
         block = self.built.page.block(id)
-        return block is not None and block.symbol in ("InputList", "Operation", "ClientSession")
+        return block is not None and block.symbol in (
+            "InputList",
+            "Operation",
+            "ClientSession",
+            "Loop",
+        )
 
-    def _place(self, tensor: Output) -> tuple[str, str]:
+    def place(self, tensor: Output) -> tuple[str, str]:
+        """Return block and pin of a tensor."""
         for id, pins in self.built.outputs.items():
             if self._passes_on(id):
                 continue

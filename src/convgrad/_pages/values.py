@@ -131,14 +131,24 @@ def variable(shape: Value, dtype: Value, first: Value, strict: bool) -> AnyArray
                 f"`initvalues` must have its own shape, {list(first.shape)}, got {list(found.shape)} in braces"
             )
     else:
-        found = literal(first.text, wanted) if first.text else np.zeros(sizes, wanted)
+        found = literal(first.text or "0", wanted)
     if found.shape == sizes:
         return found
     if found.size == 1 and not strict:
-        return np.full(sizes, found.reshape(()), wanted)
+        return _repeated(found.reshape(()), sizes)
     raise ArgumentError(
         f"`initvalues` must have the shape on the pin `shape`, {list(sizes)}, got {list(found.shape)}"
     )
+
+
+def _repeated(number: AnyArray, sizes: tuple[int, ...]) -> AnyArray:
+    """Return a tensor of one number, stored once: a page that is only looked at takes no memory for it."""
+    try:
+        return np.broadcast_to(number, sizes)
+    except ValueError:
+        raise ArgumentError(
+            f"`shape` must be of a tensor that fits in memory, got {list(sizes)}"
+        ) from None
 
 
 def _names(dtype: Value, array: AnyArray) -> bool:

@@ -38,9 +38,10 @@ def _given(node: Operation) -> Given:
     return FRIENDLY, pairs[0], found.padding, found.data_format, pairs[1]
 
 
-def problem_of(node: Operation) -> Problem | None:
-    """Return the convolution a node computes, if all its sizes are known."""
-    made = Call(node.row, node.attrs, tuple(each.spec for each in node.inputs))
+def problem_of(node: Operation, inputs: Sequence[Spec] | None = None) -> Problem | None:
+    """Return the convolution a node computes, if all its sizes are known; `inputs` may know more than the graph."""
+    specs = tuple(each.spec for each in node.inputs) if inputs is None else tuple(inputs)
+    made = Call(node.row, node.attrs, specs)
     shapes = _shapes(made, _CALLS[node.type])
     if any(size is None for shape in shapes if shape is not None for size in shape):
         return None
