@@ -5,6 +5,7 @@ import { StrictMode, useEffect, useState, type ReactNode } from 'react';
 import { createRoot } from 'react-dom/client';
 import type { Page } from '../src/api/types';
 import { ComparePanel, ExplainPanel, GridEditor, LossPlot, ResultView, TracePanel, type Mark } from '../src/views';
+import '../src/theme.css';
 import { answer, summaryOf, tensors } from './answers';
 
 window.fetch = (path, init) => answer(String(path), init);
@@ -14,14 +15,10 @@ const only = asked.get('only');
 const run = 'r1';
 const page: Page = { format: 'convgrad-page', version: 1, name: 'story', blocks: [{ id: 'y', type: 'Conv2D' }] };
 
-const light = { fg: '#1c2430', bg: '#f5f6f8', panel: '#ffffff', line: '#ccd2da', accent: '#d9480f', bad: '#c92a2a' };
-const night = { fg: '#e6e9ee', bg: '#14181f', panel: '#1e242d', line: '#3a4350', accent: '#ff922b', bad: '#ff6b6b' };
-for (const [name, colour] of Object.entries(dark ? night : light)) {
-  document.documentElement.style.setProperty(`--${name}`, colour);
-}
-document.documentElement.style.colorScheme = dark ? 'dark' : 'light';
-document.body.style.cssText =
-  'margin:0;padding:16px;background:var(--bg);color:var(--fg);font-family:system-ui,sans-serif';
+document.documentElement.dataset['theme'] = dark ? 'dark' : 'light';
+document.body.style.padding = '16px';
+
+const summaries = Object.fromEntries(Object.entries(tensors).map(([name, made]) => [name, summaryOf(made)]));
 
 function Frame({ name, width, children }: { name: string; width: number; children: ReactNode }) {
   if (only && only !== name) return null;
@@ -44,14 +41,11 @@ function Result({
   hint?: string;
   onHoverCell?: (index: number[] | null) => void;
 }) {
-  const made = tensors[of];
-  return made ? <ResultView run={run} block={of} pin="output" summary={summaryOf(made)} {...rest} /> : null;
+  return <ResultView run={run} block={of} pin="output" summary={summaries[of]!} {...rest} />;
 }
 
-function Story() {
-  const [marks, setMarks] = useState<Mark[]>([]);
-  const [index, setIndex] = useState([0, 0, 2, 1]);
-  const [drawn, setDrawn] = useState([0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, -1]);
+/** A loss that grows by itself, apart so that nothing else is drawn with it. */
+function Live() {
   const [losses, setLosses] = useState(() => Array.from({ length: 120 }, (_, at) => 2.3 * Math.exp(-at / 30) + 0.05));
   useEffect(() => {
     const timer = setInterval(() => {
@@ -59,6 +53,13 @@ function Story() {
     }, 200);
     return () => clearInterval(timer);
   }, []);
+  return <LossPlot values={losses} />;
+}
+
+function Story() {
+  const [marks, setMarks] = useState<Mark[]>([]);
+  const [index, setIndex] = useState([0, 0, 2, 1]);
+  const [drawn, setDrawn] = useState([0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, -1]);
   return (
     <div style={{ display: 'flex', flexWrap: 'wrap', gap: 14, alignItems: 'flex-start' }}>
       <Frame name="trace" width={620}>
@@ -98,7 +99,7 @@ function Story() {
         <Result of="large" />
       </Frame>
       <Frame name="missing" width={330}>
-        <ResultView run={run} block="gone" pin="output" summary={{ ...summaryOf(tensors['large']!) }} />
+        <ResultView run={run} block="gone" pin="output" summary={summaries['large']!} />
       </Frame>
       <Frame name="compare" width={560}>
         <ComparePanel a={{ run, block: 'y', pin: 'output' }} b={{ run, block: 'wrong', pin: 'output' }} />
@@ -107,16 +108,28 @@ function Story() {
         <ComparePanel a={{ run, block: 'y', pin: 'output' }} b={{ run, block: 'x', pin: 'output' }} />
       </Frame>
       <Frame name="loss" width={460}>
-        <LossPlot values={losses} />
+        <Live />
       </Frame>
       <Frame name="loss compact" width={200}>
-        <LossPlot values={losses} />
+        <Live />
       </Frame>
       <Frame name="loss broken" width={330}>
         <LossPlot values={[1, 0.5, null, 0.2, 0.1]} />
       </Frame>
       <Frame name="explain" width={560}>
         <ExplainPanel page={page} block="y" />
+      </Frame>
+      <Frame name="trace narrow" width={264}>
+        <TracePanel run={run} block="y" pin="output" index={index} />
+      </Frame>
+      <Frame name="compare narrow" width={264}>
+        <ComparePanel a={{ run, block: 'y', pin: 'output' }} b={{ run, block: 'wrong', pin: 'output' }} />
+      </Frame>
+      <Frame name="explain narrow" width={264}>
+        <ExplainPanel page={page} block="y" />
+      </Frame>
+      <Frame name="draw narrow" width={264}>
+        <GridEditor shape={[1, 12, 12, 2]} values={drawn} onChange={setDrawn} />
       </Frame>
       <Frame name="draw" width={330}>
         <GridEditor shape={[3, 4]} values={drawn} onChange={setDrawn} />

@@ -1,6 +1,6 @@
 // Two results side by side: by how much they differ, where, and a picture of the difference.
 
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useMemo, useState, type ReactNode } from 'react';
 import type { TensorRef } from '../api/types';
 import { AxisControls } from './AxisControls';
 import { sliceShowing } from './axes';
@@ -21,7 +21,14 @@ export interface ComparePanelProps {
 const nameOf = (ref: TensorRef, other: TensorRef) =>
   ref.run === other.run ? `${ref.block}.${ref.pin}` : `${ref.run} ${ref.block}.${ref.pin}`;
 
-export function ComparePanel({ a, b, onHoverCell }: ComparePanelProps) {
+export function ComparePanel(props: ComparePanelProps) {
+  const { a, b } = props;
+  // Another pair starts anew, so that names never stand over the numbers of the last pair.
+  return <Pair key={JSON.stringify([a.block, a.pin, b.block, b.pin])} {...props} />;
+}
+
+function Pair({ a, b, onHoverCell }: ComparePanelProps) {
+  // Both by their run alone: a comparison is made of results that stand.
   const left = useTensor(a);
   const right = useTensor(b);
   const comparison = useMemo(
@@ -72,6 +79,7 @@ function Body({ comparison, shape, names, hint, onHoverCell }: BodyProps) {
   }, [shown, setLook]);
   const share = comparison.cells === 0 ? 0 : comparison.differing / comparison.cells;
   const equal = comparison.differing === 0;
+  const both = [comparison.absolute, comparison.relative];
   return (
     <>
       <p className={equal ? 'v-verdict' : 'v-verdict v-differs'}>
@@ -83,16 +91,24 @@ function Body({ comparison, shape, names, hint, onHoverCell }: BodyProps) {
         <table className="v-table v-numbers">
           <thead>
             <tr>
-              <th>largest difference</th>
-              <th>value</th>
-              <th>where</th>
-              <th>{names.a}</th>
-              <th>{names.b}</th>
+              <th>largest</th>
+              <th scope="col">absolute</th>
+              <th scope="col">relative</th>
             </tr>
           </thead>
           <tbody>
-            <Row name="absolute" found={comparison.absolute} onShow={setShown} />
-            <Row name="relative" found={comparison.relative} onShow={setShown} />
+            <Row name="difference" of={both} write={(found) => formatNumber(found.value)} />
+            <Row
+              name="where"
+              of={both}
+              write={(found) => (
+                <button type="button" className="v-link" title="show this cell" onClick={() => setShown(found.index)}>
+                  {formatIndex(found.index)}
+                </button>
+              )}
+            />
+            <Row name={names.a} of={both} write={(found) => formatNumber(found.a)} />
+            <Row name={names.b} of={both} write={(found) => formatNumber(found.b)} />
           </tbody>
         </table>
       )}
@@ -113,19 +129,21 @@ function Body({ comparison, shape, names, hint, onHoverCell }: BodyProps) {
   );
 }
 
-function Row({ name, found, onShow }: { name: string; found: Difference | null; onShow: (index: Index) => void }) {
-  if (!found) return null;
+interface RowProps {
+  name: string;
+  of: readonly (Difference | null)[];
+  write: (found: Difference) => ReactNode;
+}
+
+function Row({ name, of, write }: RowProps) {
   return (
     <tr>
-      <th scope="row">{name}</th>
-      <td>{formatNumber(found.value)}</td>
-      <td className="v-place">
-        <button type="button" className="v-link" title="show this cell" onClick={() => onShow(found.index)}>
-          {formatIndex(found.index)}
-        </button>
-      </td>
-      <td>{formatNumber(found.a)}</td>
-      <td>{formatNumber(found.b)}</td>
+      <th scope="row" title={name}>
+        {name}
+      </th>
+      {of.map((found, at) => (
+        <td key={at}>{found ? write(found) : '–'}</td>
+      ))}
     </tr>
   );
 }

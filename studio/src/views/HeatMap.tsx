@@ -42,15 +42,16 @@ export function HeatMap(props: Props) {
   const bitmap = useMemo(() => bitmapOf(numbers, rows, cols, scale), [numbers, rows, cols, scale]);
   const cell = cellSize(rows, cols, width, compact ? 130 : 420, compact ? 22 : 56);
   const shown = useMemo(() => marked.flatMap((index) => cellOf(slice, index) ?? []), [marked, slice]);
-  const strong = current ? cellOf(slice, current) : null;
+  const strong = useMemo(() => current && cellOf(slice, current), [current, slice]);
   const at = cursor && cursor.row < rows && cursor.col < cols ? cursor : null;
 
   useEffect(() => {
     const element = canvas.current;
     if (!element) return;
-    const accent = getComputedStyle(element).getPropertyValue('--accent').trim() || '#ff7a00';
+    const style = getComputedStyle(element);
+    const accent = (style.getPropertyValue('--mark') || style.getPropertyValue('--accent')).trim() || '#ff7a00';
     draw(element, bitmap, { numbers, rows, cols, cell, scale, marked: shown, current: strong, cursor: at, accent });
-  });
+  }, [bitmap, numbers, rows, cols, cell, scale, shown, strong, at]);
 
   const go = (next: Cell | null) => {
     if (next?.row === at?.row && next?.col === at?.col) return;

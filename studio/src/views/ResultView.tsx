@@ -62,7 +62,9 @@ export function ResultView(props: ResultViewProps) {
       <div role="tabpanel" aria-label={tab}>
         {tab === 'histogram' && <HistogramChart summary={summary} compact={compact} />}
         {tab === 'statistics' && <Statistics summary={summary} compact={compact} />}
-        {(tab === 'heat map' || tab === 'numbers') && <Cells {...props} compact={compact} tab={tab} />}
+        {(tab === 'heat map' || tab === 'numbers') && (
+          <Cells key={`${block} ${pin}`} {...props} compact={compact} tab={tab} />
+        )}
       </div>
     </div>
   );
@@ -71,7 +73,7 @@ export function ResultView(props: ResultViewProps) {
 /** The two tabs that need every number. */
 function Cells(props: ResultViewProps & { tab: 'heat map' | 'numbers' }) {
   const { run, block, pin, summary, marked, compact = false, tab } = props;
-  const tensor = useTensor({ run, block, pin });
+  const tensor = useTensor({ run, block, pin }, versionOf(summary));
   // The summary is at hand before the tensor is, and holds all of a small one.
   const shape = tensor.value?.shape ?? summary.shape;
   const data = tensor.value?.values ?? (sizeOf(shape) <= summary.values.length ? asNumbers(summary.values) : null);
@@ -119,6 +121,11 @@ function Cells(props: ResultViewProps & { tab: 'heat map' | 'numbers' }) {
       )}
     </>
   );
+}
+
+/** Differs as soon as the numbers do. */
+function versionOf({ shape, min, max, mean, std }: Summary): string {
+  return [shape, min, max, mean, std].join(' ');
 }
 
 const known = new WeakMap<readonly (number | null)[], Float64Array>();

@@ -3,7 +3,7 @@
 import { useEffect, useRef } from 'react';
 import type { TracePart, TraceTerm } from '../api/types';
 import { pinsOf } from './marks';
-import { formatIndex, formatNumber } from './numbers';
+import { formatNumber } from './numbers';
 import { numbersIn, useWindow } from './useWindow';
 
 interface Props {
@@ -100,7 +100,7 @@ function Part({ part, padding }: { part: TracePart | undefined; padding: boolean
   return (
     <>
       <td className="v-place" title={`${part.block}.${part.source_pin}`}>
-        {outside ? 'padding' : formatIndex(part.index)}
+        {outside ? 'padding' : part.index.join(',')}
       </td>
       <td>{formatNumber(part.value)}</td>
     </>

@@ -1,4 +1,4 @@
-// A result in full, fetched once per run, block and pin however many views show it.
+// A result in full, fetched once per run, block, pin and version however many views show it.
 
 import { useEffect, useState } from 'react';
 import { api } from '../api/client';
@@ -11,16 +11,17 @@ export interface Loaded<T> {
   waiting: boolean;
 }
 
-// Results of a run never change, so the promise is the cache. The oldest leave first.
+// A version of a result never changes, so the promise is the cache. The oldest leave first.
 const kept = new Map<string, Promise<TensorData>>();
 const KEPT = 32;
 
-export function keyOf({ run, block, pin }: TensorRef): string {
-  return JSON.stringify([run, block, pin]);
+/** The version is any text that changes when the numbers do: a page that trains steps on within a run. */
+export function keyOf({ run, block, pin }: TensorRef, version: string): string {
+  return JSON.stringify([run, block, pin, version]);
 }
 
-export function loadTensor(where: TensorRef): Promise<TensorData> {
-  const key = keyOf(where);
+export function loadTensor(where: TensorRef, version = ''): Promise<TensorData> {
+  const key = keyOf(where, version);
   const known = kept.get(key);
   if (known) return known;
   const asked = api.tensor(where);
@@ -40,14 +41,13 @@ export function messageOf(error: unknown): string {
  * Answer to an asynchronous question, asked again when the key changes; the last question wins.
  * With `keep` the older answer stands until the new one comes.
  */
-export function useAnswer<T>(key: string | null, ask: (signal: AbortSignal) => Promise<T>, keep = false): Loaded<T> {
+export function useAnswer<T>(key: string, ask: (signal: AbortSignal) => Promise<T>, keep = false): Loaded<T> {
   const [answer, setAnswer] = useState<{ key: string | null; value: T | null; problem: string | null }>({
     key: null,
     value: null,
     problem: null,
   });
   useEffect(() => {
-    if (key === null) return undefined;
     const control = new AbortController();
     ask(control.signal).then(
       (value) => {
@@ -64,8 +64,7 @@ export function useAnswer<T>(key: string | null, ask: (signal: AbortSignal) => P
   return { value: keep ? answer.value : null, problem: null, waiting: true };
 }
 
-export function useTensor(where: TensorRef | null): Loaded<TensorData> {
-  return useAnswer(where && keyOf(where), () =>
-    where ? loadTensor(where) : Promise.reject(new Error('there is no result to show')),
-  );
+/** While the next version is on its way the last one stands. */
+export function useTensor(where: TensorRef, version = ''): Loaded<TensorData> {
+  return useAnswer(keyOf(where, version), () => loadTensor(where, version), true);
 }
