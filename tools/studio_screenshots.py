@@ -49,7 +49,7 @@ def block(studio: Studio) -> None:
 
 
 def dilated(studio: Studio) -> None:
-    gallery(studio, "dilated")
+    gallery(studio, "dilated-gradient")
     run(studio)
 
 

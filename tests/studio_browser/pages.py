@@ -91,8 +91,8 @@ def chain(count: int) -> dict[str, Any]:
 
 def enuspace() -> Page:
     """Return a page for `pages_files.writing.save`: a matrix product, with a `.dat`."""
-    a = np.arange(256, dtype=np.float32).reshape(16, 16) / 8
-    b = np.eye(16, dtype=np.float32)
+    a = np.arange(256, dtype=np.float32).reshape(2, 128) / 8
+    b = np.eye(128, 3, dtype=np.float32)
     blocks = [
         block("ID_A", "Const", (40, 40), val=a),
         block("ID_B", "Const", (40, 240), val=b),

@@ -75,6 +75,7 @@ def test_a_run_follows_every_edit_if_asked_to(tmp_path: Path, serve: Serve, visi
 
 def test_up_to_a_block(tmp_path: Path, serve: Serve, visit: Visit) -> None:
     studio = opened(pages.convolution(), tmp_path, serve, visit)
+    studio.fit()
     studio.page.mouse.click(*studio.title("x"))
     studio["run-until"].click()
     studio["result-x-output"].wait_for()
