@@ -43,14 +43,29 @@ def run(studio: Studio) -> None:
     studio.page.wait_for_timeout(400)
 
 
+def choose(studio: Studio, name: str) -> None:
+    """Click a block, so that the inspector shows it."""
+    studio.page.mouse.click(*studio.title(name))
+    studio.page.mouse.move(5, 5)
+    studio.page.wait_for_timeout(500)
+
+
 def block(studio: Studio) -> None:
     gallery(studio, "document")
     run(studio)
+    run(studio)  # the first one compiles kernels
+    choose(studio, "filter_gradient")
 
 
 def dilated(studio: Studio) -> None:
     gallery(studio, "dilated-gradient")
     run(studio)
+    choose(studio, "ours")
+    studio.page.keyboard.down("Shift")
+    choose(studio, "tensorflow")
+    studio.page.keyboard.up("Shift")
+    studio["compare"].first.wait_for()
+    studio.page.wait_for_timeout(500)
 
 
 def taps(studio: Studio) -> None:
@@ -64,12 +79,14 @@ def taps(studio: Studio) -> None:
 
 
 def errors(studio: Studio) -> None:
-    gallery(studio, "document")
-    fields = studio.page.locator('[data-testid^="field-"][data-testid$="-padding"]')
-    fields.first.fill("SOME")
-    fields = studio.page.locator('[data-testid^="field-"][data-testid$="-shape"]')
-    fields.first.fill("{1,8,8")
-    studio.page.locator("[data-testid^=problem-]").first.wait_for()
+    gallery(studio, "playground")
+    for name, pin, text in (
+        ("same", "padding", "SOME"),
+        ("strided", "strides", "1,2"),
+        ("dilated", "attrs", "dilations_ = {1,2}"),
+    ):
+        studio[f"field-{name}-{pin}"].fill(text)
+        studio[f"problem-{name}"].wait_for()
     studio.press("Escape")
     studio.fit()
 
@@ -86,8 +103,7 @@ def digits(studio: Studio) -> None:
 def edit(studio: Studio) -> None:
     """Nothing run: shapes on wires, the block chosen in the inspector."""
     gallery(studio, "document")
-    studio.page.mouse.click(*studio.title(next(each for each in studio.ids() if "filter" in each)))
-    studio.page.wait_for_timeout(300)
+    choose(studio, "filter_gradient")
 
 
 PICTURES: dict[str, tuple[Callable[[Studio], None], str]] = {
