@@ -104,8 +104,14 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 @pytest.fixture
 def small_studio() -> Iterator[Client]:
-    """One whose runs may take 2 s and 1 GB."""
-    yield from serve(Limits(2.0, 1 << 30))
+    """One whose runs may take 1 GB."""
+    yield from serve(Limits(60.0, 1 << 30))
+
+
+@pytest.fixture
+def brief_studio() -> Iterator[Client]:
+    """One whose runs may take 2 s."""
+    yield from serve(Limits(2.0))
 
 
 @pytest.fixture

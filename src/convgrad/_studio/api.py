@@ -17,7 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from .. import _explain, _problem
+from .. import _problem
 from .._errors import ArgumentError, ConvgradError, shown
 from .._graph.operation import Output
 from .._graph.table.convolutions import ROWS, problem_of
@@ -213,7 +213,9 @@ def _explained(studio: Studio, request: Request) -> Answer:
         for call in _problem.OPS
         if call.kind is problem.kind and call.depthwise is problem.depthwise
     )
-    story = _explain.explain(
+    from .._explain import explain  # slow to import, and most sessions never ask
+
+    story = explain(
         call.function,
         problem.input_shape,
         problem.filter_shape,
@@ -247,8 +249,8 @@ def _import(studio: Studio, request: Request) -> Answer:
     dat = request.data("dat") if request.body.get("dat") is not None else None
     title = page_name(Path(name.replace("\\", "/").rpartition("/")[2][-100:] or "page"))
     with tempfile.TemporaryDirectory(prefix="convgrad-") as folder:
-        # Readers of enuSpace's pages look for the .dat file beside the page, under its name.
-        place = Path(folder) / f"page.{'svg' if data.lstrip()[:1] == b'<' else 'json'}"
+        # Readers of enuSpace's pages look for the .dat file beside the page, under its name; what it is, the content says.
+        place = Path(folder) / "page.svg"
         place.write_bytes(data)
         if dat is not None:
             place.with_suffix(".dat").write_bytes(dat)

@@ -1,0 +1,190 @@
+"""Arrays from files: those that are right, and those somebody made to hurt."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import io
+import struct
+import zipfile
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from convgrad._studio import feeds
+from convgrad.errors import ArgumentError
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=array.dtype.hasobject)
+    return stream.getvalue()
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    return (
+        struct.pack(">I", len(content))
+        + kind
+        + content
+        + struct.pack(">I", zlib.crc32(kind + content))
+    )
+
+
+def png(pixels: np.ndarray, filters: list[int], **header: int) -> bytes:
+    """Write a PNG, each row with a filter of the list in turn; written from the standard, apart from the reader."""
+    height, width, channels = pixels.shape
+    rows, above = [], np.zeros(width * channels, np.int64)
+    for at in range(height):
+        row = pixels[at].reshape(-1).astype(np.int64)
+        left = np.concatenate([np.zeros(channels, np.int64), row[:-channels]])
+        corner = np.concatenate([np.zeros(channels, np.int64), above[:-channels]])
+        kind = filters[at % len(filters)]
+        guess = [0 * row, left, above, (left + above) // 2, None][kind]
+        if guess is None:
+            near = left + above - corner
+            a, b, c = abs(near - left), abs(near - above), abs(near - corner)
+            guess = np.where((a <= b) & (a <= c), left, np.where(b <= c, above, corner))
+        rows.append(bytes([kind]) + ((row - guess) % 256).astype(np.uint8).tobytes())
+        above = row
+    colour = {1: 0, 3: 2, 4: 6}[channels]
+    head = {
+        "width": width,
+        "height": height,
+        "depth": 8,
+        "colour": colour,
+        "interlaced": 0,
+        **header,
+    }
+    ihdr = struct.pack(
+        ">IIBBBBB",
+        head["width"],
+        head["height"],
+        head["depth"],
+        head["colour"],
+        0,
+        0,
+        head["interlaced"],
+    )
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", ihdr)
+        + chunk(b"tEXt", b"x")
+        + chunk(b"IDAT", zlib.compress(b"".join(rows)))
+        + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", ">f4", ">i8", "u1", "?", "f2"])
+def test_npy(dtype):
+    array = np.asfortranarray(np.arange(6).reshape(2, 3).astype(dtype))
+    found, members = feeds.read("x.NPY", npy(array))
+    assert found.tolist() == array.tolist() and members == []
+    tensor = feeds.tensor(found)
+    raw = np.frombuffer(base64.b64decode(tensor["base64"]), found.dtype)
+    assert raw.tolist() == array.ravel().tolist() and tensor["shape"] == [2, 3]
+
+
+def test_npz_gives_the_first_array_or_the_one_named():
+    stream = io.BytesIO()
+    np.savez_compressed(stream, a=np.arange(2), b=np.float32(3))
+    found, members = feeds.read("x.npz", stream.getvalue())
+    assert found.tolist() == [0, 1] and members == ["a", "b"]
+    found, _ = feeds.read("x.npz", stream.getvalue(), "b")
+    assert found.shape == () and found == 3
+    with pytest.raises(ArgumentError, match="no array 'c'"):
+        feeds.read("x.npz", stream.getvalue(), "c")
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("filters", [[0], [1], [2], [3], [4], [4, 3, 2, 1, 0]])
+def test_png(channels, filters):
+    pixels = np.random.default_rng(1).integers(0, 256, (7, 5, channels))
+    found, _ = feeds.read("x.png", png(pixels, filters))
+    assert found.dtype == np.float32 and found.shape == (1, 7, 5, channels)
+    assert np.array_equal(np.rint(found[0] * 255), pixels)
+
+
+def header(text: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def bomb() -> bytes:
+    stream = io.BytesIO()
+    with (
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("x.npy", "w") as file,
+    ):
+        for _ in range(300):
+            file.write(bytes(1 << 20))
+    return stream.getvalue()
+
+
+SQUARE = np.zeros((2, 2, 1), int)
+BROKEN = {
+    "x.npy": b"",
+    "y.npy": b"\x93NUMPY",
+    "z.npy": b"\x93NUMPY\x09\x00" + bytes(200),
+    "promise.npy": header(
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }\n"
+    ),
+    "negative.npy": header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,), }\n")
+    + bytes(99),
+    "code.npy": header("__import__('os').system('true')\n"),
+    "objects.npy": npy(np.array([{}, None], object)),
+    "short.npy": npy(np.arange(10))[:-1],
+    "texts.npy": npy(np.array(["a", "b"])),
+    "complex.npy": npy(np.array([1j])),
+    "x.npz": b"PK",
+    "bomb.npz": bomb(),
+    "x.png": b"\x89PNG\r\n\x1a\n",
+    "y.png": b"GIF89a",
+    "short.png": png(SQUARE, [0])[:-30],
+    "deep.png": png(SQUARE, [0], depth=16),
+    "palette.png": png(SQUARE, [0], colour=3),
+    "laced.png": png(SQUARE, [0], interlaced=1),
+    "large.png": png(SQUARE, [0], width=1 << 30, height=1 << 30),
+    "empty.png": png(SQUARE, [0], width=0),
+    "early.png": png(SQUARE, [0], height=3),
+    "x.jpg": b"",
+    "npy": b"",
+    "": b"",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_files_are_refused_in_one_line(name):
+    with pytest.raises(ArgumentError) as caught:
+        feeds.read(name, BROKEN[name])
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_row_with_an_unknown_filter():
+    data = png(SQUARE, [0])
+    packed = chunk(b"IDAT", zlib.compress(bytes([9, 0, 0, 0, 0, 0])))
+    start = data.index(b"IDAT") - 4
+    with pytest.raises(ArgumentError, match="unknown filter 9"):
+        feeds.read("x.png", data[:start] + packed)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    kind=st.sampled_from(["npy", "npz", "png"]),
+    cut=st.integers(0, 400),
+    at=st.integers(0, 400),
+    byte=st.integers(0, 255),
+)
+def test_damaged_files_are_read_or_refused(kind, cut, at, byte):
+    stream = io.BytesIO()
+    np.savez(stream, a=np.arange(9))
+    whole = {
+        "npy": npy(np.arange(9)),
+        "npz": stream.getvalue(),
+        "png": png(np.ones((3, 3, 3), int), [4]),
+    }[kind]
+    data = bytearray(whole[: len(whole) - cut] if cut < len(whole) else whole)
+    data[at % len(data)] = byte
+    with contextlib.suppress(ArgumentError):
+        feeds.read(f"x.{kind}", bytes(data))
