@@ -1,22 +1,26 @@
 // One block, drawn from its row of the palette. It listens to its own part of the store and to nothing else.
 
 import type { NodeProps } from '@xyflow/react';
-import { type CSSProperties, type KeyboardEvent, memo, useMemo } from 'react';
+import { type CSSProperties, Fragment, type KeyboardEvent, memo, useMemo } from 'react';
 import type { Block, PaletteRow } from '../api/types';
 import { specText, timeText } from '../format';
 import { renameBlock } from '../store/actions';
 import { blockOf, wiredInto, wiredOutOf } from '../store/page';
 import { pinsOf } from '../store/rules';
-import { set, useStudio } from '../store/state';
+import { set } from '../store/state';
+import { useBlock } from '../store/watch';
 import { LossPlot } from '../views';
 import { Field } from './Field';
 import type { BlockItem } from './items';
 import { Pin } from './Pin';
 import { Result } from './Result';
 
+/** A long name may be broken before its words. */
+const breakable = (name: string) => name.split(/(?=[A-Z][a-z])/).map((word, i) => <Fragment key={i}>{i > 0 && <wbr />}{word}</Fragment>);
+
 function Title({ block, row }: { block: Block; row: PaletteRow | undefined }) {
-  const renaming = useStudio((state) => state.renaming === block.id);
-  const ms = useStudio((state) => state.times[block.id]);
+  const renaming = useBlock(block.id, (state) => state.renaming === block.id);
+  const ms = useBlock(block.id, (state) => state.times[block.id]);
   const finish = (text: string) => {
     if (text === block.id || !renameBlock(block.id, text)) set({ renaming: null });
   };
@@ -27,7 +31,7 @@ function Title({ block, row }: { block: Block; row: PaletteRow | undefined }) {
   };
   return (
     <header className="block-title" onDoubleClick={() => set({ renaming: block.id })} title={row?.summary ?? `No block is called ${block.type}`}>
-      <span className="block-type">{block.type}</span>
+      <span className="block-type">{breakable(block.type)}</span>
       {ms !== undefined && <span className="block-time">{timeText(ms)}</span>}
       {renaming ? (
         <input className="field nodrag" autoFocus defaultValue={block.id} data-testid={`rename-${block.id}`} aria-label={`new id of ${block.id}`}
@@ -41,7 +45,7 @@ function Title({ block, row }: { block: Block; row: PaletteRow | undefined }) {
 
 /** What the server said of a block. */
 function Words({ id }: { id: string }) {
-  const check = useStudio((state) => state.checks[id]);
+  const check = useBlock(id, (state) => state.checks[id]);
   if (!check) return null;
   return (
     <>
@@ -52,8 +56,8 @@ function Words({ id }: { id: string }) {
 }
 
 function Outcome({ id }: { id: string }) {
-  const results = useStudio((state) => state.results[id]);
-  const curve = useStudio((state) => state.curves[id]);
+  const results = useBlock(id, (state) => state.results[id]);
+  const curve = useBlock(id, (state) => state.curves[id]);
   return (
     <>
       {curve && curve.length > 0 && <div className="curve nodrag" data-testid={`curve-${id}`}><LossPlot values={curve} /></div>}
@@ -63,12 +67,13 @@ function Outcome({ id }: { id: string }) {
 }
 
 function Outputs({ id, names, wired }: { id: string; names: string[]; wired: readonly string[] }) {
-  const tensors = useStudio((state) => state.checks[id]?.tensors);
+  const tensors = useBlock(id, (state) => state.checks[id]?.tensors);
   return names.map((name) => {
     const spec = tensors?.[name];
+    const items = Object.keys(tensors ?? {}).filter((key) => key.startsWith(`${name}[`)).length;
     return (
       <div className="row row-out" key={name}>
-        <span className="spec" data-testid={`spec-${id}-${name}`}>{spec ? specText(spec) : ''}</span>
+        <span className="spec" data-testid={`spec-${id}-${name}`}>{spec ? specText(spec) : items ? `${items} tensors` : ''}</span>
         <span className="pin-name">{name}</span>
         <Pin id={id} name={name} side="out" wired={wired.includes(name)} />
       </div>
@@ -77,8 +82,8 @@ function Outputs({ id, names, wired }: { id: string; names: string[]; wired: rea
 }
 
 const Body = memo(function Body({ block, row }: { block: Block; row: PaletteRow | undefined }) {
-  const into = useStudio((state) => wiredInto(state.page, block.id).join('\n'));
-  const out = useStudio((state) => wiredOutOf(state.page, block.id).join('\n'));
+  const into = useBlock(block.id, (state) => wiredInto(state.page, block.id).join('\n'));
+  const out = useBlock(block.id, (state) => wiredOutOf(state.page, block.id).join('\n'));
   const [wiredIn, wiredOut] = useMemo(() => [into.split('\n').filter(Boolean), out.split('\n').filter(Boolean)], [into, out]);
   const pins = useMemo(() => pinsOf(block, row, wiredIn, wiredOut), [block, row, wiredIn, wiredOut]);
   const settings = new Map(row?.settings.map((setting) => [setting.name, setting]));
@@ -108,11 +113,11 @@ const Body = memo(function Body({ block, row }: { block: Block; row: PaletteRow 
 });
 
 export const BlockNode = memo(function BlockNode({ id, selected }: NodeProps<BlockItem>) {
-  const block = useStudio((state) => blockOf(state.page, id));
-  const row = useStudio((state) => (block ? state.rows.get(block.type) : undefined));
-  const hue = useStudio((state) => state.hues.get(row?.group ?? '') ?? 0);
-  const bad = useStudio((state) => Boolean(state.checks[id]?.problem));
-  const busy = useStudio((state) => state.run?.state === 'running' && state.run.block === id);
+  const block = useBlock(id, (state) => blockOf(state.page, id));
+  const row = useBlock(id, (state) => (block ? state.rows.get(block.type) : undefined));
+  const hue = useBlock(id, (state) => state.hues.get(row?.group ?? '') ?? 0);
+  const bad = useBlock(id, (state) => Boolean(state.checks[id]?.problem));
+  const busy = useBlock(id, (state) => state.run?.state === 'running' && state.run.block === id);
   if (!block) return null;
   const style = { '--hue': hue } as CSSProperties;
   return (

@@ -2,14 +2,14 @@
 
 import {
   Background, BackgroundVariant, Controls, type EdgeChange, MiniMap, type NodeChange, ReactFlow, SelectionMode,
-  useNodesInitialized,
+  useNodesInitialized, useStore,
 } from '@xyflow/react';
 import { type DragEvent, type FocusEvent, useCallback, useEffect, useRef } from 'react';
 import { openFiles } from '../shell/files';
 import { useResolvedTheme } from '../shell/theme';
 import { addFromPalette, makeRoom } from '../store/actions';
 import type { Size } from '../store/arrange';
-import { GRID, moveTo } from '../store/page';
+import { GRID, moveTo, sameMeaning } from '../store/page';
 import { amend, edit, get, select, set, useStudio } from '../store/state';
 import { BlockNode } from './BlockNode';
 import { fitAll, pagePoint, setFlow } from './flow';
@@ -27,6 +27,23 @@ function withChanges(chosen: ReadonlySet<string>, changes: { id: string; selecte
   return next;
 }
 
+/** Views of results take a while to reach their size; so long they may push blocks apart. */
+const GROWING_MS = 3000;
+
+function useRoom() {
+  const done = useStudio((state) => (state.run?.state === 'done' ? state.run.id : null));
+  const sizes = useStudio((state) => state.sizes);
+  const since = useRef(0);
+  useEffect(() => {
+    since.current = done === null ? 0 : Date.now();
+  }, [done]);
+  useEffect(() => {
+    if (Date.now() - since.current > GROWING_MS) return undefined;
+    const wait = setTimeout(() => makeRoom(false), 150);
+    return () => clearTimeout(wait);
+  }, [done, sizes]);
+}
+
 /** Shows a page whole once its blocks have been measured, and makes room for results. */
 function FitOnce() {
   const opened = useStudio((state) => state.opened);
@@ -38,12 +55,16 @@ function FitOnce() {
     makeRoom(true);
     requestAnimationFrame(fitAll);
   }, [opened, measured]);
-  const done = useStudio((state) => (state.run?.state === 'done' ? state.run.id : null));
+  useRoom();
+  return null;
+}
+
+/** From afar a block of a large page is a coloured card: its texts could not be read, and cost time to draw. */
+function Far({ many }: { many: boolean }) {
+  const far = useStore((state) => many && state.transform[2] < READABLE);
   useEffect(() => {
-    // The views of results need a moment to reach their size.
-    const wait = done === null ? undefined : setTimeout(() => makeRoom(false), 250);
-    return () => clearTimeout(wait);
-  }, [done]);
+    document.querySelector('.react-flow')?.classList.toggle('far', far);
+  }, [far]);
   return null;
 }
 
@@ -98,26 +119,31 @@ export function Canvas() {
   const edges = useWireItems();
   const theme = useResolvedTheme();
   const onNodesChange = useMoves();
+  const stale = useStudio((state) => state.ranPage !== null && !sameMeaning(state.ranPage, state.page));
   const why = useStudio((state) => state.drag?.why);
   return (
-    <main className="canvas" onDrop={onDrop} onDragOver={(event) => event.preventDefault()} onFocus={onFocus}>
+    <main className={stale ? 'canvas stale' : 'canvas'} onDrop={onDrop} onDragOver={(event) => event.preventDefault()} onFocus={onFocus}>
       <ReactFlow<BlockItem, WireItem>
         nodes={nodes} edges={edges} nodeTypes={nodeTypes} edgeTypes={edgeTypes} colorMode={theme}
         onInit={(instance) => setFlow(instance as never)} onNodesChange={onNodesChange} onEdgesChange={onEdgesChange}
         onConnect={onConnect} onConnectStart={onConnectStart} onConnectEnd={onConnectEnd} isValidConnection={isValid}
         deleteKeyCode={null} multiSelectionKeyCode={MULTI} selectionKeyCode="Shift" selectionMode={SelectionMode.Partial}
         snapToGrid snapGrid={SNAP} minZoom={0.05} maxZoom={3} connectionRadius={24} zoomOnDoubleClick={false}
-        edgesFocusable={false} disableKeyboardA11y elevateNodesOnSelect
+        onlyRenderVisibleElements={nodes.length > MANY} edgesFocusable={false} disableKeyboardA11y elevateNodesOnSelect
       >
         <Background variant={BackgroundVariant.Dots} gap={GRID * 3} size={1.5} />
         <Controls showInteractive={false} />
         <MiniMap pannable zoomable ariaLabel="Map of the page" />
         <FitOnce />
+        <Far many={nodes.length > MANY} />
       </ReactFlow>
       {why && <div className="drag-why" role="status">{why}</div>}
     </main>
   );
 }
 
+/** From here on, blocks out of sight are not drawn. */
+const MANY = 150;
+const READABLE = 0.35;
 const MULTI = ['Shift', 'Meta', 'Control'];
 const SNAP: [number, number] = [GRID, GRID];

@@ -2,7 +2,7 @@
 
 import { Handle, Position } from '@xyflow/react';
 import { targetKey } from '../store/rules';
-import { useStudio } from '../store/state';
+import { useBlock } from '../store/watch';
 
 interface Props {
   id: string;
@@ -13,8 +13,8 @@ interface Props {
 
 export function Pin({ id, name, side, wired }: Props) {
   const input = side === 'in';
-  const unfit = useStudio((state) => input && state.drag?.answers[targetKey([id, name])]?.fits === false);
-  const drawn = useStudio((state) => state.drag !== null && input && state.drag.from[0] === id);
+  const unfit = useBlock(id, (state) => input && state.drag?.answers[targetKey([id, name])]?.fits === false);
+  const drawn = useBlock(id, (state) => state.drag !== null && input && state.drag.from[0] === id);
   const state = `${wired ? ' wired' : ''}${unfit || drawn ? ' unfit' : ''}`;
   return (
     <Handle

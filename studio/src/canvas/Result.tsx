@@ -4,7 +4,8 @@ import { memo, useCallback, useMemo } from 'react';
 import type { Summary } from '../api/types';
 import { dtypeText, shapeText } from '../format';
 import { blockOf } from '../store/page';
-import { set, useStudio } from '../store/state';
+import { set } from '../store/state';
+import { useBlock } from '../store/watch';
 import { ResultView } from '../views';
 
 const MOST_OPEN = 40;
@@ -18,11 +19,11 @@ interface Props {
 
 export const Result = memo(function Result({ block, pin, summary }: Props) {
   const key = `${block} ${pin}`;
-  const run = useStudio((state) => state.resultsRun);
-  const open = useStudio((state) => state.shown[key] ?? state.page.blocks.length <= MOST_OPEN);
-  const stepping = useStudio((state) => state.run?.state === 'running' && state.run.steps > 1);
-  const type = useStudio((state) => blockOf(state.page, block)?.type);
-  const mark = useStudio((state) => state.highlight.find((each) => each.block === block && each.pin === pin));
+  const run = useBlock(block, (state) => state.resultsRun);
+  const open = useBlock(block, (state) => state.shown[key] ?? state.page.blocks.length <= MOST_OPEN);
+  const stepping = useBlock(block, (state) => state.run?.state === 'running' && state.run.steps > 1);
+  const type = useBlock(block, (state) => blockOf(state.page, block)?.type);
+  const mark = useBlock(block, (state) => state.highlight.find((each) => each.block === block && each.pin === pin));
   const marked = useMemo(() => (mark ? [mark] : undefined), [mark]);
   const onHover = useCallback((index: number[] | null) => set({ hovered: index && { block, pin, index } }), [block, pin]);
   const onPick = useCallback((index: number[]) => set({ picked: { block, pin, index } }), [block, pin]);

@@ -3,13 +3,13 @@
 import { BaseEdge, type EdgeProps, getBezierPath } from '@xyflow/react';
 import { memo } from 'react';
 import { specText } from '../format';
-import { useStudio } from '../store/state';
+import { useBlock } from '../store/watch';
 import type { WireItem } from './items';
 
 export const WireEdge = memo(function WireEdge(props: EdgeProps<WireItem>) {
   const { id, sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, data, selected } = props;
   const [block, pin, index] = data?.wire.from ?? ['', ''];
-  const label = useStudio((state) => {
+  const label = useBlock(block, (state) => {
     const tensors = state.checks[block]?.tensors;
     const spec = (index === undefined ? undefined : tensors?.[`${pin}[${index}]`]) ?? tensors?.[pin];
     return spec ? specText(spec) : '';

@@ -3,7 +3,7 @@
 import type { Connection, Edge, FinalConnectionState, OnConnectStartParams } from '@xyflow/react';
 import type { Source, Target } from '../api/types';
 import { connect } from '../store/actions';
-import { refusal, targetKey, targetsOf } from '../store/rules';
+import { refusal, targetsOf } from '../store/rules';
 import { fits, fitsDragged, fitsNow } from '../store/server';
 import { get, notify, set } from '../store/state';
 
@@ -53,12 +53,12 @@ export function onConnectEnd(_: unknown, end: FinalConnectionState): void {
   if (end.isValid !== false || !end.fromHandle || !end.toHandle) return;
   const [a, b] = [end.fromHandle, end.toHandle];
   if (a.type === b.type) {
-    notify('problem', 'A wire goes from an output to an input.');
+    notify('problem', 'A wire goes from an output to an input.', undefined, true);
     return;
   }
   const [out, into] = a.type === 'source' ? [a, b] : [b, a];
   const no = why([out.nodeId, out.id ?? ''], [into.nodeId, into.id ?? '']);
-  if (no !== null) notify('problem', `No wire from ${out.nodeId} to ${into.id} of ${into.nodeId}: ${no}`);
+  if (no !== null) notify('problem', `No wire from ${out.nodeId} to ${into.id} of ${into.nodeId}: ${no}`, undefined, true);
 }
 
 /** Add a wire if it fits; say why if it does not. */
@@ -70,7 +70,7 @@ export async function tryConnect(from: Source, to: Target): Promise<boolean> {
     if (!answer.fits) no = answer.why ?? 'this does not fit';
   }
   if (no === null) connect(from, to);
-  else notify('problem', `No wire from ${from[0]} to ${to[1]} of ${to[0]}: ${no}`);
+  else notify('problem', `No wire from ${from[0]} to ${to[1]} of ${to[0]}: ${no}`, undefined, true);
   return no === null;
 }
 
@@ -78,5 +78,3 @@ export function onConnect(connection: Connection): void {
   const { from, to } = ends(connection);
   void tryConnect(from, to);
 }
-
-export { targetKey };

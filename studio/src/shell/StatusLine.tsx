@@ -2,17 +2,19 @@
 
 import { showBlock } from '../canvas/flow';
 import { timeText } from '../format';
+import { sameMeaning } from '../store/page';
 import { select, useStudio } from '../store/state';
 
 function RunWords() {
   const run = useStudio((state) => state.run);
+  const stale = useStudio((state) => state.ranPage !== null && !sameMeaning(state.ranPage, state.page));
   if (!run) return null;
   const part = run.total ? ` ${run.done}/${run.total} blocks` : '';
   const step = run.steps > 1 ? ` step ${run.step}/${run.steps}` : '';
   const share = run.steps > 1 ? run.step / run.steps : run.total ? run.done / run.total : 0;
   return (
     <span data-testid="run-state" className={`run-${run.state}`}>
-      {run.state}{step}{part}{run.state === 'running' && run.block ? ` · ${run.block}` : ''}
+      {stale && run.state !== 'running' ? 'results of the page before the last edits: ' : ''}{run.state}{step}{part}{run.state === 'running' && run.block ? ` · ${run.block}` : ''}
       {run.state === 'running' && <progress max={1} value={share} />}
     </span>
   );

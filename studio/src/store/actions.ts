@@ -6,7 +6,7 @@ import { clipboardText, pageOfText, paste } from './clipboard';
 import {
   addBlock, addWire, blockOf, emptyPage, freeId, idFor, idsOf, moveBy, newBlock, remove, rename, setPin, wireIds,
 } from './page';
-import { overlaps, spread } from './spread';
+import { cramped, overlaps, spread } from './spread';
 import { amend, edit, get, isDirty, notify, openPage, select, set } from './state';
 
 /** Add a block of a row; without a place, beside what is chosen. */
@@ -122,10 +122,10 @@ export function firstOutput(): Source | null {
   return block && pin !== undefined ? [block.id, pin] : null;
 }
 
-/** Move blocks apart, if any meet; a page without changes stays one. */
+/** Move blocks apart, if any meet or, where asked for, are too near for the labels of wires; a page without changes stays one. */
 export function makeRoom(wider: boolean): void {
   const state = get();
-  if (!overlaps(state.page, state.sizes)) return;
+  if (!overlaps(state.page, state.sizes) && !(wider && cramped(state.page, state.sizes))) return;
   const page = spread(state.page, state.sizes, wider);
   set(isDirty(state) ? { page } : { page, saved: page });
 }

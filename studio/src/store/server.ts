@@ -117,7 +117,7 @@ export async function startRun(until: string | null = null): Promise<void> {
   try {
     if (run?.state === 'running') await api.cancel(run.id);
     const { run: id } = await api.run(page, steps, until);
-    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null }, resultsRun: id, highlight: [], hovered: null, picked: null });
+    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null }, resultsRun: id, ranPage: page, highlight: [], hovered: null, picked: null });
     await follow(id);
   } catch (error) {
     failed(error);

@@ -49,6 +49,11 @@ function stretch(page: Page, boxes: ReadonlyMap<string, Box>): number {
   return Math.min(factor, MOST_STRETCH);
 }
 
+/** Whether the label of a wire has no room between its blocks. */
+export function cramped(page: Page, sizes: ReadonlyMap<string, Size>): boolean {
+  return stretch(page, new Map(boxesOf(page, sizes).map((box) => [box.id, box]))) > 1;
+}
+
 /** Move blocks apart: wider where wires are short, then downwards where blocks meet. */
 export function spread(page: Page, sizes: ReadonlyMap<string, Size>, wider: boolean): Page {
   const boxes = boxesOf(page, sizes);

@@ -66,6 +66,8 @@ export interface State {
 
   run: Run | null;
   resultsRun: string | null;
+  /** The page the results are of. */
+  ranPage: Page | null;
   results: Record<string, Record<string, Summary>>;
   curves: Record<string, (number | null)[]>;
   times: Record<string, number>;
@@ -97,7 +99,7 @@ export const initial: State = {
   page: first, blocks: new Set(), wires: new Set(), history: noHistory(), saved: first, file: null,
   version: '', rows: new Map(), hues: new Map(), gallery: [], dtypes: [], online: true, ready: false,
   checks: {}, checkMs: null, pageNotes: [],
-  run: null, resultsRun: null, results: {}, curves: {}, times: {}, autoRun: false, steps: 1, highlight: [], hovered: null, picked: null,
+  run: null, resultsRun: null, ranPage: null, results: {}, curves: {}, times: {}, autoRun: false, steps: 1, highlight: [], hovered: null, picked: null,
   drag: null, connectFrom: null, panel: null, exported: null, renaming: null, notices: [], theme: 'system',
   shown: {}, sizes: new Map(), opened: 0,
 };
@@ -144,15 +146,16 @@ export function openPage(page: Page, clean: boolean): void {
   set((state) => ({
     page, history: remember(state.history, state.page, null, 0), ...(clean ? { saved: page } : {}),
     blocks: NOTHING, wires: NOTHING, checks: {}, run: null, results: {}, resultsRun: null, curves: {}, times: {},
-    highlight: [], hovered: null, picked: null, shown: {}, opened: state.opened + 1,
+    highlight: [], hovered: null, picked: null, shown: {}, sizes: new Map(), ranPage: null, opened: state.opened + 1,
   }));
 }
 
 let notices = 0;
-export function notify(kind: Notice['kind'], text: string, action?: Notice['action']): void {
+/** Tell something. A problem stays until it is closed, unless the page itself shows what came of it. */
+export function notify(kind: Notice['kind'], text: string, action?: Notice['action'], passing = kind === 'info'): void {
   const notice: Notice = { key: ++notices, kind, text, ...(action ? { action } : {}) };
   set((state) => ({ notices: [...state.notices.filter((each) => each.text !== text).slice(-3), notice] }));
-  if (kind === 'info') setTimeout(() => dismiss(notice.key), action ? 15000 : 5000);
+  if (passing) setTimeout(() => dismiss(notice.key), action ? 15000 : 6000);
 }
 export function dismiss(key: number): void {
   set((state) => ({ notices: state.notices.filter((notice) => notice.key !== key) }));
