@@ -119,16 +119,16 @@ function Story() {
       <Frame name="explain" width={560}>
         <ExplainPanel page={page} block="y" />
       </Frame>
-      <Frame name="trace narrow" width={264}>
+      <Frame name="trace narrow" width={286}>
         <TracePanel run={run} block="y" pin="output" index={index} />
       </Frame>
-      <Frame name="compare narrow" width={264}>
+      <Frame name="compare narrow" width={286}>
         <ComparePanel a={{ run, block: 'y', pin: 'output' }} b={{ run, block: 'wrong', pin: 'output' }} />
       </Frame>
-      <Frame name="explain narrow" width={264}>
+      <Frame name="explain narrow" width={286}>
         <ExplainPanel page={page} block="y" />
       </Frame>
-      <Frame name="draw narrow" width={264}>
+      <Frame name="draw narrow" width={286}>
         <GridEditor shape={[1, 12, 12, 2]} values={drawn} onChange={setDrawn} />
       </Frame>
       <Frame name="draw" width={330}>

@@ -4,7 +4,7 @@ import { useState, type KeyboardEvent, type PointerEvent } from 'react';
 import { AxisControls } from './AxisControls';
 import { extentOf, indexOf } from './axes';
 import { colourOf, css, extremesOf, scaleFor, textOn } from './colours';
-import { cellSize, lineOfCells, moveCell, ravel, sizeOf, type Cell, type Index } from './indices';
+import { lineOfCells, moveCell, ravel, sizeOf, type Cell, type Index } from './indices';
 import { formatIndex, formatNumber, formatShort } from './numbers';
 import { useLook } from './useLook';
 import { useWidth } from './useSize';
@@ -32,7 +32,7 @@ export function GridEditor({ shape, values, onChange }: GridEditorProps) {
   const count = sizeOf(shape);
   const full = Array.from({ length: count }, (_, at) => values[at] ?? 0);
   const scale = rangeOf(full);
-  const cell = Math.max(6, cellSize(rows, cols, width, 320, 44));
+  const cell = Math.max(6, Math.floor(Math.min(width / cols, 320 / rows, 44)));
 
   const paintCells = (cells: readonly Cell[]) => {
     if (!valid && !erasing) return;

@@ -40,7 +40,10 @@ export function HeatMap(props: Props) {
     return scaleFor(range.low, range.high);
   }, [local, numbers, whole]);
   const bitmap = useMemo(() => bitmapOf(numbers, rows, cols, scale), [numbers, rows, cols, scale]);
-  const cell = cellSize(rows, cols, width, compact ? 130 : 420, compact ? 22 : 56);
+  const cell = useMemo(
+    () => cellSize(rows, cols, width, compact ? 170 : 420, compact ? 38 : 56),
+    [rows, cols, width, compact],
+  );
   const shown = useMemo(() => marked.flatMap((index) => cellOf(slice, index) ?? []), [marked, slice]);
   const strong = useMemo(() => current && cellOf(slice, current), [current, slice]);
   const at = cursor && cursor.row < rows && cursor.col < cols ? cursor : null;
@@ -61,7 +64,7 @@ export function HeatMap(props: Props) {
   const onPointer = (event: PointerEvent<HTMLCanvasElement>) => {
     // The canvas may be zoomed with the page of blocks: measure it as it is drawn.
     const frame = event.currentTarget.getBoundingClientRect();
-    const zoom = frame.width / Math.max(1, cols * cell) || 1;
+    const zoom = frame.width / Math.max(1, cols * cell.wide) || 1;
     go(cellAt((event.clientX - frame.left) / zoom, (event.clientY - frame.top) / zoom, cell, rows, cols));
   };
   const onKey = (event: KeyboardEvent) => {

@@ -51,7 +51,10 @@ export function LossPlot({ values, name = 'loss', ...props }: LossPlotProps) {
             <>
               {`${name} `}
               <b>{formatNumber(value)}</b>
-              <span className="v-dim">{` at step ${formatCount(step + 1)}`}</span>
+              {/* On the block there is no room for what the axis says. */}
+              {(!compact || pointed !== null) && (
+                <span className="v-dim">{` at ${compact ? '' : 'step '}${formatCount(step + 1)}`}</span>
+              )}
             </>
           )}
         </span>

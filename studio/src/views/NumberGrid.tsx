@@ -1,9 +1,9 @@
 // A slice of a tensor as numbers. Only what is in sight is in the document, whatever the size.
 
-import { useState, type KeyboardEvent } from 'react';
-import { extentOf, indexOf, type Slice } from './axes';
+import { useMemo, useState, type KeyboardEvent } from 'react';
+import { extentOf, indexOf, takeSlice, type Slice } from './axes';
 import { moveCell, ravel, sameIndex, type Cell, type Index } from './indices';
-import { formatNumber } from './numbers';
+import { formatNumber, widestText } from './numbers';
 import { useWidth } from './useSize';
 import { numbersIn, useWindow } from './useWindow';
 
@@ -24,8 +24,12 @@ const HEAD = 36;
 
 export function NumberGrid(props: Props) {
   const { shape, data, slice, marked = [], current = null, compact = false } = props;
-  const column = compact ? 62 : 84;
   const { rows, cols } = extentOf(shape, slice);
+  const digits = compact ? 4 : 6;
+  const column = useMemo(
+    () => widestText(takeSlice(data, shape, slice), digits) * (compact ? 6.7 : 7.3) + 14,
+    [data, shape, slice, digits, compact],
+  );
   const [box, width] = useWidth<HTMLDivElement>(compact ? 170 : 420);
   const height = Math.min(compact ? 132 : 360, (rows + 1) * ROW + 2);
   const grid = useWindow(rows, cols, ROW, column, height, width);
@@ -68,7 +72,7 @@ export function NumberGrid(props: Props) {
         onPointerEnter={() => go({ row, col })}
         onClick={() => props.onPickCell?.(index)}
       >
-        {formatNumber(value, compact ? 4 : 6)}
+        {formatNumber(value, digits)}
       </span>
     );
   };
@@ -86,7 +90,7 @@ export function NumberGrid(props: Props) {
       onKeyDown={onKey}
       onPointerLeave={() => go(null)}
     >
-      <div style={{ height: (rows + 1) * ROW, width: HEAD + cols * column, position: 'relative' }}>
+      <div style={{ height: (rows + 1) * ROW, width: HEAD + cols * column, minWidth: '100%', position: 'relative' }}>
         <div className="v-head" style={{ height: ROW }}>
           {numbersIn(grid.cols).map((col) => (
             <span key={col} style={{ left: HEAD + col * column, width: column }}>

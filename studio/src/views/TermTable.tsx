@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'react';
 import type { TracePart, TraceTerm } from '../api/types';
 import { pinsOf } from './marks';
 import { formatNumber } from './numbers';
+import { worthShowing } from './sums';
 import { numbersIn, useWindow } from './useWindow';
 
 interface Props {
@@ -33,8 +34,9 @@ export function TermTable({ terms, running, runningName, step, onStep }: Props) 
     // Keep the row of this step in sight, below the header.
     box.scrollTop = Math.min(Math.max(box.scrollTop, head + (step + 1) * ROW - box.clientHeight), step * ROW);
   }, [step, head]);
-  const columns = 2 + pins.length * 2 + (pins.length > 1 ? 1 : 0);
-  const products = pins.length > 1;
+  const products = worthShowing(terms);
+  const runs = running.length > 0;
+  const columns = 1 + pins.length * 2 + Number(products) + Number(runs);
   return (
     <div ref={view} className="v-terms nowheel" style={{ maxHeight: HEIGHT }} onScroll={onScroll}>
       <table className="v-table">
@@ -46,8 +48,8 @@ export function TermTable({ terms, running, runningName, step, onStep }: Props) 
                 {pin}
               </th>
             ))}
-            {products && <th rowSpan={2}>product</th>}
-            <th rowSpan={2}>{runningName}</th>
+            {products && <th rowSpan={2}>{terms.some((term) => term.parts.length > 1) ? 'product' : 'term'}</th>}
+            {runs && <th rowSpan={2}>{runningName}</th>}
           </tr>
           <tr>
             {pins.flatMap((pin) => [
@@ -76,7 +78,7 @@ export function TermTable({ terms, running, runningName, step, onStep }: Props) 
                   <Part key={pin} part={term.parts.find((one) => one.pin === pin)} padding={padding} />
                 ))}
                 {products && <td>{formatNumber(term.product)}</td>}
-                <td className="v-running">{done ? '' : formatNumber(running[at])}</td>
+                {runs && <td className="v-running">{done ? '' : formatNumber(running[at])}</td>}
               </tr>
             );
           })}
@@ -99,7 +101,7 @@ function Part({ part, padding }: { part: TracePart | undefined; padding: boolean
   const outside = part.padding || (padding && part.index.some((at) => at < 0));
   return (
     <>
-      <td className="v-place" title={`${part.block}.${part.source_pin}`}>
+      <td className="v-place" title={part.block ? `${part.block}.${part.source_pin}` : 'typed on the pin'}>
         {outside ? 'padding' : part.index.join(',')}
       </td>
       <td>{formatNumber(part.value)}</td>

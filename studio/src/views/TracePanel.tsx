@@ -72,7 +72,7 @@ interface BodyProps {
 function TraceBody({ trace, block, pin, index, onMark }: BodyProps) {
   const [step, setStep] = useState<number | null>(null);
   const { terms } = trace;
-  const combine = useMemo(() => combineOf(terms, trace.sum, trace.shown >= trace.total), [terms, trace]);
+  const combine = useMemo(() => combineOf(terms, trace.sum, trace.value), [terms, trace]);
   const running = useMemo(() => runningValues(terms, combine), [terms, combine]);
   const place = index.join();
   useEffect(() => {
@@ -81,7 +81,6 @@ function TraceBody({ trace, block, pin, index, onMark }: BodyProps) {
   useEffect(() => () => onMark?.([]), [onMark]);
 
   const difference = trace.sum === null || trace.value === null ? null : trace.value - trace.sum;
-  const name = combine === 'sum' || combine === 'none' ? 'sum' : combine;
   return (
     <>
       <h4 className="v-title">
@@ -91,28 +90,30 @@ function TraceBody({ trace, block, pin, index, onMark }: BodyProps) {
       {terms.length > 0 && (
         <>
           <Stepper count={terms.length} step={step} onStep={setStep} />
-          <TermTable terms={terms} running={running} runningName={`running ${name}`} step={step} onStep={setStep} />
+          <TermTable terms={terms} running={running} runningName={`running ${combine}`} step={step} onStep={setStep} />
         </>
       )}
       {trace.shown < trace.total && (
         <p className="v-dim">{`The first ${formatCount(trace.shown)} of ${formatCount(trace.total)} terms.`}</p>
       )}
-      <table className="v-table v-totals">
-        <tbody>
-          <tr>
-            <th scope="row">{`${name} of the terms`}</th>
-            <td>{formatNumber(trace.sum, 9)}</td>
-          </tr>
-          <tr>
-            <th scope="row">value of the block</th>
-            <td>{formatNumber(trace.value, 9)}</td>
-          </tr>
-          <tr>
-            <th scope="row">difference</th>
-            <td>{difference === null ? '–' : formatNumber(difference, 3)}</td>
-          </tr>
-        </tbody>
-      </table>
+      {combine === 'sum' && (
+        <table className="v-table v-totals">
+          <tbody>
+            <tr>
+              <th scope="row">{trace.shown < trace.total ? 'sum of all terms' : 'sum of the terms'}</th>
+              <td>{formatNumber(trace.sum, 9)}</td>
+            </tr>
+            <tr>
+              <th scope="row">value of the block</th>
+              <td>{formatNumber(trace.value, 9)}</td>
+            </tr>
+            <tr>
+              <th scope="row">difference</th>
+              <td>{difference === null ? '–' : formatNumber(difference, 3)}</td>
+            </tr>
+          </tbody>
+        </table>
+      )}
     </>
   );
 }

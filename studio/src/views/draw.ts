@@ -1,14 +1,14 @@
 // Drawing a picture of numbers onto a canvas: crisp cells, numbers inside large ones, outlines.
 
 import { colourOf, paint, textOn, type Scale } from './colours';
-import type { Cell } from './indices';
+import type { Cell, CellSize } from './indices';
 import { formatShort } from './numbers';
 
 export interface Picture {
   numbers: Float64Array;
   rows: number;
   cols: number;
-  cell: number;
+  cell: CellSize;
   scale: Scale;
   marked: readonly Cell[];
   current: Cell | null;
@@ -18,7 +18,7 @@ export interface Picture {
 }
 
 /** Cells at least this large carry their number. */
-const WRITTEN = 34;
+const WRITTEN = 28;
 /** Cells at least this large have hairlines between them. */
 const RULED = 9;
 
@@ -39,8 +39,10 @@ export function bitmapOf(numbers: Float64Array, rows: number, cols: number, scal
 export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, picture: Picture): void {
   const { rows, cols, cell, scale, numbers } = picture;
   const ratio = window.devicePixelRatio || 1;
-  const width = Math.max(1, cols * cell);
-  const height = Math.max(1, rows * cell);
+  const { wide, high } = cell;
+  const least = Math.min(wide, high);
+  const width = Math.max(1, cols * wide);
+  const height = Math.max(1, rows * high);
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   canvas.style.width = `${width}px`;
@@ -49,18 +51,18 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
   if (!context || rows * cols === 0) return;
   context.scale(ratio, ratio);
   // Several cells in one pixel are averaged; anything larger stays sharp.
-  context.imageSmoothingEnabled = cell < 1;
+  context.imageSmoothingEnabled = least < 1;
   context.drawImage(bitmap, 0, 0, width, height);
-  if (cell >= RULED) rule(context, picture);
-  if (cell >= WRITTEN) {
-    context.font = `${Math.min(13, Math.max(10, cell / 4.2))}px ui-monospace, monospace`;
+  if (least >= RULED) rule(context, picture);
+  if (least >= WRITTEN) {
+    context.font = `${Math.min(13, Math.max(9, least / 3.4))}px ui-monospace, monospace`;
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     for (let at = 0; at < rows * cols; at += 1) {
       const value = numbers[at] ?? Number.NaN;
       context.fillStyle = textOn(colourOf(scale, value));
-      const x = ((at % cols) + 0.5) * cell;
-      context.fillText(formatShort(value), x, (Math.floor(at / cols) + 0.5) * cell + 0.5, cell - 4);
+      const x = ((at % cols) + 0.5) * wide;
+      context.fillText(formatShort(value), x, (Math.floor(at / cols) + 0.5) * high + 0.5, wide - 4);
     }
   }
   const edge = edgeOf(context, picture.accent);
@@ -82,12 +84,12 @@ function rule(context: CanvasRenderingContext2D, { rows, cols, cell }: Picture):
   context.lineWidth = 1;
   context.beginPath();
   for (let row = 1; row < rows; row += 1) {
-    context.moveTo(0, row * cell + 0.5);
-    context.lineTo(cols * cell, row * cell + 0.5);
+    context.moveTo(0, row * cell.high + 0.5);
+    context.lineTo(cols * cell.wide, row * cell.high + 0.5);
   }
   for (let col = 1; col < cols; col += 1) {
-    context.moveTo(col * cell + 0.5, 0);
-    context.lineTo(col * cell + 0.5, rows * cell);
+    context.moveTo(col * cell.wide + 0.5, 0);
+    context.lineTo(col * cell.wide + 0.5, rows * cell.high);
   }
   context.stroke();
 }
@@ -96,20 +98,23 @@ function rule(context: CanvasRenderingContext2D, { rows, cols, cell }: Picture):
 function outline(
   context: CanvasRenderingContext2D,
   at: Cell,
-  cell: number,
+  cell: CellSize,
   colour: string,
   edge: string,
-  wide: number,
+  thick: number,
 ): void {
   // Tiny cells get a frame around them instead of one that hides them.
-  const side = Math.max(cell, 5);
-  const x = at.col * cell - (side - cell) / 2;
-  const y = at.row * cell - (side - cell) / 2;
-  const line = Math.min(wide, Math.max(1, side / 4));
-  context.lineWidth = line + 2;
-  context.strokeStyle = edge;
-  context.strokeRect(x + line / 2 + 0.5, y + line / 2 + 0.5, side - line - 1, side - line - 1);
-  context.lineWidth = line;
-  context.strokeStyle = colour;
-  context.strokeRect(x + line / 2 + 0.5, y + line / 2 + 0.5, side - line - 1, side - line - 1);
+  const wide = Math.max(cell.wide, 5);
+  const high = Math.max(cell.high, 5);
+  const x = at.col * cell.wide - (wide - cell.wide) / 2;
+  const y = at.row * cell.high - (high - cell.high) / 2;
+  const line = Math.min(thick, Math.max(1, Math.min(wide, high) / 4));
+  for (const [width, style] of [
+    [line + 2, edge],
+    [line, colour],
+  ] as const) {
+    context.lineWidth = width;
+    context.strokeStyle = style;
+    context.strokeRect(x + line / 2 + 0.5, y + line / 2 + 0.5, wide - line - 1, high - line - 1);
+  }
 }

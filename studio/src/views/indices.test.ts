@@ -42,10 +42,10 @@ describe('C order', () => {
 
 describe('cells', () => {
   it('finds the cell under a point', () => {
-    expect(cellAt(25, 9, 10, 3, 3)).toEqual({ row: 0, col: 2 });
-    expect(cellAt(30, 9, 10, 3, 3)).toBeNull();
-    expect(cellAt(-1, 9, 10, 3, 3)).toBeNull();
-    expect(cellAt(10, 10, 0.5, 100, 100)).toEqual({ row: 20, col: 20 });
+    expect(cellAt(25, 9, { wide: 10, high: 10 }, 3, 3)).toEqual({ row: 0, col: 2 });
+    expect(cellAt(30, 9, { wide: 10, high: 10 }, 3, 3)).toBeNull();
+    expect(cellAt(-1, 9, { wide: 10, high: 10 }, 3, 3)).toBeNull();
+    expect(cellAt(10, 10, { wide: 5, high: 0.5 }, 100, 100)).toEqual({ row: 20, col: 2 });
   });
   it('moves by keys and stays inside', () => {
     expect(moveCell({ row: 0, col: 0 }, 'ArrowUp', 3, 3)).toEqual({ row: 0, col: 0 });
@@ -55,9 +55,13 @@ describe('cells', () => {
     expect(moveCell({ row: 1, col: 1 }, 'a', 3, 3)).toBeNull();
   });
   it('adapts their size in whole pixels', () => {
-    expect(cellSize(6, 6, 170, 130, 22)).toBe(21);
-    expect(cellSize(2, 2, 170, 130, 22)).toBe(22);
-    expect(cellSize(100, 340, 170, 130, 22)).toBe(0.5);
+    expect(cellSize(6, 6, 170, 130, 22)).toEqual({ wide: 21, high: 21 });
+    expect(cellSize(2, 2, 170, 130, 22)).toEqual({ wide: 22, high: 22 });
+    expect(cellSize(100, 340, 170, 130, 22)).toEqual({ wide: 0.5, high: 0.5 });
+  });
+  it('stretches across a hairline', () => {
+    expect(cellSize(200, 10, 210, 150, 38)).toEqual({ wide: 7, high: 0.75 });
+    expect(cellSize(1, 420, 210, 150, 38)).toEqual({ wide: 0.5, high: 19 });
   });
   it('leaves no hole on a fast line', () => {
     const line = lineOfCells({ row: 0, col: 0 }, { row: 2, col: 5 });

@@ -58,10 +58,16 @@ export interface Cell {
   col: number;
 }
 
+/** Width and height of a cell in pixels. */
+export interface CellSize {
+  wide: number;
+  high: number;
+}
+
 /** The cell at a point of the picture, or null beside it. */
-export function cellAt(x: number, y: number, cell: number, rows: number, cols: number): Cell | null {
-  const row = Math.floor(y / cell);
-  const col = Math.floor(x / cell);
+export function cellAt(x: number, y: number, size: CellSize, rows: number, cols: number): Cell | null {
+  const row = Math.floor(y / size.high);
+  const col = Math.floor(x / size.wide);
   return row >= 0 && col >= 0 && row < rows && col < cols ? { row, col } : null;
 }
 
@@ -94,11 +100,22 @@ export function lineOfCells(from: Cell, to: Cell): Cell[] {
   }));
 }
 
-/** Side of a cell in pixels: as large as fits, whole pixels as soon as one fits. */
-export function cellSize(rows: number, cols: number, width: number, height: number, largest: number): number {
-  const fits = Math.min(width / Math.max(1, cols), height / Math.max(1, rows), largest);
-  return fits >= 1 ? Math.floor(fits) : Math.max(fits, 1 / 64);
+/**
+ * Size of a cell: square, as large as fits, whole pixels as soon as one fits. Where one side is so long
+ * that the other would be a hairline, cells are stretched across it up to a third of the box.
+ */
+export function cellSize(rows: number, cols: number, width: number, height: number, largest: number): CellSize {
+  const across = Math.max(1, cols);
+  const down = Math.max(1, rows);
+  const fits = Math.min(width / across, height / down, largest);
+  const side = fits >= 1 ? Math.floor(fits) : Math.max(fits, 1 / 64);
+  const stretched = (box: number, count: number) => Math.max(side, Math.floor(Math.min(box / 3 / count, largest / 2)));
+  if (side >= STRETCHED) return { wide: side, high: side };
+  return { wide: stretched(width, across), high: stretched(height, down) };
 }
+
+/** Cells smaller than this may be stretched. */
+const STRETCHED = 6;
 
 export interface Range {
   start: number;

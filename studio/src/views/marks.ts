@@ -41,6 +41,8 @@ export function marksOfTrace(
   for (const [at, term] of terms.entries()) {
     for (const part of term.parts) {
       if (part.padding || (term.padding && part.index.some((place) => place < 0))) continue;
+      // A number typed on the pin has no block to be shown on.
+      if (!part.block) continue;
       const key = JSON.stringify([part.block, part.source_pin]);
       const entry = found.get(key) ?? {
         mark: { block: part.block, pin: part.source_pin, cells: [] },

@@ -8,6 +8,7 @@ import {
   formatSeconds,
   formatShape,
   formatShort,
+  widestText,
 } from './numbers';
 
 describe('formatNumber', () => {
@@ -50,6 +51,12 @@ it('shortens for cells and forgets the sign of zero', () => {
   expect(formatShort(-12345)).toBe('-12345');
   expect(formatShort(123456)).toBe('123000');
   expect(formatShort(null)).toBe('n/f');
+});
+
+it('measures the longest number', () => {
+  expect(widestText([1, -1.5e-10, 2])).toBe('-1.5e-10'.length);
+  expect(widestText([])).toBe(4);
+  expect(widestText(new Float32Array(1e6).fill(1 / 3))).toBe(8);
 });
 
 it('writes units', () => {

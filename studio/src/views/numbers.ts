@@ -34,6 +34,16 @@ export function formatShort(value: number | null): string {
   return formatNumber(value, Number.isInteger(value) && Math.abs(value) < 1e5 ? 6 : 3);
 }
 
+/** Characters of the longest number, at least 4; of many numbers a few hundred are looked at. */
+export function widestText(numbers: ArrayLike<number>, digits = 6): number {
+  const step = numbers.length > 997 ? Math.ceil(numbers.length / 997) : 1;
+  let widest = 4;
+  for (let at = 0; at < numbers.length; at += step) {
+    widest = Math.max(widest, formatNumber(numbers[at], digits).length);
+  }
+  return widest;
+}
+
 /** A whole number with thin groups of three: 1 234 567. */
 export function formatCount(value: number): string {
   return Math.trunc(value)

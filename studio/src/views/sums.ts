@@ -1,12 +1,13 @@
 // How the terms of a traced cell combine, and the partial results while one steps through them.
 
-export type Combine = 'sum' | 'mean' | 'maximum' | 'none';
+export type Combine = 'sum' | 'maximum' | 'none';
 
 export interface Product {
   product: number | null;
+  padding?: boolean;
 }
 
-const close = (a: number, b: number) => Math.abs(a - b) <= 1e-5 * Math.max(1e-30, Math.abs(a), Math.abs(b));
+const close = (a: number, b: number) => Math.abs(a - b) <= 1e-5 * Math.max(Math.abs(a), Math.abs(b));
 
 /** Partial sums after each term. A term that is not finite (null) makes the rest NaN. */
 export function runningSums(terms: readonly Product[]): number[] {
@@ -14,27 +15,30 @@ export function runningSums(terms: readonly Product[]): number[] {
   return terms.map((term) => (total += term.product ?? Number.NaN));
 }
 
-/** Largest product so far. */
+/** Largest term so far; padding is never the largest. */
 export function runningMaxima(terms: readonly Product[]): number[] {
   let largest = -Infinity;
-  return terms.map((term) => (largest = Math.max(largest, term.product ?? Number.NaN)));
+  return terms.map((term) => (term.padding ? largest : (largest = Math.max(largest, term.product ?? Number.NaN))));
 }
 
-/** What the server's total is of the terms: their sum unless only another reading fits. */
-export function combineOf(terms: readonly Product[], total: number | null, whole: boolean): Combine {
+/**
+ * What the cell is of its terms. The server sends their sum, or null: either it is not finite, which
+ * a term then shows, or the cell is no sum. Then it may be the largest term, as in a pooling.
+ */
+export function combineOf(terms: readonly Product[], sum: number | null, value: number | null): Combine {
   if (terms.length === 0) return 'none';
-  // With terms left out nothing can be compared; sums are what long lists are.
-  if (!whole || total === null) return 'sum';
-  const sum = runningSums(terms).at(-1) ?? 0;
-  const scale = terms.reduce((size, term) => size + Math.abs(term.product ?? 0), 0);
-  if (Math.abs(sum - total) <= 1e-5 * scale + 1e-30 || close(sum, total)) return 'sum';
-  if (close(runningMaxima(terms).at(-1) ?? 0, total)) return 'maximum';
-  if (close(sum / terms.length, total)) return 'mean';
-  return 'sum';
+  if (sum !== null || terms.some((term) => term.product === null)) return 'sum';
+  const largest = runningMaxima(terms).at(-1) ?? Number.NaN;
+  return value !== null && close(largest, value) ? 'maximum' : 'none';
 }
 
+/** Partial results after each term; none where a cell is neither a sum nor a maximum. */
 export function runningValues(terms: readonly Product[], combine: Combine): number[] {
-  if (combine === 'maximum') return runningMaxima(terms);
-  if (combine === 'mean') return runningSums(terms).map((sum, at) => sum / (at + 1));
-  return runningSums(terms);
+  if (combine === 'none') return [];
+  return combine === 'maximum' ? runningMaxima(terms) : runningSums(terms);
+}
+
+/** Whether terms are more than the values they are made of: products, squares, shares of a mean. */
+export function worthShowing(terms: readonly (Product & { parts: readonly { value: number | null }[] })[]): boolean {
+  return terms.some((term) => term.parts.length > 1 || term.parts[0]?.value !== term.product);
 }
