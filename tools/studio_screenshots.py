@@ -43,6 +43,16 @@ def run(studio: Studio) -> None:
     studio.page.wait_for_timeout(400)
 
 
+def near(studio: Studio, name: str, turns: int) -> None:
+    """Turn the wheel over a block, which comes nearer and stays where it is."""
+    studio.page.mouse.move(*studio.title(name))
+    for _ in range(turns):
+        studio.page.mouse.wheel(0, -120)
+        studio.page.wait_for_timeout(120)
+    studio.page.mouse.move(5, 5)
+    studio.page.wait_for_timeout(300)
+
+
 def choose(studio: Studio, name: str) -> None:
     """Click a block, so that the inspector shows it."""
     studio.page.mouse.click(*studio.title(name))
@@ -88,16 +98,17 @@ def errors(studio: Studio) -> None:
         studio[f"field-{name}-{pin}"].fill(text)
         studio[f"problem-{name}"].wait_for()
     studio.press("Escape")
+    studio["tidy"].click()
     studio.fit()
+    near(studio, "strided", 2)
 
 
 def digits(studio: Studio) -> None:
     gallery(studio, "digits")
+    near(studio, "training", 5)
     studio["run"].click()
     studio.page.locator("[data-testid^=curve-]").first.wait_for(timeout=60_000)
-    studio.page.wait_for_timeout(6000)
-    studio.fit()
-    studio.page.wait_for_timeout(300)
+    studio.page.wait_for_timeout(1500)
 
 
 def edit(studio: Studio) -> None:
