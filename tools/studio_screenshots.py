@@ -37,7 +37,7 @@ def gallery(studio: Studio, name: str) -> None:
 def run(studio: Studio) -> None:
     """Run, wait for all pictures, show the page whole."""
     studio.run()
-    studio.page.wait_for_timeout(500)
+    studio.page.wait_for_timeout(1200)
     studio.fit()
     studio.page.mouse.move(5, 5)
     studio.page.wait_for_timeout(400)
@@ -100,12 +100,12 @@ def errors(studio: Studio) -> None:
     studio.press("Escape")
     studio["tidy"].click()
     studio.fit()
-    near(studio, "strided", 2)
+    near(studio, "same", 1)
 
 
 def digits(studio: Studio) -> None:
     gallery(studio, "digits")
-    near(studio, "training", 5)
+    near(studio, "training", 8)
     studio["run"].click()
     studio.page.locator("[data-testid^=curve-]").first.wait_for(timeout=60_000)
     studio.page.wait_for_timeout(1500)

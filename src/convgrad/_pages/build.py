@@ -306,8 +306,12 @@ class _Builder:
                 self._text(block, symbol, "initvalues"),
                 self.strict,
             )
-        attrs = {**self._optional(block, symbol), "shape": array.shape, "dtype": array.dtype}
-        output = self._scope(block).op("Variable", **attrs)
+        row = TABLE["Variable"]
+        rest = self._text(block, symbol, "attrs").text if symbol.attrs else ""
+        known = tuple(symbol.attrs.items())
+        attrs, notes = values.variable_attributes(row, rest, known, array.shape, array.dtype)
+        self.result.notes += [Note(block.id, note) for note in notes]
+        (output,) = self._scope(block).add(row, (), attrs, read=True).outputs
         self.result.variables[output.operation.name] = array
         return {"ref": output}
 

@@ -110,6 +110,8 @@ def variable(shape: Value, dtype: Value, first: Value, strict: bool) -> AnyArray
     """Return a Variable's initial value; section 5 of the pages' specification has the four cases."""
     if first.missing:
         raise ArgumentError(_MISSING.format("initvalues"))
+    if not strict and first.array is None and first.type == "string" and dtype.text:
+        return _typed_variable(shape.text, dtype.text, first.text)
     if first.array is not None or first.type != "string":
         found = _array(first, None)
         if strict and dtype.text and not (first.array is not None and _names(dtype, found)):
@@ -124,21 +126,41 @@ def variable(shape: Value, dtype: Value, first: Value, strict: bool) -> AnyArray
             )
         return literal(first.text)
     wanted, sizes = setting_texts.dtype(dtype.text), setting_texts.shape(shape.text)
-    if strict:
-        found = _literal(first.text, wanted)
-        if first.shape and first.shape != found.shape:
-            raise ArgumentError(
-                f"`initvalues` must have its own shape, {list(first.shape)}, got {list(found.shape)} in braces"
-            )
-    else:
-        found = literal(first.text or "0", wanted)
-    if found.shape == sizes:
-        return found
-    if found.size == 1 and not strict:
-        return _repeated(found.reshape(()), sizes)
-    raise ArgumentError(
+    found = _literal(first.text, wanted)
+    if first.shape and first.shape != found.shape:
+        raise ArgumentError(
+            f"`initvalues` must have its own shape, {list(first.shape)}, got {list(found.shape)} in braces"
+        )
+    if found.shape != sizes:
+        raise _other_shape(sizes, found)
+    return found
+
+
+def _other_shape(sizes: tuple[int, ...], found: AnyArray) -> ArgumentError:
+    return ArgumentError(
         f"`initvalues` must have the shape on the pin `shape`, {list(sizes)}, got {list(found.shape)}"
     )
+
+
+@lru_cache(maxsize=4096)
+def _typed_variable(shape: str, dtype: str, first: str) -> AnyArray:
+    """Return an initial value from texts; remembered, as everything that is read after every edit."""
+    wanted, sizes = setting_texts.dtype(dtype), setting_texts.shape(shape)
+    found = literal(first or "0", wanted)
+    if found.shape == sizes:
+        return found
+    if found.size == 1:
+        return _repeated(found.reshape(()), sizes)
+    raise _other_shape(sizes, found)
+
+
+@lru_cache(maxsize=4096)
+def variable_attributes(
+    row: rows.Row, rest: str, known: tuple[tuple[str, str], ...], shape: Any, dtype: Any
+) -> tuple[dict[str, Any], list[str]]:
+    """Return a Variable's attributes in canonical form, and notes; `rest` is on the pin `attrs`."""
+    given, notes = _optional(rest, known) if known else ({}, [])
+    return canonical_attributes(row, {**given, "shape": shape, "dtype": dtype}), notes
 
 
 def _repeated(number: AnyArray, sizes: tuple[int, ...]) -> AnyArray:

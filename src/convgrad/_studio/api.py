@@ -249,7 +249,7 @@ def _import(studio: Studio, request: Request) -> Answer:
     dat = request.data("dat") if request.body.get("dat") is not None else None
     title = page_name(Path(name.replace("\\", "/").rpartition("/")[2][-100:] or "page"))
     with tempfile.TemporaryDirectory(prefix="convgrad-") as folder:
-        # Readers of enuSpace's pages look for the .dat file beside the page, under its name; what it is, the content says.
+        # Readers of enuSpace's pages look for the .dat file beside the page. What a page is, its content says.
         place = Path(folder) / "page.svg"
         place.write_bytes(data)
         if dat is not None:
