@@ -39,7 +39,7 @@ export const KEYS: Key[] = [
   { command: 'alignBottom', keys: ['Ctrl+Shift+ArrowDown'], title: 'Align bottom edges' },
   { command: 'distributeAcross', keys: ['Alt+Shift+h'], title: 'Distribute across' },
   { command: 'distributeDown', keys: ['Alt+Shift+v'], title: 'Distribute down' },
-  { command: 'tidy', keys: ['l'], title: 'Move blocks apart' },
+  { command: 'tidy', keys: ['l'], title: 'Lay the page out anew' },
   { command: 'run', keys: ['Ctrl+Enter'], title: 'Run the page', inText: true },
   { command: 'runUntil', keys: ['Ctrl+Shift+Enter'], title: 'Run up to the block chosen', inText: true },
   { command: 'cancel', keys: ['Ctrl+.'], title: 'Cancel the run', inText: true },

@@ -130,3 +130,16 @@ def test_a_variable_of_one_number_is_stored_once():
         values.variable(
             Value("{1000000000000,1000000000000}"), Value("DT_FLOAT"), Value("2"), False
         )
+
+
+def test_gradients_of_gradients_end_somewhere():
+    """Each adds a multiple of what is there: a page of 30 blocks must not take all memory to be looked at."""
+    blocks, wires = [("x", "Variable"), ("g0", "Tanh")], ["x.ref > g0.x"]
+    for at in range(1, 30):
+        blocks.append((f"g{at}", "AddSymbolicGradients"))
+        source = "g0.y" if at == 1 else f"g{at - 1}.grad_outputs.0"
+        wires += [f"{source} > g{at}.outputs", f"x.ref > g{at}.inputs"]
+    made = built(*blocks, wires="; ".join(wires))
+    assert "g5" not in made.problems
+    assert "nodes already" in " ".join(made.problems.values())
+    assert len(made.scope.graph.nodes) < 500_000

@@ -50,6 +50,32 @@ def test_a_long_run_tells_how_far_it_is_and_is_cancelled(studio):
     assert studio.raw("GET", f"/api/run/{run}/tensor?block=x&pin=output")[0] == 404
 
 
+def test_a_gradient_is_traced_through_tensors_no_block_shows(studio):
+    document = page(
+        ("x", "RandomNormal", {"shape": "1,4,4,1", "dtype": "DT_FLOAT", "attrs": "seed_ = 1"}),
+        ("f", "Variable", {"shape": "{3,3,1,1}", "dtype": "DT_FLOAT", "initvalues": "0.5"}),
+        ("c", "Conv2D", {"strides": "1,1,1,1", "padding": "SAME"}),
+        ("s", "Square"),
+        ("l", "L2Loss"),
+        ("g", "AddSymbolicGradients"),
+        ("u", "ApplyGradientDescent", {"alpha": "0.01"}),
+        ("check", "GradientCheck"),
+        wires="x.output > c.input; f.ref > c.filter; c.output > s.x; s.y > l.t; l.output > g.outputs; f.ref > g.inputs;"
+        "f.ref > u.var; g.grad_outputs.0 > u.delta; l.output > check.y; f.ref > check.x",
+    )
+    run = studio.run(document, steps=2)
+    assert studio.ended(run)["state"] == "done"
+    ask = f"/api/run/{run}/trace"
+    found = studio.post(ask, block="g", pin="grad_outputs[0]", index=[1, 2, 0, 0])
+    assert found["total"] == 16 and found["sum"] == pytest.approx(found["value"], rel=1e-4)
+    assert found["terms"][0]["parts"][0]["block"] == "x"
+    assert found["terms"][0]["parts"][1]["block"] is None  # a node inside the gradients
+    found = studio.post(ask, block="u", pin="out", index=[0, 0, 0, 0])
+    assert found["sum"] == pytest.approx(found["value"], rel=1e-5)
+    found = studio.post(ask, block="check", pin="numeric", index=[0, 0, 0, 0])
+    assert found["terms"] == [] and "GradientCheck" in found["formula"]
+
+
 def test_a_poll_waits_for_news(studio):
     run = studio.run(SQUARE)
     status = studio.ended(run)

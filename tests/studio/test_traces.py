@@ -29,7 +29,7 @@ def traced(output: Output, index: tuple[int, ...]):
 
 
 def numbers(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
+    return np.asarray(RNG.standard_normal(shape), np.float32)
 
 
 SMALL = st.integers(1, 3)
@@ -168,6 +168,10 @@ CASES = {
     "Sum": lambda s: s.op("Sum", numbers(4, 3, 2), [0, -1]),
     "Sum kept": lambda s: s.op("Sum", numbers(4, 3, 2), [1], keep_dims=True),
     "Mean": lambda s: s.op("Mean", numbers(4, 3), 0),
+    "scalars": lambda s: s.op("Multiply", numbers(), numbers()),
+    "a scalar and a matrix": lambda s: s.op("Subtract", numbers(), numbers(2, 3)),
+    "L2Loss of a scalar": lambda s: s.op("L2Loss", numbers()),
+    "Reshape to a scalar": lambda s: s.op("Reshape", numbers(1, 1), []),
     "L2Loss": lambda s: s.op("L2Loss", numbers(4, 3)),
     "Relu": lambda s: s.op("Relu", numbers(4, 3)),
     "Tanh": lambda s: s.op("Tanh", numbers(4, 3)),

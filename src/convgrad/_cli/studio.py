@@ -20,9 +20,6 @@ from typing import Any
 
 from .._pages import document
 from .._pages.files import read_page
-from .._studio.api import Studio
-from .._studio.runs import Limits, Runs
-from .._studio.server import Server
 from . import operation
 from .screen import Screen
 from .verb import DONE, Refusal
@@ -102,6 +99,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(given: Namespace, screen: Screen) -> int:
     """Serve until Ctrl-C."""
+    from .._studio.api import Studio  # other verbs need no server
+    from .._studio.runs import Limits, Runs
+    from .._studio.server import Server
+
     file, page = _opened(given.file, screen)
     runs = Runs(Limits(float(given.seconds), given.memory))
     try:

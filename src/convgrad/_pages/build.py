@@ -27,6 +27,8 @@ from .page import Block, Note, Page, Value, Wire
 from .setting_texts import nearest
 from .symbols import WIRE, Symbol
 
+MOST_NODES = 20_000
+"""Of a graph that gradients are added to."""
 Tensors = dict[str, "Output | list[Output]"]
 """Outputs of a block by pin."""
 
@@ -350,7 +352,7 @@ class _Builder:
         ys, xs = self._wired(block, "outputs"), self._wired(block, "inputs")
         if not ys or not xs:
             raise ArgumentError(f"`{'inputs' if ys else 'outputs'}` needs a wire")
-        inner = self.result.scope.new_sub_scope(node_name(block.id))
+        inner = self._gradient_scope(block)
         return {"grad_outputs": add_symbolic_gradients(inner, ys, xs)}
 
     def _one(self, block: Block, pin: str) -> Output:
@@ -359,10 +361,19 @@ class _Builder:
             raise ArgumentError(f"`{pin}` needs one wire, got {len(wired)}")
         return wired[0]
 
+    def _gradient_scope(self, block: Block) -> Scope:
+        """Return the scope of a block's gradients; gradients of gradients double the graph each time."""
+        count = len(self.result.scope.graph.nodes)
+        if count > MOST_NODES:
+            raise ArgumentError(
+                f"the page has {count} nodes already, and gradients are added to {MOST_NODES} at most"
+            )
+        return self.result.scope.new_sub_scope(node_name(block.id))
+
     def _gradientcheck(self, block: Block, symbol: Symbol) -> Tensors:
         y, x = self._one(block, "y"), self._one(block, "x")
         epsilon = epsilon_of(self._text(block, symbol, "epsilon").text)
-        inner = self.result.scope.new_sub_scope(node_name(block.id))
+        inner = self._gradient_scope(block)
         weights, analytic = weighted(inner, y, x)
         self.result.checks.append(Check(block.id, y, x, epsilon, weights, analytic))
         return {"analytic": analytic}

@@ -51,8 +51,10 @@ class PageRun:
     def step(self, progress: Progress | None = None, cancel: Event | None = None) -> Results:
         """Advance by one step and return its results."""
         results: Results = {}
-        for check in self._checks:  # before Variables change
+        for number, check in enumerate(self._checks, 1):  # before Variables change
             results[check.block] = check.compared(self.session, self._feeds, cancel)
+            if progress is not None:
+                progress(number, len(self._checks), check.analytic.operation)
         for part in self._parts:
             arrays = self.session.run(
                 part.tensors, self._feeds, part.targets, progress=progress, cancel=cancel

@@ -17,6 +17,7 @@ from .._dtypes import AnyArray
 from .._errors import ArgumentError, ConvgradError, said
 from .._graph import dtypes
 from .._graph.operation import Operation, Output
+from .._graph.session import ClientSession
 from .._pages import document
 from .._pages.build import Built, build, node_name
 from .._pages.loading import json_of
@@ -186,34 +187,32 @@ class Work:
         tensor = self.built.outputs[question["block"]].get(name)
         if isinstance(tensor, list):
             tensor = tensor[index or 0]
-        node = None if tensor is None else tensor.operation
-        inputs: list[AnyArray] = []
-        sources: list[Source] = []
-        results = self.results
-        for each in () if node is None else node.inputs:
-            place = self._places.get(each)
-            if place is None and each.operation.type == "Const":
-                inputs.append(each.operation.attrs["value"])
-                sources.append((None, None))
-            elif place is not None and place[1] in results.get(place[0], {}):
-                inputs.append(results[place[0]][place[1]])
-                sources.append(place)
-            else:
-                node = None  # made of what no block shows
-                break
-        if node is None or tensor is None:
+        if tensor is None:  # a number of a GradientCheck
             block = self.built.page.block(question["block"])
-            kind = "" if block is None else block.symbol
             return {
                 "terms": [],
                 "sum": None,
                 "value": number(array[_within(array, question["index"])]),
-                "formula": f"{kind} computes it from tensors that no block shows.",
+                "formula": f"{block.symbol if block else ''} computes it from whole tensors.",
                 "shown": 0,
                 "total": 0,
             }
+        node = tensor.operation
+        inputs = self._inputs(node)
+        sources: list[Source] = [self._places.get(each, (None, None)) for each in node.inputs]
         cell = tuple(question["index"])
         return trace(node, tensor.index, inputs, sources, array, cell)
+
+    def _inputs(self, node: Operation) -> list[AnyArray]:
+        """Return the inputs of a node in the last step; those no block shows are computed from what blocks show."""
+        results, shown = self.results, {}
+        for output, (id, pin) in self._places.items():
+            if pin in results.get(id, {}):
+                shown[output] = results[id][pin]
+        missing = [each for each in node.inputs if each not in shown]
+        again = ClientSession(node.graph).run(missing, shown) if missing else []
+        shown.update(zip(missing, again, strict=True))
+        return [shown[each] for each in node.inputs]
 
 
 def _within(array: AnyArray, index: list[int]) -> tuple[int, ...]:

@@ -87,7 +87,8 @@ def _values(cells: Cells, array: AnyArray) -> AnyArray:
     if len(cells.index) > MOST_ADDED:
         raise ArgumentError(f"the cell is made of {len(cells.index)} terms, too many to list.")
     if cells.inside is None:
-        return np.asarray(array[tuple(cells.index.T)], np.float64)
+        # A scalar, which has no index, gives one number instead of a list.
+        return np.asarray(array[tuple(cells.index.T)], np.float64).reshape(len(cells.index))
     inside = np.broadcast_to(cells.inside, len(cells.index))
     found = np.zeros(len(cells.index))
     found[inside] = array[tuple(cells.index[inside].T)]

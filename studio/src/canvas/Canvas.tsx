@@ -133,7 +133,7 @@ export function Canvas() {
       >
         <Background variant={BackgroundVariant.Dots} gap={GRID * 3} size={1.5} />
         <Controls showInteractive={false} />
-        <MiniMap pannable zoomable ariaLabel="Map of the page" />
+        <MiniMap pannable zoomable style={MAP} ariaLabel="Map of the page" />
         <FitOnce />
         <Far many={nodes.length > MANY} />
       </ReactFlow>
@@ -145,5 +145,6 @@ export function Canvas() {
 /** From here on, blocks out of sight are not drawn. */
 const MANY = 150;
 const READABLE = 0.35;
+const MAP = { width: 160, height: 112 };
 const MULTI = ['Shift', 'Meta', 'Control'];
 const SNAP: [number, number] = [GRID, GRID];

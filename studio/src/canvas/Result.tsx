@@ -21,7 +21,7 @@ export const Result = memo(function Result({ block, pin, summary }: Props) {
   const key = `${block} ${pin}`;
   const run = useBlock(block, (state) => state.resultsRun);
   const open = useBlock(block, (state) => state.shown[key] ?? state.page.blocks.length <= MOST_OPEN);
-  const stepping = useBlock(block, (state) => state.run?.state === 'running' && state.run.steps > 1);
+  const stepping = useBlock(block, (state) => state.run?.state === 'running' && state.run.id === state.resultsRun);
   const type = useBlock(block, (state) => blockOf(state.page, block)?.type);
   const mark = useBlock(block, (state) => state.highlight.find((each) => each.block === block && each.pin === pin));
   const marked = useMemo(() => (mark ? [mark] : undefined), [mark]);

@@ -37,11 +37,11 @@ const onMark = (marks: Mark[]) => set({ highlight: marks });
 /** How the cell under the mouse, or the one clicked, came to be. */
 function Traced() {
   const cell = useStudio((state) => state.hovered ?? state.picked);
-  const picked = useStudio((state) => state.picked !== null && state.hovered === null);
+  const picked = useStudio((state) => state.picked !== null);
   const run = useStudio((state) => state.resultsRun);
   if (!cell || !run) return null;
   return (
-    <section className="traced">
+    <section className={picked ? 'traced kept' : 'traced'}>
       <h3>Cell [{cell.index.join(', ')}] of {cell.block}.{cell.pin}
         {picked && <button type="button" className="close" aria-label="Close the trace" onClick={() => set({ picked: null, highlight: [] })}>×</button>}
       </h3>

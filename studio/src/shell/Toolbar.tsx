@@ -1,6 +1,7 @@
 // The bar above: pages, edits, runs.
 
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { fitAll } from '../canvas/flow';
 import { alignChosen, distributeChosen, newPage, renamePage, tidy } from '../store/actions';
 import { cancelRun, considerRun, startRun } from '../store/server';
 import { isDirty, redoStep, set, undoStep, useStudio } from '../store/state';
@@ -123,7 +124,7 @@ export function Toolbar() {
           ['C++', 'export-cpp', () => void exportPage('cpp')],
           ['Picture (SVG)', 'export-svg', () => void exportPage('svg')],
         ]} />
-        <Button title="Move blocks apart (L)" testid="tidy" onClick={tidy}>Tidy</Button>
+        <Button title="Lay the page out anew (L)" testid="tidy" onClick={() => { tidy(); setTimeout(fitAll, 50); }}>Tidy</Button>
         {several && <Menu label="Arrange" testid="menu-arrange" items={[
           ['Align left', 'align-left', () => alignChosen('left')],
           ['Align centre', 'align-centre', () => alignChosen('centre')],

@@ -76,6 +76,7 @@ export function pickFiles(accept: string, then: (files: File[]) => void): void {
     then([...(input.files ?? [])]);
     input.remove();
   };
+  input.oncancel = () => input.remove();
   document.body.append(input);
   input.click();
 }

@@ -6,6 +6,7 @@ import { clipboardText, pageOfText, paste } from './clipboard';
 import {
   addBlock, addWire, blockOf, emptyPage, freeId, idFor, idsOf, moveBy, newBlock, remove, rename, setPin, wireIds,
 } from './page';
+import { layered } from './layers';
 import { cramped, overlaps, spread } from './spread';
 import { amend, edit, get, isDirty, notify, openPage, select, set } from './state';
 
@@ -130,7 +131,8 @@ export function makeRoom(wider: boolean): void {
   set(isDirty(state) ? { page } : { page, saved: page });
 }
 
+/** Lay the whole page out anew. */
 export function tidy(): void {
   const { sizes } = get();
-  edit((page) => spread(page, sizes, true));
+  edit((page) => layered(page, sizes));
 }

@@ -1,9 +1,10 @@
 // The store's dealings with the server: start, checks behind every edit, runs, the connection lost and found.
 
 import { ApiError, api } from '../api/client';
-import type { Fits, Page, RunProgress, Source, Summary, Target } from '../api/types';
+import type { BlockCheck, Fits, Page, RunProgress, Source, Summary, Target } from '../api/types';
 import { claimTab, dropDraft, findDraft, writeDraft } from './autosave';
-import { emptyPage, sameMeaning } from './page';
+import { emptyPage, idsOf, sameMeaning } from './page';
+import { partOf } from './partial';
 import { targetKey } from './rules';
 import { checked, get, isDirty, notify, openPage, set, started, useStudio } from './state';
 
@@ -40,33 +41,52 @@ async function lost(): Promise<void> {
 
 // Checks. One request at a time: an edit while one is under way is sent when its answer is here, so the last one wins.
 let asking = false;
-let asked: Page | null = null;
 let again = false;
+let whole: ReturnType<typeof setTimeout> | undefined;
+/** The page the answers in the store are of. */
+let answered: Page | null = null;
+const WHOLE_AFTER_MS = 300;
 
-export function checkSoon(): void {
+export function checkSoon(all = false): void {
+  clearTimeout(whole);
   if (asking) {
     again = true;
     return;
   }
   asking = true;
-  void (async () => {
-    do {
-      again = false;
-      const { page, online } = get();
-      asked = page;
-      if (!online) break;
-      try {
-        const answer = await api.check(page);
-        if (sameMeaning(page, get().page)) checked(answer);
-      } catch (error) {
-        set({ checkMs: null });
-        failed(error);
-        break;
-      }
-    } while (again || !sameMeaning(asked, get().page));
+  void check(all).finally(() => {
     asking = false;
     considerRun();
-  })();
+  });
+}
+
+async function check(all: boolean): Promise<void> {
+  for (let whollyAsked = all; ; whollyAsked = false) {
+    again = false;
+    const { page, online } = get();
+    if (!online) return;
+    const known = !whollyAsked && Object.keys(get().checks).length > 0;
+    const part = known && answered ? partOf(page, answered) : null;
+    try {
+      const answer = await api.check(part ?? page);
+      if (sameMeaning(page, get().page)) {
+        checked(part ? { ...answer, blocks: { ...kept(page), ...answer.blocks }, notes: get().pageNotes } : answer);
+        answered = page;
+        if (part) whole = setTimeout(() => checkSoon(true), WHOLE_AFTER_MS);
+      }
+    } catch (error) {
+      set({ checkMs: null });
+      failed(error);
+      return;
+    }
+    if (!again && sameMeaning(page, get().page)) return;
+  }
+}
+
+/** What was said of the blocks that are still there. */
+function kept(page: Page): Record<string, BlockCheck> {
+  const ids = idsOf(page);
+  return Object.fromEntries(Object.entries(get().checks).filter(([id]) => ids.has(id)));
 }
 
 /** Whether a wire fits, remembered as long as the page means the same. */
@@ -117,30 +137,37 @@ export async function startRun(until: string | null = null): Promise<void> {
   try {
     if (run?.state === 'running') await api.cancel(run.id);
     const { run: id } = await api.run(page, steps, until);
-    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null }, resultsRun: id, ranPage: page, highlight: [], hovered: null, picked: null });
-    await follow(id);
+    set({ run: { id, state: 'running', step: 0, steps, block: null, done: 0, total: 0, problem: null } });
+    await follow(id, page);
   } catch (error) {
     failed(error);
   }
 }
 
-async function follow(id: string): Promise<void> {
+/** Results of the run before are shown until there is something to show instead, so that quick runs do not flicker. */
+const PATIENCE_MS = 400;
+
+async function follow(id: string, page: Page): Promise<void> {
   let since = 0;
+  const start = Date.now();
   while (get().run?.id === id) {
     const progress = await api.progress(id, since);
     if (get().run?.id !== id) return;
     since = progress.version;
-    took(id, progress);
+    const show = progress.state !== 'running' || (Date.now() - start > PATIENCE_MS && Object.keys(progress.results).length > 0);
+    took(id, progress, show ? page : null);
     if (progress.state !== 'running') return;
   }
 }
 
 const sameSummary = (a: Summary | undefined, b: Summary): boolean => a !== undefined && JSON.stringify(a) === JSON.stringify(b);
 
-/** Take in the progress of a run; results that are the same stay the same objects. */
-function took(id: string, progress: RunProgress): void {
+/** Take in the progress of a run, and its results if they are to be shown; results that are the same stay the same objects. */
+function took(id: string, progress: RunProgress, page: Page | null): void {
   const { state, step, steps, block, done, total, problem } = progress;
   set((now) => {
+    const run = { id, state, step, steps, block, done, total, problem };
+    if (!page) return { run };
     const results: Record<string, Record<string, Summary>> = {};
     for (const [name, pins] of Object.entries(progress.results)) {
       const before = now.results[name];
@@ -148,7 +175,8 @@ function took(id: string, progress: RunProgress): void {
       const kept = same && Object.entries(pins).every(([pin, summary]) => sameSummary(before[pin], summary));
       results[name] = kept ? before : pins;
     }
-    return { run: { id, state, step, steps, block, done, total, problem }, results, curves: progress.curves, times: progress.ms };
+    const anew = now.resultsRun === id ? {} : { resultsRun: id, ranPage: page, highlight: [], hovered: null, picked: null };
+    return { run, results, curves: progress.curves, times: progress.ms, ...anew };
   });
   if (problem && state === 'failed') notify('problem', problem);
 }

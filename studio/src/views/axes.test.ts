@@ -25,7 +25,13 @@ describe('guessLayout', () => {
     [[3, 3, 3, 16], '', 'filter'],
     [[5, 5, 1, 8], '', 'filter'],
     [[1, 1, 8, 16], '', 'filter'],
-    [[1, 1, 1, 8], '', 'NHWC'],
+    [[1, 1, 1, 1], '', 'NHWC'],
+    [[1, 1, 1, 8], '', 'filter'],
+    [[1, 5, 1, 1], '', 'NHWC'],
+    [[3, 1, 1, 1], '', 'filter'],
+    [[3, 3, 1, 1], '', 'filter'],
+    [[4, 1, 1, 10], '', 'axes'],
+    [[2, 5, 1, 1], '', 'filter'],
     [[2, 8, 8, 2], 'filter', 'filter'],
     [[2, 2], 'filter', 'axes'],
     [[], '', 'axes'],
@@ -45,6 +51,9 @@ describe('slices', () => {
     expect(firstSlice([], 'axes')).toEqual({ rows: null, cols: null, at: [] });
     expect(firstSlice([5], 'axes')).toMatchObject({ rows: null, cols: 0 });
     expect(firstSlice([5, 6], 'axes')).toMatchObject({ rows: 0, cols: 1 });
+    expect(firstSlice([4, 1, 1, 10], 'axes')).toMatchObject({ rows: 0, cols: 3 });
+    expect(firstSlice([3, 1, 1], 'axes')).toMatchObject({ rows: 0, cols: 1 });
+    expect(firstSlice([1, 1, 3], 'axes')).toMatchObject({ rows: 1, cols: 2 });
     expect(firstSlice([8, 9, 3], 'axes')).toMatchObject({ rows: 0, cols: 1 });
     expect(firstSlice([8, 9, 30], 'axes')).toMatchObject({ rows: 1, cols: 2 });
     expect(extentOf([], firstSlice([], 'axes'))).toEqual({ rows: 1, cols: 1 });

@@ -23,11 +23,22 @@ export function layoutsOf(rank: number): Layout[] {
   return rank === 4 ? ['NHWC', 'NCHW', 'filter', 'axes'] : ['axes'];
 }
 
+/** Axes along which there is something to see. */
+function longAxes(shape: Index): number[] {
+  return shape.flatMap((size, axis) => (size > 1 ? [axis] : []));
+}
+
 /** What a four-axis tensor probably is. The pin's name wins over the shape. */
 export function guessLayout(shape: Index, name = ''): Layout {
   const [a = 0, b = 0, c = 0, d = 0] = shape;
   if (shape.length !== 4) return 'axes';
   if (/filter|kernel|weight/i.test(name)) return 'filter';
+  const long = longAxes(shape);
+  if (long.length > 0 && long.length <= 2) {
+    // Hand-sized: whatever shows every number on one picture.
+    const order: Layout[] = c === d ? ['NHWC', 'NCHW', 'filter'] : ['NHWC', 'filter', 'NCHW'];
+    return order.find((layout) => long.every((axis) => shownAxes(shape, layout).includes(axis))) ?? 'axes';
+  }
   if (b === c) return a === b && b > 1 && b % 2 === 1 && d !== b ? 'filter' : 'NHWC';
   if (c === d && !(a === b && a > 1)) return 'NCHW';
   // Square, small and leading: taps. A batch as large as its rows is rarer.
@@ -50,6 +61,11 @@ function shownAxes(shape: Index, layout: Layout): readonly [number | null, numbe
     if (layout === 'NCHW') return [2, 3];
     // A filter of one tap is a matrix from in to out channels.
     if (layout === 'filter') return (shape[0] ?? 1) * (shape[1] ?? 1) === 1 ? [2, 3] : [0, 1];
+  }
+  const [first, second, ...more] = longAxes(shape);
+  if (first !== undefined && more.length === 0) {
+    if (second !== undefined) return [first, second];
+    return first === 0 ? [0, 1] : [first - 1, first];
   }
   const last = shape[rank - 1] ?? 1;
   // A short last axis of three or more is channels: show the plane before it.

@@ -38,9 +38,12 @@ export function bitmapOf(numbers: Float64Array, rows: number, cols: number, scal
 
 export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, picture: Picture): void {
   const { rows, cols, cell, scale, numbers } = picture;
-  const ratio = window.devicePixelRatio || 1;
   const { wide, high } = cell;
   const least = Math.min(wide, high);
+  // Blocks are zoomed: letters are drawn twice as fine and smoothed, plain cells keep their edges.
+  const written = least >= WRITTEN;
+  const ratio = (window.devicePixelRatio || 1) * (written ? 2 : 1);
+  canvas.style.imageRendering = written ? 'auto' : 'pixelated';
   const width = Math.max(1, cols * wide);
   const height = Math.max(1, rows * high);
   canvas.width = Math.round(width * ratio);
@@ -52,9 +55,9 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
   context.scale(ratio, ratio);
   // Several cells in one pixel are averaged; anything larger stays sharp.
   context.imageSmoothingEnabled = least < 1;
-  context.drawImage(bitmap, 0, 0, width, height);
+  context.drawImage(least < 1 ? widened(bitmap, cell) : bitmap, 0, 0, width, height);
   if (least >= RULED) rule(context, picture);
-  if (least >= WRITTEN) {
+  if (written) {
     context.font = `${Math.min(13, Math.max(9, least / 3.4))}px ui-monospace, monospace`;
     context.textAlign = 'center';
     context.textBaseline = 'middle';
@@ -69,6 +72,19 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
   for (const mark of picture.marked) outline(context, mark, cell, picture.accent, edge, 2);
   if (picture.current) outline(context, picture.current, cell, picture.accent, edge, 4);
   if (picture.cursor) outline(context, picture.cursor, cell, '#fff', '#000', 2);
+}
+
+/** Cells crowded along one side only: the other side is made large first, without smoothing. */
+function widened(bitmap: HTMLCanvasElement, { wide, high }: CellSize): HTMLCanvasElement {
+  if (wide < 1 && high < 1) return bitmap;
+  const copy = document.createElement('canvas');
+  copy.width = bitmap.width * Math.max(1, Math.round(wide));
+  copy.height = bitmap.height * Math.max(1, Math.round(high));
+  const context = copy.getContext('2d');
+  if (!context) return bitmap;
+  context.imageSmoothingEnabled = false;
+  context.drawImage(bitmap, 0, 0, copy.width, copy.height);
+  return copy;
 }
 
 /** Black around a light colour, white around a dark one. */

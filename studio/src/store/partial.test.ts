@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest';
+import type { Block, Page, Wire } from '../api/types';
+import { addWire, moveBy, remove, setPin } from './page';
+import { changedIds, partOf } from './partial';
+
+/** Forty chains of three blocks: `a0` to `b0` to `c0`, and so on. */
+function many(): Page {
+  const blocks: Block[] = [];
+  const wires: Wire[] = [];
+  for (let i = 0; i < 40; i++) {
+    blocks.push({ id: `a${i}`, type: 'Const', pins: { val: '1' } }, { id: `b${i}`, type: 'Relu' }, { id: `c${i}`, type: 'AddN' });
+    wires.push({ from: [`a${i}`, 'output'], to: [`b${i}`, 'features'] }, { from: [`b${i}`, 'activations'], to: [`c${i}`, 'inputs'] });
+  }
+  return { format: 'convgrad-page', version: 1, name: 'many', blocks, wires };
+}
+const ids = (page: Page | null) => page?.blocks.map((block) => block.id);
+
+describe('the part an edit concerns', () => {
+  it('is what comes after the block, and all that is made from', () => {
+    const page = addWire(many(), ['b7', 'activations'], ['c3', 'inputs']);
+    const part = partOf(setPin(page, 'a3', 'val', '2'), page);
+    expect(ids(part)).toEqual(['a3', 'b3', 'c3', 'a7', 'b7']);
+    expect(part?.wires).toHaveLength(4);
+  });
+  it('follows wires that came and went', () => {
+    const page = many();
+    expect(ids(partOf(addWire(page, ['a1', 'output'], ['c2', 'inputs']), page))).toEqual(['a1', 'a2', 'b2', 'c2']);
+    expect(ids(partOf(remove(page, new Set(['b5']), new Set()), page))).toEqual(['c5']);
+  });
+  it('is nothing for blocks that were moved', () => {
+    const page = many();
+    expect(changedIds(moveBy(page, new Set(['a1']), 8, 8), page).size).toBe(0);
+  });
+  it('is the whole page if that is small, or if most of it is concerned', () => {
+    const page = many();
+    const small = { ...page, blocks: page.blocks.slice(0, 30), wires: [] };
+    expect(partOf(setPin(small, 'a3', 'val', '2'), small)).toBeNull();
+    const wide = { ...page, wires: page.blocks.slice(1).map((block): Wire => ({ from: ['a0', 'output'], to: [block.id, 'x'] })) };
+    expect(partOf(setPin(wide, 'a0', 'val', '2'), wide)).toBeNull();
+  });
+});

@@ -1,0 +1,54 @@
+// On a large page an edit is told about at once by checking the part it concerns; the whole page follows when the
+// hands rest.
+
+import type { Page } from '../api/types';
+import { idsOf, wiresOf } from './page';
+
+const SMALL = 100;
+const MOST_SHARE = 0.5;
+
+function walk(starts: Iterable<string>, next: ReadonlyMap<string, string[]>): Set<string> {
+  const found = new Set(starts);
+  for (const id of found) for (const other of next.get(id) ?? []) found.add(other);
+  return found;
+}
+
+/** Blocks whose texts or wires differ between two pages. */
+export function changedIds(now: Page, before: Page): Set<string> {
+  const old = idsOf(before);
+  const ids = new Set<string>();
+  for (const block of now.blocks) {
+    const was = old.get(block.id);
+    if (was !== block && (was?.pins !== block.pins || was?.type !== block.type)) ids.add(block.id);
+  }
+  if (wiresOf(now) !== wiresOf(before)) {
+    const [kept, had] = [new Set(wiresOf(now)), new Set(wiresOf(before))];
+    for (const wire of wiresOf(now)) if (!had.has(wire)) ids.add(wire.to[0]);
+    for (const wire of wiresOf(before)) if (!kept.has(wire)) ids.add(wire.to[0]);
+  }
+  return ids;
+}
+
+/** The blocks behind an edit and all they are made from, as a page; null if that is most of the page. */
+export function partOf(now: Page, before: Page): Page | null {
+  if (now.blocks.length < SMALL || now.dialect !== before.dialect) return null;
+  const [after, into] = [new Map<string, string[]>(), new Map<string, string[]>()];
+  const put = (map: Map<string, string[]>, from: string, to: string) => {
+    const list = map.get(from);
+    if (list) list.push(to);
+    else map.set(from, [to]);
+  };
+  for (const { from, to } of wiresOf(now)) {
+    put(after, from[0], to[0]);
+    put(into, to[0], from[0]);
+  }
+  const present = idsOf(now);
+  const starts = [...changedIds(now, before)].filter((id) => present.has(id));
+  const ids = walk(walk(starts, after), into);
+  if (!ids.size || ids.size > now.blocks.length * MOST_SHARE) return null;
+  return {
+    ...now,
+    blocks: now.blocks.filter((block) => ids.has(block.id)),
+    wires: wiresOf(now).filter(({ from, to }) => ids.has(from[0]) && ids.has(to[0])),
+  };
+}
