@@ -14,6 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,7 +86,9 @@ def main() -> int:
     from playwright.sync_api import sync_playwright
 
     sizes()
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(QUIET))
         browser.new_page().close()  # the browser itself is not what is measured
         for count in (4, given.blocks):
@@ -94,6 +97,7 @@ def main() -> int:
             began = time.perf_counter()
             server = Server(str(file))
             answered = time.perf_counter()
+            stack.callback(server.stop)
             page = browser.new_page(viewport={"width": 1500, "height": 950})
             page.goto(server.address)
             studio = Studio(page)
@@ -110,7 +114,6 @@ def main() -> int:
                 latency(studio, f"spec-b{count - 1}-y", given.keys),
             )
             page.close()
-            server.stop()
         browser.close()
     return 0
 
