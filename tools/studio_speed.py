@@ -62,8 +62,10 @@ def latency(studio: Studio, spec: str, keys: int) -> list[float]:
     for at in range(keys):
         before = studio.page.evaluate("latencies.length")
         field.press("Backspace" if at % 2 else "1")  # {3} and {31}
-        studio.page.wait_for_function(f"latencies.length > {before}", timeout=3000)
-        studio.page.wait_for_timeout(120)
+        for _ in range(100):
+            studio.page.wait_for_timeout(60)
+            if studio.page.evaluate("latencies.length") > before:
+                break
     return list(studio.page.evaluate("latencies"))
 
 
