@@ -1,7 +1,8 @@
-# Two commands do everything on a machine with Python 3.10 or newer, make and git:
+# Three commands do everything on a machine with Python 3.10 or newer, make and git:
 #   make demo    the main job, checked and reported
 #   make test    every check and test
-# Both create .venv first; pip is the only thing that uses the network.
+#   make studio  the block studio, in the browser
+# All create .venv first; pip, and npm for the studio, are the only things that use the network.
 
 PYTHON ?= python3
 # Test workers; `make test JOBS=8` on a larger machine.
@@ -10,14 +11,18 @@ JOBS ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
-CHECKED := src tests examples tools
+CHECKED := src tests examples tools hatch_build.py
+BROWSER_STAMP := $(VENV)/.studio-test
+# The studio's page: `make studio PAGE=my.json`.
+PAGE ?=
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint format docs emulate campaign accuracy soak faults clean
+.PHONY: studio studio-build test-studio wheel
 .DEFAULT_GOAL := help
 
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a network on digits
 	@$(PY) examples/demo.py
@@ -30,7 +35,25 @@ demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a networ
 
 test: lint ## run every check and test
 	@echo "== pytest"
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal tests src tools
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --ignore tests/studio_browser tests src tools
+
+studio: studio-build ## build the block studio's page if needed and open it in the browser (PAGE=my.json)
+	@$(VENV)/bin/convgrad studio $(PAGE)
+
+studio-build: $(STAMP) ## build the studio's page, with this machine's node or the one of PyPI
+	@$(PY) tools/studio_page.py
+
+test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then the studio in a real Chromium
+	@echo "== tsc"
+	@$(PY) tools/studio_page.py --npm run --silent check
+	@echo "== vitest"
+	@$(PY) tools/studio_page.py --npm run --silent test
+	@echo "== pytest, in Chromium"
+	@$(PY) -m pytest --quiet tests/studio_browser
+
+wheel: $(STAMP) ## build a wheel with the studio's page into dist, and say its size
+	@CONVGRAD_STUDIO=require $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+	@ls -l dist/*.whl | awk '{printf "%s %.0f kB\n", $$NF, $$5 / 1000}'
 
 lint: $(STAMP) ## check format, lint and types
 	@echo "== ruff format"
@@ -68,7 +91,7 @@ soak: $(STAMP) ## mixed calls from several threads for an hour: nothing may grow
 	@$(PY) -m tools.soak --minutes $(SOAK_MINUTES)
 
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist studio/node_modules src/convgrad/_studio/static .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is newer than pyproject.toml only after an install that succeeded.
@@ -84,3 +107,7 @@ $(STAMP): pyproject.toml
 	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(STAMP)
+
+$(BROWSER_STAMP): $(STAMP)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[studio-test]'
+	@touch $(BROWSER_STAMP)

@@ -279,6 +279,8 @@ def _read(row: Switch) -> Any:
 
 
 _PREFIX = "CONVGRAD_"
+_READ_ELSEWHERE = ("CONVGRAD_STUDIO", "CONVGRAD_REQUIRE_BROWSER", "CONVGRAD_CHROMIUM")
+"""No switches of a call, but no strangers: how wheels are built, and how the studio is tested."""
 _MOST_NAMED = 8
 """Unknown variables told by name; the others are counted."""
 
@@ -292,7 +294,7 @@ def _name_strangers() -> None:
     known = [row.variable for row in SWITCHES.values()]
     # In any case: on some systems it does not matter, and users come from there.
     ours = [name for name in os.environ if name.upper().startswith(_PREFIX)]
-    strangers = sorted(set(ours).difference(known))
+    strangers = sorted(set(ours).difference(known, _READ_ELSEWHERE))
     if not strangers:
         return
     from difflib import get_close_matches  # few programs need it

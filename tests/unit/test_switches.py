@@ -89,6 +89,14 @@ def test_unknown_names_are_told_once_and_point_at_the_caller(environment):
         _config.get("winograd")
 
 
+def test_names_read_by_builds_and_tests_are_no_strangers(environment):
+    for name in ("CONVGRAD_STUDIO", "CONVGRAD_REQUIRE_BROWSER", "CONVGRAD_CHROMIUM"):
+        environment(name, "skip")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _config.get("winograd")
+
+
 def test_very_many_unknown_names_are_counted(environment):
     for number in range(100):
         environment(f"CONVGRAD_{number}", "1")
