@@ -188,3 +188,14 @@ def test_damaged_files_are_read_or_refused(kind, cut, at, byte):
     data[at % len(data)] = byte
     with contextlib.suppress(ArgumentError):
         feeds.read(f"x.{kind}", bytes(data))
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_packings_that_python_cannot_stop_are_refused_unread(packing, monkeypatch):
+    """Some 600 bytes of bzip2 unpack to gigabytes, whatever size the archive states."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", packing) as archive:
+        archive.writestr("a.npy", npy(np.zeros(1 << 20)))
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(ArgumentError, match="stored or deflated"):
+        feeds.read("x.npz", stream.getvalue())
