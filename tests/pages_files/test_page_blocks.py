@@ -143,3 +143,10 @@ def test_gradients_of_gradients_end_somewhere():
     assert "g5" not in made.problems
     assert "nodes already" in " ".join(made.problems.values())
     assert len(made.scope.graph.nodes) < 500_000
+
+
+def test_an_epsilon_too_small_to_move_anything_is_an_error_of_its_block():
+    with pytest.raises(
+        ArgumentError, match=r"block 'g': `epsilon` 1e-300 is too small to move 0.5"
+    ):
+        checked(("s", "Square"), wires="x.ref > s.x; s.y > g.y", epsilon="1e-300")

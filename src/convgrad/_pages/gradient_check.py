@@ -135,6 +135,11 @@ class Check:
                 (result,) = copy.session.run([copy.y], {**fed, x: moved}, cancel=cancel)
                 sums.append(float((result.astype(np.float64) * wide).sum()))
                 steps.append(float(moved[element]))  # what a narrow type has made of it
+            if steps[0] == steps[1]:
+                raise ArgumentError(
+                    f"block {self.block!r}: `epsilon` {self.epsilon:g} is too small to move {steps[0]:g},"
+                    f" element {list(element)} of `x`, in {x.dtype.name}."
+                )
             numeric[element] = (sums[0] - sums[1]) / (steps[0] - steps[1])
         apart = np.abs(analytic.astype(np.float64) - numeric)
         largest = apart.max() if apart.size else 0.0
