@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from convgrad._pages.build import build
 from convgrad._pages.document import from_json
 from convgrad._pages.run import PageRun
 from convgrad._studio import gallery
-from convgrad._studio.runs import MOST_KEPT, MOST_RUNNING
+from convgrad._studio.runs import MOST_KEPT, MOST_RUNNING, Limits
 from studio_pages import SQUARE, endless, page
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")
@@ -173,3 +174,12 @@ def test_the_gallery_runs(name):
     if name == "gradient-check":
         assert results["to_filter"]["largest_difference"] < 1e-4
         assert results["to_image"]["largest_difference"] < 1e-4
+
+
+def test_a_limit_longer_than_clocks_count(studio, monkeypatch):
+    """It was a traceback on the terminal, and no limit."""
+    raised = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    monkeypatch.setattr(studio.server.studio.runs, "limits", Limits(1e11))
+    assert studio.ended(studio.run(endless(3)))["state"] == "done"
+    assert raised == []

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _problem
-from .._errors import ArgumentError, ConvgradError, shown
+from .._errors import ArgumentError, ConvgradError, said, shown
 from .._graph.operation import Output
 from .._graph.table.convolutions import ROWS, problem_of
 from .._pages import document, exports, files
@@ -335,3 +335,7 @@ def answer(studio: Studio, handler: Handler, request: Request) -> Answer:
         raise Refused(429, str(many)) from None
     except (ArgumentError, ConvgradError) as error:
         raise Refused(400, " ".join(str(error).split())) from None
+    except (
+        OSError
+    ) as error:  # a full disk, no more processes; not the connection, which is used elsewhere
+        raise Refused(500, f"the system refused it: {error.strerror or said(error)}") from None

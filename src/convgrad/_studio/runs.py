@@ -29,6 +29,8 @@ MOST_KNOWN = 64
 MOST_POINTS = 5000
 """Of a curve, as it is told; a longer one is thinned."""
 _ANSWER_SECONDS = 60.0
+_LONGEST = 10.0 * 365 * 86400
+"""Seconds of a run; what goes far beyond is more than clocks can count."""
 _PATIENCE = 2.0
 """Seconds between asking a process to end and ending it."""
 
@@ -55,14 +57,18 @@ class _Process:
     def __init__(self) -> None:
         path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "convgrad._studio.child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self.errors,
-            env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True,  # Ctrl-C in the terminal is for the server
-        )
+        try:
+            self.child = subprocess.Popen(
+                [sys.executable, "-m", "convgrad._studio.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self.errors,
+                env={**os.environ, "PYTHONPATH": path},
+                start_new_session=True,  # Ctrl-C in the terminal is for the server
+            )
+        except OSError:
+            self.errors.close()
+            raise
         self._writing = threading.Lock()
 
     def write(self, message: Any) -> None:
@@ -127,7 +133,8 @@ class Run:
             "ms": {},
             "results": {},
         }
-        self._timer = threading.Timer(self.limits.seconds, self._late)
+        seconds = min(self.limits.seconds, _LONGEST)
+        self._timer = threading.Timer(seconds, self._late)
         self._timer.daemon = True
         self._timer.start()
         threading.Thread(target=self._follow, args=(order,), daemon=True).start()
@@ -259,7 +266,8 @@ class Runs:
         """Have a process ready for the next run."""
         with self._lock:
             if self._spare is None and not self._closed:
-                self._spare = _Process()
+                with suppress(OSError):  # the next run will try again, and say why not
+                    self._spare = _Process()
 
     def start(self, page: str, steps: int, until: str | None) -> str:
         """Begin a run of a page, given as JSON text, and return its id."""
