@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import socket
+import time
 
 import pytest
 
+from convgrad._studio import api, runs
 from studio_pages import SQUARE, page
 
 
@@ -251,3 +255,53 @@ def test_unknown_things_of_a_run(studio):
     assert studio.raw("GET", f"/api/run/{run}?since=x")[0] == 400
     assert studio.refused("/api/run/r999/cancel")[0] == 404
     assert studio.refused("/api/run/r999/trace", block="y", pin="y", index=[0])[0] == 404
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        ("Transfer-Encoding: chunked",),
+        ("Content-Length: 0", "Content-Length: 99"),
+        ("Content-Length: 99",),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/api/health", "/nothing"])
+def test_the_body_of_a_get_is_not_taken_for_a_request(studio, path, lengths):
+    text = head(studio, f"GET {path} HTTP/1.1", *lengths) + head(studio, "GET / HTTP/1.1")
+    with socket.create_connection(("127.0.0.1", studio.port), timeout=20) as connection:
+        connection.sendall(text)
+        answer = b""
+        try:
+            while piece := connection.recv(65536):
+                answer += piece
+        except ConnectionResetError:
+            pass
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_many_connections_at_once_do_not_wait_for_one_another(studio):
+    start = time.monotonic()
+    with contextlib.ExitStack() as opened:
+        for _ in range(60):
+            opened.enter_context(socket.create_connection(("127.0.0.1", studio.port), timeout=20))
+        assert studio.get("/api/health")["ok"] is True
+    assert time.monotonic() - start < 3  # it was 10: every sixth waited for a second try
+
+
+def test_a_query_of_too_many_fields(studio):
+    query = "&".join(f"f{at}=1" for at in range(30))
+    status, content, _ = studio.raw("GET", f"/api/health?{query}")
+    assert status == 400 and "query" in json.loads(content)["error"]
+
+
+def test_what_the_system_refuses_is_told(studio, monkeypatch):
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", "/tmp/convgrad-x")
+
+    monkeypatch.setattr(api.tempfile, "TemporaryDirectory", full)
+    status, error = studio.refused("/api/import", name="x.svg", data="PHN2Zz4=")
+    assert status == 500 and "No space left" in error and "/tmp" not in error
+    monkeypatch.setattr(runs.subprocess, "Popen", full)
+    monkeypatch.setattr(studio.server.studio.runs, "_spare", None)  # put back afterwards
+    assert studio.refused("/api/run", page=SQUARE)[0] == 500
+    studio.server.studio.runs.warm()  # raises nothing: the studio goes on without a spare process

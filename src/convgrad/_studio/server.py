@@ -64,6 +64,8 @@ class Server(ThreadingHTTPServer):
     """One studio."""
 
     daemon_threads = True
+    request_queue_size = 128
+    """Beyond it a connection waits a second for its next try; the default of 5 is less than two tabs open at once."""
     allow_reuse_address = True
 
     def __init__(
@@ -120,8 +122,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, method: str) -> None:
         self._unread = True
-        if method == "GET" and (self.headers.get("Content-Length") or "0") != "0":
-            self.close_connection = True  # a body nobody reads
+        if method == "GET" and self._has_body():
+            self.close_connection = True  # nobody reads it, and it must not be taken for a request
         try:
             self._guard()
             path, _, query = self.path.partition("?")
@@ -131,8 +133,7 @@ class Handler(BaseHTTPRequestHandler):
             self._check_token()
             handler, parts = api.find(method, path)
             body = self._body() if method == "POST" else {}
-            pairs = dict(urllib.parse.parse_qsl(query, keep_blank_values=True, max_num_fields=20))
-            found = api.answer(self.server.studio, handler, Request(parts, pairs, body))
+            found = api.answer(self.server.studio, handler, Request(parts, _pairs(query), body))
         except Refused as refused:
             self._error(refused.status, str(refused))
         except MemoryError:
@@ -146,6 +147,10 @@ class Handler(BaseHTTPRequestHandler):
                 self._send(200, "application/octet-stream", found.content, found.headers)
             else:
                 self._json(200, found)
+
+    def _has_body(self) -> bool:
+        lengths = self.headers.get_all("Content-Length") or []
+        return "Transfer-Encoding" in self.headers or any(each.strip() != "0" for each in lengths)
 
     def _guard(self) -> None:
         """Refuse whoever reaches us under another name, or from another page."""
@@ -221,3 +226,10 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
+
+
+def _pairs(query: str) -> dict[str, str]:
+    try:
+        return dict(urllib.parse.parse_qsl(query, keep_blank_values=True, max_num_fields=20))
+    except ValueError as error:
+        raise Refused(400, f"the query cannot be read: {error}") from None
