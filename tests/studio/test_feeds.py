@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import json
 import struct
 import zipfile
 import zlib
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convgrad._studio import feeds
+from convgrad._studio import api, feeds
 from convgrad.errors import ArgumentError
 
 
@@ -199,3 +200,14 @@ def test_packings_that_python_cannot_stop_are_refused_unread(packing, monkeypatc
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("it was unpacked"))
     with pytest.raises(ArgumentError, match="stored or deflated"):
         feeds.read("x.npz", stream.getvalue())
+
+
+def test_an_array_no_page_could_carry_is_refused():
+    """Every check sends the whole page; one above 64 MB would be refused for ever after."""
+    most = feeds.read("x.npy", npy(np.zeros(feeds.MOST_BYTES, np.uint8)))[0]
+    assert len(json.dumps(feeds.tensor(most))) < api.MOST_BODY * 7 // 8
+    with pytest.raises(ArgumentError, match="at most"):
+        feeds.read("x.npy", npy(np.zeros(feeds.MOST_BYTES + 1, np.uint8)))
+    wide = chunk(b"IHDR", struct.pack(">IIBBBBB", 4000, 3000, 8, 2, 0, 0, 0))
+    with pytest.raises(ArgumentError, match="4000 by 3000 pixels"):
+        feeds.read("x.png", b"\x89PNG\r\n\x1a\n" + wide + chunk(b"IEND", b""))

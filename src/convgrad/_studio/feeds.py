@@ -20,8 +20,10 @@ from .._dtypes import AnyArray
 from .._errors import ArgumentError, said, shown
 from .._graph import dtypes
 
-MOST_BYTES = 256 << 20
-"""Of an array, unpacked."""
+MOST_BYTES = 40 << 20
+"""Of an array, unpacked: with it in base64 a page must still fit into a request, or it could not even be checked."""
+_HEADER = 1 << 16
+"""Of a .npy file, at most."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 _CHANNELS = {0: 1, 2: 3, 6: 4}
 """By PNG's colour type: gray, RGB, RGBA."""
@@ -81,6 +83,8 @@ def _npy(data: bytes) -> AnyArray:
     shape, fortran, dtype = header(stream)
     if dtype.hasobject:
         raise ArgumentError("it holds Python objects, which are not read")
+    if prod(shape) * dtype.itemsize > MOST_BYTES:
+        raise ArgumentError(f"an array must have at most {MOST_BYTES} bytes, got {list(shape)}")
     wanted, there = prod(shape) * dtype.itemsize, len(data) - stream.tell()
     if wanted > there or any(size < 0 for size in shape):
         raise ArgumentError(
@@ -103,7 +107,7 @@ def _npz(data: bytes, member: str | None) -> tuple[AnyArray, list[str]]:
         # Python unpacks bzip2 and LZMA whole, whatever size was asked for and promised; NumPy writes neither.
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ArgumentError("only archives as NumPy writes them, stored or deflated, are read")
-        if info.file_size > MOST_BYTES:
+        if info.file_size > MOST_BYTES + _HEADER:
             raise ArgumentError(f"an array must have at most {MOST_BYTES} bytes")
         with archive.open(info) as file:
             content = file.read(info.file_size)
