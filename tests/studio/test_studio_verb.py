@@ -13,6 +13,7 @@ import pytest
 
 from convgrad._cli.main import main
 from convgrad._cli.studio import memory
+from convgrad._studio import server
 from studio_pages import SQUARE
 
 
@@ -88,3 +89,13 @@ def test_a_port_that_is_taken(studio, capsys):
 
 def test_amounts_of_memory():
     assert memory("4G") == 4 << 30 and memory("512M") == 512 << 20 and memory("1.5gib") == 3 << 29
+
+
+def test_without_its_page_it_says_how_to_get_it(tmp_path, monkeypatch, capsys):
+    (tmp_path / "app.js").write_text("left over from a build that failed", "utf-8")
+    monkeypatch.setattr(server, "built_page", lambda: tmp_path)
+    monkeypatch.setattr(server.Server, "serve_forever", lambda *_, **__: None)
+    assert main(["studio", "--no-browser"]) == 0
+    said = capsys.readouterr().err
+    assert "make studio" in said and "CONVGRAD_STUDIO=require pip install" in said
+    assert "CONVGRAD_STUDIO=require pip install" in server.MISSING

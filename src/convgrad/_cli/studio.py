@@ -101,7 +101,7 @@ def run(given: Namespace, screen: Screen) -> int:
     """Serve until Ctrl-C."""
     from .._studio.api import Studio  # other verbs need no server
     from .._studio.runs import Limits, Runs
-    from .._studio.server import Server
+    from .._studio.server import HOW, Server
 
     file, page = _opened(given.file, screen)
     runs = Runs(Limits(float(given.seconds), given.memory))
@@ -110,10 +110,8 @@ def run(given: Namespace, screen: Screen) -> int:
     except OSError as error:
         raise Refusal(f"port {given.port} cannot be had: {error.strerror or error}") from None
     with server:
-        if not server.static:
-            screen.note(
-                "the page of the studio is not in this installation; `make studio` in a clone builds it"
-            )
+        if "/" not in server.static:
+            screen.note(HOW)
         if given.json:
             facts = {"address": server.address, "port": server.server_port, "token": server.token}
             print(json.dumps(facts), flush=True)

@@ -36,8 +36,15 @@ _TYPES = {
 }
 MISSING = """<!doctype html><meta charset="utf-8"><title>convgrad studio</title>
 <h1>The page of the studio is not in this installation</h1>
-<p>Wheels have it. From a clone, <code>make studio</code> builds it; it needs Node.js, or takes it from PyPI.</p>
+<p>Where convgrad's sources are, <code>make studio</code> builds it, and so does
+<code>CONVGRAD_STUDIO=require pip install --force-reinstall --no-deps .</code>, or says why it cannot. Both use this
+machine's Node.js, or take one from PyPI. A wheel that somebody else has built so will do as well.</p>
 """
+HOW = (
+    "the page of the studio is not in this installation; where convgrad's sources are, `make studio` builds it, or"
+    " `CONVGRAD_STUDIO=require pip install --force-reinstall --no-deps .`"
+)
+"""The same in one line."""
 
 
 def static_files(folder: Path) -> dict[str, tuple[str, bytes]]:
