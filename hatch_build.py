@@ -44,10 +44,10 @@ class StudioHook(BuildHookInterface):  # type: ignore[type-arg]
     """Puts the built page into wheels."""
 
     def dependencies(self) -> list[str]:
-        """Return the node of PyPI where the machine has none."""
+        """Return the node of PyPI where the machine has none and PyPI has one for it."""
         if self.target_name != "wheel" or way() == "skip" or studio_page.machine_node():
             return []
-        return [studio_page.NODE_WHEEL]
+        return [studio_page.NODE_WHEEL] if studio_page.has_wheel() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Build the page before the files of a wheel are collected."""

