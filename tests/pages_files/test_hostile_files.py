@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from convgrad._pages import document, files, loading
 from convgrad._pages.enuspace_json import read_enuspace_json
 from convgrad._pages.enuspace_svg import read_svg
 from convgrad._pages.files import read_page, write_page
-from convgrad._pages.page import Page, Wire
+from convgrad._pages.page import Block, Page, Wire
 from pages_files.hostile import PIPES, USE, page_of, put, refusal, soon
 from pages_files.writing import block, json_text, svg_text
 
@@ -251,3 +252,37 @@ def test_files_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert f"has {loading.MOST_BYTES + 1} bytes, more than" in refusal(path)
     monkeypatch.setattr(files, "MOST_BYTES", 10)
     assert "has 11 bytes, more than 10" in refusal(put(tmp_path, b"<svg></svg>"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and permissions of POSIX")
+def test_writing_keeps_links_and_permissions(tmp_path):
+    place, link = tmp_path / "p.json", tmp_path / "link.json"
+    write_page(Page("first"), place)
+    place.chmod(0o600)
+    link.symlink_to(place)
+    write_page(Page("second"), link)
+    assert link.is_symlink() and read_page(place).name == "second"
+    assert place.stat().st_mode & 0o777 == 0o600
+    assert sorted(tmp_path.iterdir()) == [link, place]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a file that is open cannot be replaced")
+def test_writers_at_once_do_not_disturb_one_another(tmp_path):
+    """Two tabs save: some saves failed, and for a moment the file was cut off."""
+    place, raised = tmp_path / "p.json", []
+
+    def writes(page):
+        try:
+            for _ in range(30):
+                write_page(page, place)
+                read_page(place)
+        except Exception as error:
+            raised.append(error)
+
+    pages = [Page("short"), Page("long", [Block(f"b{at}", "Relu") for at in range(3000)])]
+    threads = [threading.Thread(target=writes, args=(page,)) for page in pages * 2]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert raised == []

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
+from contextlib import suppress
 from pathlib import Path
 
 from .._errors import ArgumentError, said, shown
@@ -59,16 +62,21 @@ def _bytes(path: Path, where: str) -> bytes:
 
 
 def write_page(page: Page, path: str | os.PathLike[str]) -> None:
-    """Write a page in our format, whole or not at all."""
+    """Write a page in our format, whole or not at all; links and permissions stay as they are."""
     place = Path(path)
     try:
         content = document.write(page).encode("utf-8")
     except UnicodeEncodeError as error:
         raise ArgumentError(f"{place}: half a character cannot be written: {said(error)}") from None
-    part = place.with_name(f".{place.name}.{os.getpid()}.part")
+    target = Path(os.path.realpath(place))
+    # Two tabs may save at once: neither may write into the other's part.
+    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.part")
     try:
-        part.write_bytes(content)
-        part.replace(place)
+        with part.open("xb") as file:
+            with suppress(FileNotFoundError):
+                shutil.copymode(target, part)
+            file.write(content)
+        part.replace(target)
     except OSError as error:
         raise ArgumentError(
             f"{place}: the file cannot be written: {error.strerror or error}"
