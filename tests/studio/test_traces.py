@@ -225,3 +225,24 @@ def test_rows_and_whole_inputs():
     assert len(found["terms"]) == 5 and found["sum"] is None
     found, _ = traced(scope.op("OneHot", [1, 2], 3, 1.0, 0.0), (1, 2))
     assert found["terms"] == [] and "indices" in found["formula"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda scope: scope.op(
+            "Div", np.array([7, -7, 9], np.int32), np.array([2, 2, 3], np.int32)
+        ),
+        lambda scope: scope.op("Mean", np.array([[1, 2, 4], [-1, -2, -4]], np.int32), [1]),
+        lambda scope: scope.op("Mean", np.ones((1, 49), np.int32), [1]),
+        lambda scope: scope.op("Cast", np.array([1.7, -2.3, 0], np.float32), DstT=np.int32),
+        lambda scope: scope.op("Cast", np.array([1.7, -2.3, 0], np.float32), DstT=np.bool_),
+        lambda scope: scope.op("Cast", np.array([1.7, 2049], np.float32), DstT=np.float16),
+    ],
+    ids=["Div", "Mean", "Mean of 49", "Cast to int", "Cast to bool", "Cast to half"],
+)
+def test_what_a_dtype_cuts_off_is_cut_off_the_sum(make):
+    output = make(Scope.new_root_scope())
+    for index in np.ndindex(*output.shape):
+        found, result = traced(output, index)
+        assert found["sum"] == found["value"] == float(result[index])

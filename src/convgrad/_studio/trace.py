@@ -24,6 +24,8 @@ from . import trace_convolutions
 from .summaries import number
 from .trace_convolutions import MOST_ADDED, Cells
 
+_CUT = ("Div", "Mean")
+"""Ops whose whole numbers lose what is behind the point."""
 MOST_TERMS = 4096
 """Terms that are listed; all of them are added."""
 
@@ -73,11 +75,16 @@ def trace(
         count += len(products)
         listed = range(min(len(products), MOST_TERMS - len(terms)))
         terms += [_term(node, cells, values, products, sources, at) for at in listed]
+    formula = found.formula
+    if node.type in _CUT and result.dtype.kind in "iu":
+        if count > 1:  # 49 times 1/49 is a little less than 1
+            total = float(np.round(total, 8))
+        total, formula = float(np.trunc(total)), f"{formula}, without the fraction"
     return {
         "terms": terms,
         "sum": number(total) if found.added and found.groups else None,
         "value": number(result[index]),
-        "formula": found.formula,
+        "formula": formula,
         "shown": len(terms),
         "total": count,
     }
@@ -305,6 +312,13 @@ def _reshape(node: Operation, output: int, inputs: Sequence[AnyArray], index: In
     return Terms("output = the same element of tensor", [([_one(0, place)], _same)])
 
 
+def _cast(node: Operation, output: int, inputs: Sequence[AnyArray], index: Index) -> Terms:
+    dtype = node.outputs[0].dtype
+    return Terms(
+        f"y = x as {dtype.name}", [([_one(0, index)], lambda values: values.astype(dtype))]
+    )
+
+
 def _argmax(node: Operation, output: int, inputs: Sequence[AnyArray], index: Index) -> Terms:
     x = inputs[0]
     axis = int(inputs[1].reshape(-1)[0]) % x.ndim
@@ -348,7 +362,7 @@ _RULES: dict[str, Callable[[Operation, int, Sequence[AnyArray], Index], Terms]] 
     "Tanh": _unary("y = tanh(x)", np.tanh),
     "Sigmoid": _unary("y = 1 / (1 + exp(-x))", lambda x: 1 / (1 + np.exp(-x))),
     "Relu": _unary("activations = the larger of features and 0", lambda x: np.maximum(x, 0)),
-    "Cast": _unary("y = x in another type", _same),
+    "Cast": _cast,
     "ApplyGradientDescent": _terms_of(
         "out = var - alpha * delta", ((0,), _same), ((1, 2), lambda a, d: -a * d)
     ),
