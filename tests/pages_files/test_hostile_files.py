@@ -273,7 +273,7 @@ def test_writers_at_once_do_not_disturb_one_another(tmp_path):
 
     def writes(page):
         try:
-            for _ in range(30):
+            for _ in range(8):
                 write_page(page, place)
                 read_page(place)
         except Exception as error:
