@@ -13,7 +13,7 @@ import pytest
 from convgrad._pages.build import build
 from convgrad._pages.document import from_json
 from convgrad._pages.run import PageRun
-from convgrad._studio import gallery
+from convgrad._studio import child, gallery
 from convgrad._studio.runs import MOST_KEPT, MOST_RUNNING, Limits
 from studio_pages import SQUARE, endless, page
 
@@ -183,3 +183,14 @@ def test_a_limit_longer_than_clocks_count(studio, monkeypatch):
     monkeypatch.setattr(studio.server.studio.runs, "limits", Limits(1e11))
     assert studio.ended(studio.run(endless(3)))["state"] == "done"
     assert raised == []
+
+
+@POSIX
+def test_a_system_that_refuses_the_limit_of_memory_still_runs_pages(monkeypatch):
+    import resource
+
+    def refuse(*_):
+        raise ValueError("current limit exceeds maximum limit")
+
+    monkeypatch.setattr(resource, "setrlimit", refuse)
+    child._limit_memory(4 << 30)

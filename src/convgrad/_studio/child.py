@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+from contextlib import suppress
 from typing import Any
 
 from .. import _messages
@@ -232,7 +233,9 @@ def _limit_memory(nbytes: int) -> None:
         return
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = nbytes if hard == resource.RLIM_INFINITY else min(nbytes, hard)
-    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    # macOS refuses a limit below what is mapped already, which is hundreds of GB: a run without one beats none.
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 def _serve_questions(calls: Any, work: Work) -> None:
