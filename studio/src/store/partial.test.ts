@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Block, Page, Wire } from '../api/types';
 import { addWire, moveBy, remove, setPin } from './page';
-import { changedIds, partOf } from './partial';
+import { changedIds, type Part, partOf } from './partial';
 
 /** Forty chains of three blocks: `a0` to `b0` to `c0`, and so on. */
 function many(): Page {
@@ -13,14 +13,15 @@ function many(): Page {
   }
   return { format: 'convgrad-page', version: 1, name: 'many', blocks, wires };
 }
-const ids = (page: Page | null) => page?.blocks.map((block) => block.id);
+const ids = (part: Part | null) => part?.page.blocks.map((block) => block.id);
 
 describe('the part an edit concerns', () => {
   it('is what comes after the block, and all that is made from', () => {
     const page = addWire(many(), ['b7', 'activations'], ['c3', 'inputs']);
     const part = partOf(setPin(page, 'a3', 'val', '2'), page);
     expect(ids(part)).toEqual(['a3', 'b3', 'c3', 'a7', 'b7']);
-    expect(part?.wires).toHaveLength(4);
+    expect(part?.page.wires).toHaveLength(4);
+    expect(part?.all).toBe(true);
   });
   it('follows wires that came and went', () => {
     const page = many();
@@ -31,11 +32,19 @@ describe('the part an edit concerns', () => {
     const page = many();
     expect(changedIds(moveBy(page, new Set(['a1']), 8, 8), page).size).toBe(0);
   });
-  it('is the whole page if that is small, or if most of it is concerned', () => {
+  it('is the nearest of it first, if much is behind the edit', () => {
+    const page = many();
+    const wide = { ...page, wires: page.blocks.slice(1).map((block, i): Wire => ({ from: [page.blocks[i]?.id ?? '', 'output'], to: [block.id, 'x'] })) };
+    const part = partOf(setPin(wide, 'a2', 'val', '2'), wide);
+    expect(ids(part)?.slice(0, 8)).toEqual(['a0', 'b0', 'c0', 'a1', 'b1', 'c1', 'a2', 'b2']);
+    expect(part?.page.blocks).toHaveLength(6 + 32);
+    expect(part?.all).toBe(false);
+  });
+  it('is the whole page if that is small, or if what is near is made from most of it', () => {
     const page = many();
     const small = { ...page, blocks: page.blocks.slice(0, 30), wires: [] };
     expect(partOf(setPin(small, 'a3', 'val', '2'), small)).toBeNull();
-    const wide = { ...page, wires: page.blocks.slice(1).map((block): Wire => ({ from: ['a0', 'output'], to: [block.id, 'x'] })) };
-    expect(partOf(setPin(wide, 'a0', 'val', '2'), wide)).toBeNull();
+    const last = { ...page, wires: page.blocks.slice(1).map((block): Wire => ({ from: [block.id, 'output'], to: ['a0', 'x'] })) };
+    expect(partOf(setPin(last, 'a0', 'val', '2'), last)).toBeNull();
   });
 });

@@ -1,11 +1,12 @@
-// On a large page an edit is told about at once by checking the part it concerns; the whole page follows when the
-// hands rest.
+// On a large page an edit is told about at once by checking the part it concerns, or the nearest of it if that is much;
+// the whole page follows when the hands rest. What is said of a part holds: whatever its blocks are made from is in it.
 
 import type { Page } from '../api/types';
 import { idsOf, wiresOf } from './page';
 
 const SMALL = 100;
-const MOST_SHARE = 0.5;
+/** Blocks behind an edit that are told about first: more than are read at a glance. */
+const NEAR = 32;
 
 function walk(starts: Iterable<string>, next: ReadonlyMap<string, string[]>): Set<string> {
   const found = new Set(starts);
@@ -29,8 +30,14 @@ export function changedIds(now: Page, before: Page): Set<string> {
   return ids;
 }
 
-/** The blocks behind an edit and all they are made from, as a page; null if that is most of the page. */
-export function partOf(now: Page, before: Page): Page | null {
+export interface Part {
+  page: Page;
+  /** Whether nothing else on the page can have changed. */
+  all: boolean;
+}
+
+/** The blocks behind an edit, the nearest first, and all they are made from, as a page; null if that is the whole page. */
+export function partOf(now: Page, before: Page): Part | null {
   if (now.blocks.length < SMALL || now.dialect !== before.dialect) return null;
   const [after, into] = [new Map<string, string[]>(), new Map<string, string[]>()];
   const put = (map: Map<string, string[]>, from: string, to: string) => {
@@ -44,11 +51,14 @@ export function partOf(now: Page, before: Page): Page | null {
   }
   const present = idsOf(now);
   const starts = [...changedIds(now, before)].filter((id) => present.has(id));
-  const ids = walk(walk(starts, after), into);
-  if (!ids.size || ids.size > now.blocks.length * MOST_SHARE) return null;
-  return {
+  const behind = walk(starts, after);
+  const near = [...behind].slice(0, Math.max(NEAR, starts.length));
+  const ids = walk(near, into);
+  if (!ids.size || ids.size > now.blocks.length / 2) return null;
+  const page = {
     ...now,
     blocks: now.blocks.filter((block) => ids.has(block.id)),
     wires: wiresOf(now).filter(({ from, to }) => ids.has(from[0]) && ids.has(to[0])),
   };
+  return { page, all: near.length === behind.size };
 }

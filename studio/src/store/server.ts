@@ -45,7 +45,8 @@ let again = false;
 let whole: ReturnType<typeof setTimeout> | undefined;
 /** The page the answers in the store are of. */
 let answered: Page | null = null;
-const WHOLE_AFTER_MS = 300;
+/** How long the hands must rest before the whole page is checked: longer if the part checked was all there is to say. */
+const REST_MS = { all: 300, near: 150 };
 
 export function checkSoon(all = false): void {
   clearTimeout(whole);
@@ -68,11 +69,12 @@ async function check(all: boolean): Promise<void> {
     const known = !whollyAsked && Object.keys(get().checks).length > 0;
     const part = known && answered ? partOf(page, answered) : null;
     try {
-      const answer = await api.check(part ?? page);
+      const answer = await api.check(part?.page ?? page);
       if (sameMeaning(page, get().page)) {
         checked(part ? { ...answer, blocks: { ...kept(page), ...answer.blocks }, notes: get().pageNotes } : answer);
-        answered = page;
-        if (part) whole = setTimeout(() => checkSoon(true), WHOLE_AFTER_MS);
+        // Until all of it is answered, the next edit is one of the page before.
+        if (!part || part.all) answered = page;
+        if (part) whole = setTimeout(() => checkSoon(true), part.all ? REST_MS.all : REST_MS.near);
       }
     } catch (error) {
       set({ checkMs: null });
