@@ -7,7 +7,7 @@ import { sliceShowing } from './axes';
 import { extremesOf } from './colours';
 import { compare, type Comparison, type Difference } from './compare';
 import { HeatMap } from './HeatMap';
-import type { Index } from './indices';
+import { unravel, type Index } from './indices';
 import { formatCount, formatIndex, formatNumber, formatShape } from './numbers';
 import { useLook } from './useLook';
 import { useTensor } from './useTensor';
@@ -53,11 +53,49 @@ function Pair({ a, b, onHoverCell }: ComparePanelProps) {
           {problem}
         </p>
       ) : comparison && left.value ? (
-        <Body comparison={comparison} shape={left.value.shape} names={names} hint={a.pin} onHoverCell={onHoverCell} />
+        <>
+          <Body comparison={comparison} shape={left.value.shape} names={names} hint={a.pin} onHoverCell={onHoverCell} />
+          {right.value && comparison.cells <= FEW && (
+            <AllCells shape={left.value.shape} a={left.value.values} b={right.value.values} names={names} />
+          )}
+        </>
       ) : (
         <p className="v-dim">fetching both …</p>
       )}
     </div>
+  );
+}
+
+/** Results of so few cells are written out, number beside number. */
+const FEW = 16;
+
+interface AllCellsProps {
+  shape: Index;
+  a: ArrayLike<number>;
+  b: ArrayLike<number>;
+  names: { a: string; b: string };
+}
+
+function AllCells({ shape, a, b, names }: AllCellsProps) {
+  return (
+    <table className="v-table v-numbers" data-testid="compare-cells">
+      <thead>
+        <tr>
+          <th>cell</th>
+          <th scope="col">{names.a.split('.')[0]}</th>
+          <th scope="col">{names.b.split('.')[0]}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {Array.from({ length: a.length }, (_, at) => (
+          <tr key={at} className={a[at] === b[at] ? undefined : 'v-differs'}>
+            <th scope="row">{formatIndex(unravel(at, shape))}</th>
+            <td>{formatNumber(a[at])}</td>
+            <td>{formatNumber(b[at])}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
   );
 }
 

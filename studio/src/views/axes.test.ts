@@ -5,6 +5,7 @@ import {
   chooseAxis,
   extentOf,
   firstSlice,
+  glanceSlice,
   guessLayout,
   indexOf,
   layoutsOf,
@@ -46,6 +47,13 @@ describe('slices', () => {
     expect(firstSlice([2, 3, 8, 9], 'NCHW')).toMatchObject({ rows: 2, cols: 3 });
     expect(firstSlice([3, 3, 8, 16], 'filter')).toMatchObject({ rows: 0, cols: 1 });
     expect(firstSlice([1, 1, 8, 16], 'filter')).toMatchObject({ rows: 2, cols: 3 });
+  });
+  it('lays a row of numbers down, whichever axis it is along', () => {
+    expect(glanceSlice([1, 5, 1, 1], 'NHWC')).toEqual({ rows: null, cols: 1, at: [0, 0, 0, 0] });
+    expect(glanceSlice([3, 1, 1, 1], 'filter')).toMatchObject({ rows: null, cols: 0 });
+    expect(glanceSlice([2, 5, 1, 1], 'filter')).toMatchObject({ rows: 0, cols: 1 });
+    expect(glanceSlice([1, 1, 1, 1], 'NHWC')).toMatchObject({ rows: 1, cols: 2 });
+    expect(extentOf([3, 1, 1, 1], glanceSlice([3, 1, 1, 1], 'filter'))).toEqual({ rows: 1, cols: 3 });
   });
   it('shows tensors of any rank', () => {
     expect(firstSlice([], 'axes')).toEqual({ rows: null, cols: null, at: [] });

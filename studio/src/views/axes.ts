@@ -80,6 +80,13 @@ export function firstSlice(shape: Index, layout: Layout, previous: Index = []): 
   return { rows, cols, at };
 }
 
+/** The slice a view starts with: a tensor with one axis longer than 1 lies down, which a block has room for. */
+export function glanceSlice(shape: Index, layout: Layout): Slice {
+  const slice = firstSlice(shape, layout);
+  const [only, ...more] = longAxes(shape);
+  return only === undefined || more.length > 0 ? slice : { ...slice, rows: null, cols: only };
+}
+
 /** Show another axis as rows or columns; a clash swaps the two. */
 export function chooseAxis(slice: Slice, which: 'rows' | 'cols', axis: number): Slice {
   const other = which === 'rows' ? 'cols' : 'rows';

@@ -2,14 +2,14 @@
 
 import { useState } from 'react';
 import type { Look } from './AxisControls';
-import { firstSlice, guessLayout } from './axes';
+import { glanceSlice, guessLayout } from './axes';
 import type { Index } from './indices';
 
 /** Layout and slice; a new shape starts anew, the same shape of the next run keeps its place. */
 export function useLook(shape: Index, hint: string) {
   const start = (): Look => {
     const layout = guessLayout(shape, hint);
-    return { layout, slice: firstSlice(shape, layout) };
+    return { layout, slice: glanceSlice(shape, layout) };
   };
   const [look, setLook] = useState<Look>(start);
   const key = shape.join();

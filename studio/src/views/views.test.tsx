@@ -186,6 +186,9 @@ describe('ComparePanel', () => {
     expect(box.querySelector('.v-verdict')?.textContent).toBe('1 of 8 cells differ (12.5 %).');
     expect(box.textContent).toContain('difference20.2');
     expect(box.textContent).toContain('[0, 1, 1, 1]');
+    const rows = [...box.querySelectorAll('[data-testid=compare-cells] tbody tr')];
+    expect(rows).toHaveLength(8);
+    expect(rows.filter((row) => row.classList.contains('v-differs'))).toHaveLength(1);
   });
   it('says that equal results are equal', async () => {
     await show(
