@@ -1,8 +1,10 @@
 // What is chosen, in full: form, words of the server, wires, explanation, comparison.
 
+import { useMemo } from 'react';
 import type { Block, TensorRef } from '../api/types';
 import { specText } from '../format';
 import { tensorPin } from '../shell/files';
+import { madeFrom } from '../store/partial';
 import { blockOf, remove, setIndex, wireIds, wiresOf } from '../store/page';
 import { edit, select, set, useStudio } from '../store/state';
 import { ComparePanel, ExplainPanel, type Mark, TracePanel } from '../views';
@@ -29,7 +31,10 @@ function Wires({ block }: { block: Block }) {
 
 function Explained({ id }: { id: string }) {
   const page = useStudio((state) => state.page);
-  return <ExplainPanel page={page} block={id} />;
+  const online = useStudio((state) => state.online);
+  const part = useMemo(() => madeFrom(page, id), [page, id]);
+  // Whoever comes back is asked again.
+  return <ExplainPanel key={String(online)} page={part} block={id} />;
 }
 
 const onMark = (marks: Mark[]) => set({ highlight: marks });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Block, Page, Wire } from '../api/types';
 import { addWire, moveBy, remove, setPin } from './page';
-import { changedIds, type Part, partOf } from './partial';
+import { changedIds, madeFrom, type Part, partOf } from './partial';
 
 /** Forty chains of three blocks: `a0` to `b0` to `c0`, and so on. */
 function many(): Page {
@@ -27,6 +27,11 @@ describe('the part an edit concerns', () => {
     const page = many();
     expect(ids(partOf(addWire(page, ['a1', 'output'], ['c2', 'inputs']), page))).toEqual(['a1', 'a2', 'b2', 'c2']);
     expect(ids(partOf(remove(page, new Set(['b5']), new Set()), page))).toEqual(['c5']);
+  });
+  it('of a block alone is what it is made from', () => {
+    const page = addWire(many(), ['b7', 'activations'], ['c3', 'inputs']);
+    expect(madeFrom(page, 'b7').blocks.map(({ id }) => id)).toEqual(['a7', 'b7']);
+    expect(madeFrom(page, 'c3').wires).toHaveLength(4);
   });
   it('is nothing for blocks that were moved', () => {
     const page = many();

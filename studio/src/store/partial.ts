@@ -30,6 +30,21 @@ export function changedIds(now: Page, before: Page): Set<string> {
   return ids;
 }
 
+/** A block and all it is made from, as a page. */
+export function madeFrom(page: Page, id: string): Page {
+  const into = new Map<string, string[]>();
+  for (const { from, to } of wiresOf(page)) into.set(to[0], [...(into.get(to[0]) ?? []), from[0]]);
+  return within(page, walk([id], into));
+}
+
+function within(page: Page, ids: ReadonlySet<string>): Page {
+  return {
+    ...page,
+    blocks: page.blocks.filter((block) => ids.has(block.id)),
+    wires: wiresOf(page).filter(({ from, to }) => ids.has(from[0]) && ids.has(to[0])),
+  };
+}
+
 export interface Part {
   page: Page;
   /** Whether nothing else on the page can have changed. */
@@ -55,10 +70,5 @@ export function partOf(now: Page, before: Page): Part | null {
   const near = [...behind].slice(0, Math.max(NEAR, starts.length));
   const ids = walk(near, into);
   if (!ids.size || ids.size > now.blocks.length / 2) return null;
-  const page = {
-    ...now,
-    blocks: now.blocks.filter((block) => ids.has(block.id)),
-    wires: wiresOf(now).filter(({ from, to }) => ids.has(from[0]) && ids.has(to[0])),
-  };
-  return { page, all: near.length === behind.size };
+  return { page: within(now, ids), all: near.length === behind.size };
 }
