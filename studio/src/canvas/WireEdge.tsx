@@ -5,6 +5,7 @@ import { memo } from 'react';
 import { specText } from '../format';
 import { useBlock } from '../store/watch';
 import type { WireItem } from './items';
+import { labelPlace } from './labels';
 
 export const WireEdge = memo(function WireEdge(props: EdgeProps<WireItem>) {
   const { id, sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, data, selected } = props;
@@ -14,12 +15,13 @@ export const WireEdge = memo(function WireEdge(props: EdgeProps<WireItem>) {
     const spec = (index === undefined ? undefined : tensors?.[`${pin}[${index}]`]) ?? tensors?.[pin];
     return spec ? specText(spec) : '';
   });
-  const [path, x, y] = getBezierPath({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition });
+  const [path] = getBezierPath({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition });
   const text = index === undefined ? label : `[${index}] ${label}`;
+  const place = labelPlace(text, [sourceX, sourceY], [targetX, targetY], index !== undefined);
   return (
     <g className={selected ? 'wire chosen' : 'wire'} data-testid={`wire-${block}-${pin}-${data?.wire.to.join('-')}`}>
       <BaseEdge id={id} path={path} interactionWidth={16} />
-      {text && <text className="wire-label" x={x} y={y - 5} textAnchor="middle">{text}</text>}
+      {place && <text className="wire-label" x={place.x} y={place.y} textAnchor={place.anchor}>{text}</text>}
     </g>
   );
 });

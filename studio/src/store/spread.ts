@@ -7,7 +7,7 @@ import { moveTo, snap, wiresOf } from './page';
 
 const GAP = 24;
 /** Between two blocks with a wire, so that its shape can be read. */
-const WIRE_ROOM = 96;
+const WIRE_ROOM = 120;
 const MOST_STRETCH = 3;
 
 interface Box extends Size {
