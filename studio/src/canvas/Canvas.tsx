@@ -11,6 +11,7 @@ import { addFromPalette, makeRoom } from '../store/actions';
 import type { Size } from '../store/arrange';
 import { GRID, moveTo, sameMeaning } from '../store/page';
 import { amend, edit, get, select, set, useStudio } from '../store/state';
+import { setZoom } from '../views';
 import { BlockNode } from './BlockNode';
 import { fitAll, pagePoint, setFlow } from './flow';
 import { type BlockItem, useBlockItems, useWireItems, type WireItem } from './items';
@@ -30,13 +31,18 @@ function withChanges(chosen: ReadonlySet<string>, changes: { id: string; selecte
 /** Views of results take a while to reach their size; so long they may push blocks apart. */
 const GROWING_MS = 3000;
 
+/** Blocks grow by their results, and by what is wrong with them: whoever stands below makes room. */
 function useRoom() {
   const done = useStudio((state) => (state.run?.state === 'done' ? state.run.id : null));
+  const checks = useStudio((state) => state.checks);
   const sizes = useStudio((state) => state.sizes);
   const since = useRef(0);
   useEffect(() => {
     since.current = done === null ? 0 : Date.now();
   }, [done]);
+  useEffect(() => {
+    if (Object.values(checks).some((check) => check.problem)) since.current = Date.now();
+  }, [checks]);
   useEffect(() => {
     if (Date.now() - since.current > GROWING_MS) return undefined;
     const wait = setTimeout(() => makeRoom(false), 150);
@@ -62,9 +68,16 @@ function FitOnce() {
 /** From afar a block of a large page is a coloured card: its texts could not be read, and cost time to draw. */
 function Far({ many }: { many: boolean }) {
   const far = useStore((state) => many && state.transform[2] < READABLE);
+  const small = useStore((state) => state.transform[2] < LABELLED);
+  const zoom = useStore((state) => state.transform[2]);
   useEffect(() => {
     document.querySelector('.react-flow')?.classList.toggle('far', far);
-  }, [far]);
+    document.querySelector('.react-flow')?.classList.toggle('small', small);
+  }, [far, small]);
+  useEffect(() => {
+    const wait = setTimeout(() => setZoom(zoom), 120);
+    return () => clearTimeout(wait);
+  }, [zoom]);
   return null;
 }
 
@@ -145,6 +158,8 @@ export function Canvas() {
 /** From here on, blocks out of sight are not drawn. */
 const MANY = 150;
 const READABLE = 0.35;
+/** Below this zoom the labels of wires could not be read. */
+const LABELLED = 0.5;
 const MAP = { width: 160, height: 112 };
 const MULTI = ['Shift', 'Meta', 'Control'];
 const SNAP: [number, number] = [GRID, GRID];

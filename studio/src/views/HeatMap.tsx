@@ -8,6 +8,7 @@ import { cellAt, cellSize, moveCell, ravel, type Cell, type Index } from './indi
 import { Legend } from './Legend';
 import { formatIndex, formatNumber } from './numbers';
 import { useWidth } from './useSize';
+import { useZoom } from './zoom';
 
 interface Props {
   shape: Index;
@@ -32,6 +33,7 @@ export function HeatMap(props: Props) {
   const { shape, data, slice, whole, marked = NO_CELLS, current = null, local = false, compact = false } = props;
   const canvas = useRef<HTMLCanvasElement>(null);
   const [box, width] = useWidth<HTMLDivElement>(compact ? 170 : 420);
+  const zoom = useZoom(compact);
   const [cursor, setCursor] = useState<Cell | null>(null);
   const { rows, cols } = extentOf(shape, slice);
   const numbers = useMemo(() => takeSlice(data, shape, slice), [data, shape, slice]);
@@ -53,8 +55,8 @@ export function HeatMap(props: Props) {
     if (!element) return;
     const style = getComputedStyle(element);
     const accent = (style.getPropertyValue('--mark') || style.getPropertyValue('--accent')).trim() || '#ff7a00';
-    draw(element, bitmap, { numbers, rows, cols, cell, scale, marked: shown, current: strong, cursor: at, accent });
-  }, [bitmap, numbers, rows, cols, cell, scale, shown, strong, at]);
+    draw(element, bitmap, { numbers, rows, cols, cell, scale, marked: shown, current: strong, cursor: at, accent, zoom });
+  }, [bitmap, numbers, rows, cols, cell, scale, shown, strong, at, zoom]);
 
   const go = (next: Cell | null) => {
     if (next?.row === at?.row && next?.col === at?.col) return;

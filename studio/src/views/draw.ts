@@ -15,10 +15,22 @@ export interface Picture {
   cursor: Cell | null;
   /** Colour of marks: the page's accent. */
   accent: string;
+  /** How large the page shows the picture. */
+  zoom: number;
 }
 
 /** Cells at least this large carry their number. */
 const WRITTEN = 28;
+/** Letters smaller than this on the screen are left out: nobody can read them. */
+const LEGIBLE = 5;
+
+/** Size in pixels of a number in a cell; null where it would not fit or could not be read. */
+export function letterSize({ wide, high }: CellSize, zoom: number): number | null {
+  const least = Math.min(wide, high);
+  const size = Math.min(13, Math.max(9, least / 3.4));
+  return least >= WRITTEN && size * zoom >= LEGIBLE ? size : null;
+}
+
 /** Cells at least this large have hairlines between them. */
 const RULED = 9;
 
@@ -40,10 +52,10 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
   const { rows, cols, cell, scale, numbers } = picture;
   const { wide, high } = cell;
   const least = Math.min(wide, high);
-  // Blocks are zoomed: letters are drawn twice as fine and smoothed, plain cells keep their edges.
-  const written = least >= WRITTEN;
-  const ratio = (window.devicePixelRatio || 1) * (written ? 2 : 1);
-  canvas.style.imageRendering = written ? 'auto' : 'pixelated';
+  // Letters are drawn as fine as they are shown and smoothed; plain cells keep their edges.
+  const letters = letterSize(cell, picture.zoom);
+  const ratio = (window.devicePixelRatio || 1) * (letters === null ? 1 : picture.zoom);
+  canvas.style.imageRendering = letters === null ? 'pixelated' : 'auto';
   const width = Math.max(1, cols * wide);
   const height = Math.max(1, rows * high);
   canvas.width = Math.round(width * ratio);
@@ -57,8 +69,8 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
   context.imageSmoothingEnabled = least < 1;
   context.drawImage(least < 1 ? widened(bitmap, cell) : bitmap, 0, 0, width, height);
   if (least >= RULED) rule(context, picture);
-  if (written) {
-    context.font = `${Math.min(13, Math.max(9, least / 3.4))}px ui-monospace, monospace`;
+  if (letters !== null) {
+    context.font = `${letters}px ui-monospace, monospace`;
     context.textAlign = 'center';
     context.textBaseline = 'middle';
     for (let at = 0; at < rows * cols; at += 1) {

@@ -2,6 +2,7 @@
 
 import './views.css';
 
+export { setZoom } from './zoom';
 export { ComparePanel, type ComparePanelProps } from './ComparePanel';
 export { ExplainPanel, type ExplainPanelProps } from './ExplainPanel';
 export { GridEditor, type GridEditorProps } from './GridEditor';
