@@ -1,6 +1,6 @@
 // A wire with the shape and dtype of what goes through it.
 
-import { BaseEdge, type EdgeProps, getBezierPath } from '@xyflow/react';
+import { BaseEdge, EdgeLabelRenderer, type EdgeProps, getBezierPath } from '@xyflow/react';
 import { memo } from 'react';
 import { specText } from '../format';
 import { useBlock } from '../store/watch';
@@ -21,7 +21,11 @@ export const WireEdge = memo(function WireEdge(props: EdgeProps<WireItem>) {
   return (
     <g className={selected ? 'wire chosen' : 'wire'} data-testid={`wire-${block}-${pin}-${data?.wire.to.join('-')}`}>
       <BaseEdge id={id} path={path} interactionWidth={16} />
-      {place && <text className="wire-label" x={place.x} y={place.y} textAnchor={place.anchor}>{text}</text>}
+      {place && (
+        <EdgeLabelRenderer>
+          <span className={selected ? 'wire-label chosen' : 'wire-label'} style={{ transform: `${place.anchor === 'end' ? 'translateX(-100%) ' : ''}translate(${place.x}px, ${place.y}px) translateY(-100%)` }}>{text}</span>
+        </EdgeLabelRenderer>
+      )}
     </g>
   );
 });

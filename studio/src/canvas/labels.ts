@@ -9,7 +9,7 @@ export interface LabelPlace {
 /** Width of a letter of `.wire-label`, in pixels of the page. */
 const LETTER = 6.1;
 const BESIDE = 10;
-const ABOVE = 5;
+const ABOVE = 3;
 
 /**
  * The items of a list come from one pin and differ: their labels stand where the wires end. A label that has no room

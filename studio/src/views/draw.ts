@@ -25,9 +25,10 @@ const WRITTEN = 28;
 const LEGIBLE = 5;
 
 /** Size in pixels of a number in a cell; null where it would not fit or could not be read. */
-export function letterSize({ wide, high }: CellSize, zoom: number): number | null {
+export function letterSize({ wide, high }: CellSize, zoom: number, longest: number): number | null {
   const least = Math.min(wide, high);
-  const size = Math.min(13, Math.max(9, least / 3.4));
+  // A letter is 0.6 times as wide as it is high.
+  const size = Math.min(14, least / 2.4, Math.max(9, (wide - 4) / (0.6 * Math.max(1, longest))));
   return least >= WRITTEN && size * zoom >= LEGIBLE ? size : null;
 }
 
@@ -53,7 +54,8 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
   const { wide, high } = cell;
   const least = Math.min(wide, high);
   // Letters are drawn as fine as they are shown and smoothed; plain cells keep their edges.
-  const letters = letterSize(cell, picture.zoom);
+  const texts = least >= WRITTEN ? Array.from(numbers, formatShort) : [];
+  const letters = letterSize(cell, picture.zoom, Math.max(0, ...texts.map((text) => text.length)));
   const ratio = (window.devicePixelRatio || 1) * (letters === null ? 1 : picture.zoom);
   canvas.style.imageRendering = letters === null ? 'pixelated' : 'auto';
   const width = Math.max(1, cols * wide);
@@ -77,7 +79,7 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
       const value = numbers[at] ?? Number.NaN;
       context.fillStyle = textOn(colourOf(scale, value));
       const x = ((at % cols) + 0.5) * wide;
-      context.fillText(formatShort(value), x, (Math.floor(at / cols) + 0.5) * high + 0.5, wide - 4);
+      context.fillText(texts[at] ?? '', x, (Math.floor(at / cols) + 0.5) * high + 0.5, wide - 4);
     }
   }
   const edge = edgeOf(context, picture.accent);
