@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,14 @@ def near(studio: Studio, name: str, turns: int) -> None:
     studio.page.wait_for_timeout(300)
 
 
+def drag(studio: Studio, start: tuple[int, int], end: tuple[int, int]) -> None:
+    """Move the page under the mouse."""
+    studio.page.mouse.move(*start)
+    studio.page.mouse.down()
+    studio.page.mouse.move(*end, steps=8)
+    studio.page.mouse.up()
+
+
 def choose(studio: Studio, name: str) -> None:
     """Click a block, so that the inspector shows it."""
     studio.page.mouse.click(*studio.title(name))
@@ -92,23 +101,26 @@ def errors(studio: Studio) -> None:
     gallery(studio, "playground")
     for name, pin, text in (
         ("same", "padding", "SOME"),
-        ("strided", "strides", "1,2"),
-        ("dilated", "attrs", "dilations_ = {1,2}"),
+        ("valid", "strides", "1,2"),
+        ("strided", "attrs", "dilations_ = {1,2}"),
     ):
         studio[f"field-{name}-{pin}"].fill(text)
         studio[f"problem-{name}"].wait_for()
     studio.press("Escape")
-    studio["tidy"].click()
+    studio.page.wait_for_timeout(600)  # blocks make room
     studio.fit()
-    near(studio, "same", 1)
+    near(studio, "same", 2)
 
 
 def digits(studio: Studio) -> None:
     gallery(studio, "digits")
-    near(studio, "training", 8)
+    near(studio, "training", 10)
+    studio["field-training-steps"].fill("2000")  # the page's own are over too soon for a picture
+    studio.press("Escape")
+    drag(studio, (300, 70), (60, 90))
     studio["run"].click()
-    studio.page.locator("[data-testid^=curve-]").first.wait_for(timeout=60_000)
-    studio.page.wait_for_timeout(1500)
+    studio["run-state"].filter(has_text=re.compile(r"step [2-9]\d\d/")).wait_for(timeout=60_000)
+    studio.page.wait_for_timeout(300)
 
 
 def edit(studio: Studio) -> None:

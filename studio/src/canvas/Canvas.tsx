@@ -34,12 +34,13 @@ const GROWING_MS = 3000;
 /** Blocks grow by their results, and by what is wrong with them: whoever stands below makes room. */
 function useRoom() {
   const done = useStudio((state) => (state.run?.state === 'done' ? state.run.id : null));
+  const shown = useStudio((state) => state.resultsRun);
   const checks = useStudio((state) => state.checks);
   const sizes = useStudio((state) => state.sizes);
   const since = useRef(0);
   useEffect(() => {
-    since.current = done === null ? 0 : Date.now();
-  }, [done]);
+    since.current = (done ?? shown) === null ? 0 : Date.now();
+  }, [done, shown]);
   useEffect(() => {
     if (Object.values(checks).some((check) => check.problem)) since.current = Date.now();
   }, [checks]);
