@@ -74,6 +74,7 @@ def block(studio: Studio) -> None:
     run(studio)
     run(studio)  # the first one compiles kernels
     choose(studio, "filter_gradient")
+    studio["explain"].wait_for()
 
 
 def dilated(studio: Studio) -> None:
@@ -119,7 +120,7 @@ def digits(studio: Studio) -> None:
     studio.press("Escape")
     drag(studio, (300, 70), (60, 90))
     studio["run"].click()
-    studio["run-state"].filter(has_text=re.compile(r"step [2-9]\d\d/")).wait_for(timeout=60_000)
+    studio["run-state"].filter(has_text=re.compile(r"step [1-9]\d\d/")).wait_for(timeout=60_000)
     studio.page.wait_for_timeout(300)
 
 
@@ -127,6 +128,7 @@ def edit(studio: Studio) -> None:
     """Nothing run: shapes on wires, the block chosen in the inspector."""
     gallery(studio, "document")
     choose(studio, "filter_gradient")
+    studio["explain"].wait_for()
 
 
 PICTURES: dict[str, tuple[Callable[[Studio], None], str]] = {

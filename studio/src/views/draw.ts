@@ -53,10 +53,11 @@ export function draw(canvas: HTMLCanvasElement, bitmap: HTMLCanvasElement, pictu
   const { rows, cols, cell, scale, numbers } = picture;
   const { wide, high } = cell;
   const least = Math.min(wide, high);
-  // Letters are drawn as fine as they are shown and smoothed; plain cells keep their edges.
+  // Letters are drawn twice as fine as they are shown and smoothed: a block stands between two pixels. Plain cells keep
+  // their edges.
   const texts = least >= WRITTEN ? Array.from(numbers, formatShort) : [];
   const letters = letterSize(cell, picture.zoom, Math.max(0, ...texts.map((text) => text.length)));
-  const ratio = (window.devicePixelRatio || 1) * (letters === null ? 1 : picture.zoom);
+  const ratio = (window.devicePixelRatio || 1) * (letters === null ? 1 : 2 * picture.zoom);
   canvas.style.imageRendering = letters === null ? 'pixelated' : 'auto';
   const width = Math.max(1, cols * wide);
   const height = Math.max(1, rows * high);
