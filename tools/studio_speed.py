@@ -1,8 +1,9 @@
 """Measure the studio in a real Chromium: `python tools/studio_speed.py [--blocks 500] [--keys 40]`.
 
 Prints the size of the page, the time from starting `convgrad studio` to a page that can be used, and the latency of an
-edit on a page of many blocks: from the key to the new shape drawn on the block, while all the others hang on it and
-change too. A shape is drawn when it stands in the document and the next frame has been painted.
+edit on a page of many blocks: from the key to the new shape drawn on the block edited. All the others hang on it and
+change too, the nearest with it, the rest when the hands rest: that is not in the figure. A shape is
+drawn when it stands in the document and the next frame has been painted.
 """
 
 from __future__ import annotations
