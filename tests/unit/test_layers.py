@@ -127,6 +127,7 @@ ALLOWED = {
         "_graph",
         "_messages",
         "_pages",
+        "_prepare",
         "_problem",
         "_text",
         "_version",

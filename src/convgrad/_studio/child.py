@@ -262,6 +262,9 @@ def main() -> None:
     os.dup2(2, 1)  # whatever else is printed does not disturb the messages
     warnings.simplefilter("ignore")
     calls = sys.stdin.buffer
+    # A process waits for its run, so what the first convolution would import is imported before: it takes 0.2 s.
+    from .. import _prepare  # noqa: F401
+
     try:
         order = _messages.read(calls)
     except EOFError:
