@@ -49,12 +49,13 @@ def test_work_is_shared(counting):
     lent = np.zeros(64, np.int64)
     state = lending(lent)
     state["CONTROL"] = pool.ensure(2).control
-    for _ in range(200):
+    end = time.monotonic() + 30  # other tests may hold both processors for a while
+    while time.monotonic() < end:
         lent[0] = lent[16] = -1
         counting.run(items=64, grain=1, scratch_bytes=8, threads=2, pauses=50_000, state=state)
         if lent[0] >= 0 and lent[16] >= 0:
             return
-    raise AssertionError("200 jobs of several milliseconds, and the worker never helped")
+    raise AssertionError("jobs of several milliseconds for 30 s, and the worker never helped")
 
 
 def lending(memory) -> State:
