@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import hatchling.build
-from hatchling.build import *  # noqa: F403
+from hatchling.build import *  # noqa: F403  # a build backend is its functions: hatchling's, but for the one below
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tools"))
@@ -40,7 +40,7 @@ def way() -> str:
     return said
 
 
-class StudioHook(BuildHookInterface):  # type: ignore[type-arg]
+class StudioHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling ships no types
     """Puts the built page into wheels."""
 
     def dependencies(self) -> list[str]:

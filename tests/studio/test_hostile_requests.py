@@ -170,17 +170,23 @@ def test_what_is_no_request(studio):
         assert b" 414 " in connection.recv(100)
 
 
-def test_a_refused_body_is_not_taken_for_a_request(studio):
-    smuggled = head(studio, "GET /api/health HTTP/1.1")
-    text = head(studio, "POST /api/nothing HTTP/1.1", f"Content-Length: {len(smuggled)}") + smuggled
+def everything(studio, text):
+    """Send bytes and return all that comes back until the server closes."""
+    answer = b""
     with socket.create_connection(("127.0.0.1", studio.port), timeout=20) as connection:
         connection.sendall(text)
-        answer = b""
         try:
             while piece := connection.recv(65536):
                 answer += piece
         except ConnectionResetError:
             pass
+    return answer
+
+
+def test_a_refused_body_is_not_taken_for_a_request(studio):
+    smuggled = head(studio, "GET /api/health HTTP/1.1")
+    text = head(studio, "POST /api/nothing HTTP/1.1", f"Content-Length: {len(smuggled)}") + smuggled
+    answer = everything(studio, text)
     assert answer.count(b"HTTP/1.1 ") == 1 and b" 404 " in answer
 
 
@@ -268,14 +274,7 @@ def test_unknown_things_of_a_run(studio):
 @pytest.mark.parametrize("path", ["/", "/api/health", "/nothing"])
 def test_the_body_of_a_get_is_not_taken_for_a_request(studio, path, lengths):
     text = head(studio, f"GET {path} HTTP/1.1", *lengths) + head(studio, "GET / HTTP/1.1")
-    with socket.create_connection(("127.0.0.1", studio.port), timeout=20) as connection:
-        connection.sendall(text)
-        answer = b""
-        try:
-            while piece := connection.recv(65536):
-                answer += piece
-        except ConnectionResetError:
-            pass
+    answer = everything(studio, text)
     assert answer.count(b"HTTP/1.1 ") == 1
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from .._dtypes import AnyArray
 from .._errors import ArgumentError, shown
 from .._files import open_regular
-from .page import Value
-from .setting_texts import VAR_TYPES
+from .page import Block, Page, Value
+from .setting_texts import VAR_TYPES, shape
 from .tensor_texts import elements
 
 MOST_BYTES = 1 << 31
@@ -120,3 +120,16 @@ class Store:
         ) as error:  # RuntimeError: links in a circle, before Python 3.13
             reason = getattr(error, "strerror", None) or error
             self._trouble = f"{name} cannot be read: {reason}"
+
+
+def stored_shape(
+    page: Page, block: Block, pin: str, type: str, text: str
+) -> tuple[int, ...] | None:
+    """Return the shape a page states for a pin; one that cannot be read becomes a note."""
+    if not text.strip():
+        return None if type == "string" else ()
+    try:
+        return shape(text)
+    except ArgumentError as error:
+        page.note(block.id, f"pin `{pin}`: {error}")
+        return None

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from .._errors import ArgumentError, shown
-from .enuspace_dat import Store
+from .enuspace_dat import Store, stored_shape
 from .enuspace_svg import drop_loose_wires
 from .loading import json_of, kind_of, page_name, text_of
 from .page import Block, Page, Value, Wire, split_index
-from .setting_texts import VAR_TYPES, shape
+from .setting_texts import VAR_TYPES
 from .symbols import fill_missing
 
 MOST_BLOCKS = 100_000
@@ -113,7 +113,7 @@ class _Reader:
                 block.id, f"pin `{name}`: the unknown type {shown(type)} is read as string"
             )
             type = "string"
-        sizes = self._shape(block, name, type, self.word(record, "pin-shape", place))
+        sizes = stored_shape(self.page, block, name, type, self.word(record, "pin-shape", place))
         if self.word(record, "pin-save", place) == "binary":
             position = self.word(record, "pin-binary-pos", place)
             block.pins[name], trouble = store.fetch(type, sizes, position)
@@ -121,15 +121,6 @@ class _Reader:
                 self.page.note(block.id, f"pin `{name}`: {trouble}")
             return
         block.pins[name] = Value(self.word(record, "pin-initial", place), type, sizes)
-
-    def _shape(self, block: Block, pin: str, type: str, text: str) -> tuple[int, ...] | None:
-        if not text.strip():
-            return None if type == "string" else ()
-        try:
-            return shape(text)
-        except ArgumentError as error:
-            self.page.note(block.id, f"pin `{pin}`: {error}")
-            return None
 
 
 def _place(page: Page) -> None:

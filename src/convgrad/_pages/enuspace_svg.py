@@ -11,11 +11,11 @@ import re
 from pathlib import Path
 
 from .._errors import ArgumentError, shown
-from .enuspace_dat import Store
+from .enuspace_dat import Store, stored_shape
 from .enuspace_xml import Attributes, Place, local, walk
 from .loading import page_name, text_of
 from .page import Block, Page, Value, Wire, split_index
-from .setting_texts import VAR_TYPES, shape
+from .setting_texts import VAR_TYPES
 from .symbols import fill_missing
 
 _REAL = r"[+-]?(?:[0-9]{1,30}\.?[0-9]{0,30}|\.[0-9]{1,30})(?:[eE][+-]?[0-9]{1,3})?"
@@ -56,7 +56,7 @@ class _Reader:
         """Of every open element: where it begins, and whether it is hidden."""
         self.current: list[Block | None] = []
         """The `use` elements that are open; None for one that was passed over."""
-        self.library = 0
+        self.symbols = 0
         """How many `defs` and `symbol` elements are open: what is in them is no part of the page."""
         self.project: list[str] | None = None
         """The pages of a project, if this is one."""
@@ -71,8 +71,8 @@ class _Reader:
                 x, y = x + float(found[1]), y + float(found[2] or 0)
         self.open.append((x, y, attributes.get("visibility") == "hidden"))
         if name in ("defs", "symbol"):
-            self.library += 1
-        elif self.library:
+            self.symbols += 1
+        elif self.symbols:
             return
         elif name == "use":
             self._block(attributes, x, y)
@@ -86,8 +86,8 @@ class _Reader:
     def end(self, name: str) -> None:
         self.open.pop()
         if name in ("defs", "symbol"):
-            self.library -= 1
-        elif name == "use" and not self.library:
+            self.symbols -= 1
+        elif name == "use" and not self.symbols:
             self.current.pop()
 
     def _root(self, name: str, attributes: Attributes) -> None:
@@ -147,7 +147,7 @@ class _Reader:
                 block.id, f"pin `{name}`: the unknown type {shown(type)} is read as string"
             )
             type = "string"
-        sizes = self._shape(block, name, type, attributes.get("shape", found[2]))
+        sizes = stored_shape(self.page, block, name, type, attributes.get("shape", found[2]))
         if attributes.get("save-type") == "binary":
             block.pins[name], trouble = self.store.fetch(
                 type, sizes, attributes.get("binary-pos", "")
@@ -156,15 +156,6 @@ class _Reader:
                 self.page.note(block.id, f"pin `{name}`: {trouble}")
             return
         block.pins[name] = Value(attributes.get("value", ""), type, sizes)
-
-    def _shape(self, block: Block, pin: str, type: str, text: str) -> tuple[int, ...] | None:
-        if not text.strip():
-            return None if type == "string" else ()
-        try:
-            return shape(text)
-        except ArgumentError as error:
-            self.page.note(block.id, f"pin `{pin}`: {error}")
-            return None
 
     def _wire(self, attributes: Attributes, hidden: bool) -> None:
         words = [
