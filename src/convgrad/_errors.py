@@ -17,6 +17,8 @@ A message names the function, the argument, the rule, and the value received. Op
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class ConvgradError(Exception):
     """Base of all errors raised on purpose by this package."""
@@ -81,3 +83,15 @@ def said(error: BaseException) -> str:
 
 
 _LONGEST_SAID = 400
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return a question with the word that was probably meant, or nothing.
+
+    >>> nearest("expalin", ["run", "explain"]), nearest("xyz", ["run"])
+    ("; did you mean 'explain'?", '')
+    """
+    from difflib import get_close_matches  # few programs need it
+
+    found = get_close_matches(word[:100], list(words), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""

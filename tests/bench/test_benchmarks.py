@@ -16,6 +16,7 @@ import pytest
 
 from bench.rows import GB, flat, judged, row
 from convgrad import _messages
+from convgrad import _problem_text as problem_text
 from convgrad._bench import (
     busy,
     machine,
@@ -466,3 +467,25 @@ def test_a_layout_of_ours_that_nobody_timed_is_named(monkeypatch: pytest.MonkeyP
     how = runner.RunSettings(ops=("fwd",), rounds=1, seconds=0.001)
     with pytest.raises(InternalError, match="convgrad in NHWC beside"):
         runner._measure(Contest(parse("4x4x8k3o8b1"), "fwd"), [], {}, how)
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("8x9x7x4k3s2x1d1x2", "9x7x4k3s2x1d1x2b8"),
+        ("8x9x7x4k3s2x2", "9x7x4k3s2b8"),
+        ("8x9x7x4k3p0x1x2x0o8", "9x7x4k3s1o8p0x1x2x0b8"),
+        ("8x9x7x4k3p1", "9x7x4k3s1b8"),  # which is SAME
+        ("8x9x7x4k3p0", "9x7x4k3s1vb8"),
+        ("8x9x7x4k3p2x0", "9x7x4k3s1p2x2x0x0b8"),
+    ],
+)
+def test_layers_with_steps_and_pads_of_their_own(text: str, canonical: str) -> None:
+    layer = parse(text)
+    assert layer.text == canonical
+    assert parse(layer.text) == layer
+    problem, *_ = (line.problem for line in problem_text.parse(text))
+    assert layer.input_shape() == problem.input_shape
+    assert layer.output_shape() == problem.output_shape
+    assert layer.filter_shape == problem.filter_shape
+    assert layer.flops(effective=False) == problem.flops

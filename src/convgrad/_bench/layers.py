@@ -1,27 +1,24 @@
 """One convolution of a network: its text form, its sizes, and how much work and traffic each operation on it is.
 
-A layer reads ``[label:][N x]HxWxC k<window> [s<stride>] [d<dilation>] [m<multiplier>] [o<outputs>] [g<groups>]
-[v] [b<batch>]`` without blanks: ``8x56x56x144k3s2`` and ``56x56x144k3s2b8`` are the same depthwise layer. With
-``o`` it is a dense (or grouped) one: ``8x56x56x64k1o256``. ``v`` means VALID padding; SAME otherwise.
+How its text reads stands in `_layer_text`: ``8x56x56x144k3s2`` is a depthwise layer, ``8x56x56x64k1o256`` a dense one.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from .. import _geometry, _layer_text
 from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF
+from .._geometry import Axis
+from .._layer_text import Padding, Pair
+from .._problem_text import Line, write
 
 OPS = ("fwd", "dx", "dw")
 LAYOUTS = ("NHWC", "NCHW")
 DTYPES = {row.name: row for row in (FLOAT, DOUBLE, HALF, BFLOAT16)}
-
-_TEXT = re.compile(
-    r"(?:(?P<label>[a-z0-9_+-]+):)?(?P<sizes>\d+(?:x\d+){2,3})k(?P<kh>\d+)(?:x(?P<kw>\d+))?(?P<rest>(?:[sdmogb]\d+|v)*)",
-)
 
 
 @dataclass(frozen=True)
@@ -34,21 +31,25 @@ class Layer:
     channels: int
     kernel_h: int
     kernel_w: int
-    stride: int = 1
-    dilation: int = 1
+    stride: int | Pair = 1
+    """One number where rows and columns agree; `strides` has both in any case."""
+    dilation: int | Pair = 1
     multiplier: int = 1
     """Depthwise only: filters per input channel."""
     outputs: int = 0
     """Dense only: output channels; 0 means depthwise."""
     groups: int = 1
     """Dense only."""
-    padding: Literal["SAME", "VALID"] = "SAME"
+    padding: Padding = "SAME"
+    """The word where one means the same as the pads: some peers know nothing but words."""
     labels: tuple[str, ...] = ()
     """Which networks have this layer; the first one is part of the name."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "stride", _alike(self.stride))
+        object.__setattr__(self, "dilation", _alike(self.dilation))
         numbers = (self.batch, self.height, self.width, self.channels, self.kernel_h, self.kernel_w)
-        if min(*numbers, self.stride, self.dilation, self.multiplier, self.groups) < 1:
+        if min(*numbers, *self.strides, *self.dilations, self.multiplier, self.groups) < 1:
             raise ValueError(f"{self.text}: every size must be at least 1")
         if self.is_dense and (self.channels % self.groups or self.outputs % self.groups):
             raise ValueError(f"{self.text}: groups must divide input and output channels")
@@ -58,6 +59,17 @@ class Layer:
             raise ValueError(f"{self.text}: `g` needs `o`, the number of output channels")
         if min(self.out_h, self.out_w) < 1:
             raise ValueError(f"{self.text}: the window is larger than the image")
+        if not isinstance(self.padding, str):
+            self._name_pads()
+
+    def _name_pads(self) -> None:
+        """Say SAME or VALID where that gives the same pads and sizes."""
+        axes = (self.rows, self.cols)
+        words: tuple[Literal["SAME", "VALID"], ...] = ("SAME", "VALID")
+        for word in words:
+            if axes == tuple(_geometry.solve(*axis[:4], word) for axis in axes):
+                object.__setattr__(self, "padding", word)
+                return
 
     @property
     def is_dense(self) -> bool:
@@ -69,12 +81,14 @@ class Layer:
         window = f"k{self.kernel_h}" + (
             f"x{self.kernel_w}" if self.kernel_w != self.kernel_h else ""
         )
-        parts = [f"{self.height}x{self.width}x{self.channels}", window, f"s{self.stride}"]
-        parts += [f"d{self.dilation}"] if self.dilation > 1 else []
+        parts = [f"{self.height}x{self.width}x{self.channels}", window, f"s{short(self.strides)}"]
+        parts += [f"d{short(self.dilations)}"] if self.dilations != (1, 1) else []
         parts += [f"m{self.multiplier}"] if self.multiplier > 1 else []
         parts += [f"o{self.outputs}"] if self.is_dense else []
         parts += [f"g{self.groups}"] if self.groups > 1 else []
         parts += ["v"] if self.padding == "VALID" else []
+        if not isinstance(self.padding, str):
+            parts.append("p" + "x".join(str(pad) for pair in self.padding for pad in pair))
         return "".join([*parts, f"b{self.batch}"])
 
     @property
@@ -82,17 +96,34 @@ class Layer:
         return f"{self.labels[0]}:{self.text}" if self.labels else self.text
 
     @property
-    def pads(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def strides(self) -> Pair:
+        return _both(self.stride)
+
+    @property
+    def dilations(self) -> Pair:
+        return _both(self.dilation)
+
+    @property
+    def rows(self) -> Axis:
+        return self._axis(0, self.height, self.kernel_h)
+
+    @property
+    def cols(self) -> Axis:
+        return self._axis(1, self.width, self.kernel_w)
+
+    @property
+    def pads(self) -> tuple[Pair, Pair]:
         """((top, bottom), (left, right)); SAME puts the odd cell at the bottom and right."""
-        return self._pad(self.height, self.kernel_h), self._pad(self.width, self.kernel_w)
+        rows, cols = self.rows, self.cols
+        return (rows.before, rows.after), (cols.before, cols.after)
 
     @property
     def out_h(self) -> int:
-        return self._out(self.height, self.kernel_h)
+        return self.rows.out
 
     @property
     def out_w(self) -> int:
-        return self._out(self.width, self.kernel_w)
+        return self.cols.out
 
     @property
     def out_c(self) -> int:
@@ -123,9 +154,7 @@ class Layer:
         """
         rows, cols = self.out_h * self.kernel_h, self.out_w * self.kernel_w
         if effective:
-            (top, _), (left, _) = self.pads
-            rows = self._taps_inside(self.height, self.out_h, self.kernel_h, top)
-            cols = self._taps_inside(self.width, self.out_w, self.kernel_w, left)
+            rows, cols = _taps_inside(self.rows), _taps_inside(self.cols)
         return 2 * self.batch * rows * cols * self.out_c * (self.channels // self.group_count)
 
     def traffic(self, op: str, dtype: str) -> tuple[int, int]:
@@ -140,21 +169,28 @@ class Layer:
     def with_batch(self, batch: int) -> Layer:
         return replace(self, batch=batch)
 
-    def _out(self, size: int, window: int) -> int:
-        if self.padding == "SAME":
-            return -(-size // self.stride)
-        return (size - (window - 1) * self.dilation - 1) // self.stride + 1
+    def _axis(self, which: int, size: int, window: int) -> Axis:
+        padding = self.padding if isinstance(self.padding, str) else self.padding[which]
+        return _geometry.solve(size, window, self.strides[which], self.dilations[which], padding)
 
-    def _pad(self, size: int, window: int) -> tuple[int, int]:
-        if self.padding == "VALID":
-            return 0, 0
-        span = (window - 1) * self.dilation + 1
-        total = max((self._out(size, window) - 1) * self.stride + span - size, 0)
-        return total // 2, total - total // 2
 
-    def _taps_inside(self, size: int, out: int, window: int, before: int) -> int:
-        starts = (p * self.stride - before for p in range(out))
-        return sum(0 <= at + r * self.dilation < size for at in starts for r in range(window))
+def _both(step: int | Pair) -> Pair:
+    return (step, step) if isinstance(step, int) else step
+
+
+def _alike(step: int | Pair) -> int | Pair:
+    rows, cols = _both(step)
+    return rows if rows == cols else (rows, cols)
+
+
+def short(pair: Pair) -> str:
+    """Write one number for two that agree."""
+    return f"{pair[0]}" if pair[0] == pair[1] else f"{pair[0]}x{pair[1]}"
+
+
+def _taps_inside(axis: Axis) -> int:
+    starts = (p * axis.stride - axis.before for p in range(axis.out))
+    return sum(0 <= at + r * axis.dilation < axis.size for at in starts for r in range(axis.window))
 
 
 def _arrange(layout: str, n: int, h: int, w: int, c: int) -> tuple[int, int, int, int]:
@@ -169,59 +205,48 @@ def parse(text: str) -> Layer:
     >>> parse("rn50:56x56x64k1o256b8").filter_shape
     (1, 1, 64, 256)
     """
-    match = _TEXT.fullmatch(text.strip().lower())
-    if match is None:
-        raise ValueError(
-            f"cannot read the problem {text!r}: {_complaint(text.strip().lower())}; write 8x56x56x144k3s2 (batch, "
-            "height, width, channels, window, stride), or 8x56x56x64k3s1o128 for a dense one with 128 outputs"
-        )
-    sizes = [int(n) for n in match["sizes"].split("x")]
-    rest = re.findall(r"([sdmogb])(\d+)|(v)", match["rest"])
-    values: dict[str, int] = {}
-    for letter, digits, valid in rest:
-        if (letter or valid) in values:
-            raise ValueError(f"{text}: `{letter or valid}` is given twice")
-        values[letter or valid] = int(digits or 1)
-    if len(sizes) == 4 and "b" in values:
-        raise ValueError(f"{text}: the batch is given twice, as the first of four sizes and as `b`")
-    if values.get("o") == 0:
-        raise ValueError(f"{text}: `o`, the number of output channels, must be at least 1")
-    batch = sizes.pop(0) if len(sizes) == 4 else values.get("b", 1)
-    height, width, channels = sizes
+    found = _layer_text.parse(text)
     return Layer(
-        batch,
-        height,
-        width,
-        channels,
-        int(match["kh"]),
-        int(match["kw"] or match["kh"]),
-        stride=values.get("s", 1),
-        dilation=values.get("d", 1),
-        multiplier=values.get("m", 1),
-        outputs=values.get("o", 0),
-        groups=values.get("g", 1),
-        padding="VALID" if "v" in values else "SAME",
-        labels=(match["label"],) if match["label"] else (),
+        found.batch,
+        found.height,
+        found.width,
+        found.channels,
+        *found.window,
+        stride=found.strides,
+        dilation=found.dilations,
+        multiplier=found.multiplier,
+        outputs=found.outputs,
+        groups=found.groups,
+        padding=found.padding,
+        labels=(found.label,) if found.label else (),
     )
 
 
-def _complaint(text: str) -> str:
-    """Say what is wrong with a text that `parse` cannot read.
+def of_line(line: Line) -> Layer:
+    """Return the layer of a problem's line; one with nothing to measure is refused.
 
-    >>> _complaint("8x56x56x144"), _complaint("56x56k3"), _complaint("56x56x8k3z2")
-    ('it has no window, such as k3', 'it needs 3 or 4 sizes before the window, not 2', "'z2' means nothing")
+    >>> from .._problem_text import read_line
+    >>> of_line(read_line("conv2d_backprop_input 8x3x56x56 3x3x3x8 strides=2,1 data_format=NCHW")).text
+    '56x56x3k3s2x1o8b8'
     """
-    sizes, window, rest = text.rpartition(":")[2].partition("k")
-    if not re.fullmatch(r"\d+(x\d+)*", sizes):
-        return f"{sizes!r} is no list of sizes with x between them" if sizes else "it has no sizes"
-    if not window:
-        return "it has no window, such as k3"
-    count = sizes.count("x") + 1
-    if count not in (3, 4):
-        return f"it needs 3 or 4 sizes before the window, not {count}"
-    after = re.match(r"(\d+(x\d+)?)?([sdmogb]\d+|v)*", rest)
-    left = rest[after.end() :] if after else rest
-    return f"{left!r} means nothing" if left else "its window has no size"
+    problem = line.problem
+    if problem.is_empty:
+        raise ValueError(f"{write(problem)}: it is empty, there is nothing to measure")
+    dense = not problem.depthwise
+    return Layer(
+        problem.batch,
+        problem.rows.size,
+        problem.cols.size,
+        problem.in_c,
+        problem.rows.window,
+        problem.cols.window,
+        stride=line.settings.strides,
+        dilation=line.settings.dilations,
+        multiplier=1 if dense else problem.group_out,
+        outputs=problem.out_c if dense else 0,
+        groups=problem.groups if dense else 1,
+        padding=line.settings.padding,
+    )
 
 
 def deduplicate(layers: Iterable[Layer]) -> tuple[Layer, ...]:

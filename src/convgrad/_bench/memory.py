@@ -53,10 +53,16 @@ def extra_memory(contest: Contest, threads: int) -> dict[str, Any]:
 
 
 def _measure(contest: Contest) -> dict[str, Any]:
+    layer = contest.layer
     tiny = replace(
-        contest.layer, batch=1, height=2 * contest.layer.kernel_h, width=2 * contest.layer.kernel_w
+        layer,
+        batch=1,
+        height=2 * layer.kernel_h,
+        width=2 * layer.kernel_w,
+        dilation=1,
+        stride=1,
+        padding="SAME",
     )
-    tiny = replace(tiny, dilation=1, stride=1, padding="SAME")
     our_call(replace(contest, layer=tiny), filled(replace(contest, layer=tiny)))()
     call = our_call(contest, filled(contest))
     _trim()

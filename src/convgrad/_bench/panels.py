@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .layers import Layer, parse
+from .layers import Layer, parse, short
 from .report import ms
 from .totals import FAMILIES, Total, family_ratios
 
@@ -65,14 +65,14 @@ def layer_name(layer: Layer) -> str:
     image = f"{layer.height}²" if layer.height == layer.width else f"{layer.height}x{layer.width}"
     kh, kw = layer.kernel_h, layer.kernel_w
     window = f"{kh}x{kw}"
-    window += f"/{layer.stride}" if layer.stride > 1 else ""
+    window += f"/{short(layer.strides)}" if layer.strides != (1, 1) else ""
     if layer.is_dense:
         channels = f"{layer.channels}→{layer.outputs}"
         words = [image, channels, window, f"g{layer.groups}" if layer.groups > 1 else ""]
     else:
         many = f"x{layer.multiplier}" if layer.multiplier > 1 else ""
         words = [image, f"{layer.channels}{many}", f"dw {window}"]
-    words.append(f"d{layer.dilation}" if layer.dilation > 1 else "")
+    words.append(f"d{short(layer.dilations)}" if layer.dilations != (1, 1) else "")
     return " ".join(filter(None, words))
 
 

@@ -59,8 +59,8 @@ def wanted(contest: Contest) -> Wanted:
         layout=contest.layout,
         input_shape=layer.input_shape(contest.layout),
         filter_shape=layer.filter_shape,
-        strides=(layer.stride, layer.stride),
-        dilations=(layer.dilation, layer.dilation),
+        strides=layer.strides,
+        dilations=layer.dilations,
         padding=layer.padding,
         pads=layer.pads,
     )

@@ -17,9 +17,8 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn, cast
 
-from .._errors import ConvgradError
+from .._errors import ConvgradError, nearest
 from .._version import __version__
-from .operation import nearest
 from .screen import Screen
 from .verb import DONE, INTERRUPTED, REFUSED, Refusal, Verb
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 from argparse import ArgumentTypeError
-from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, Protocol
@@ -12,6 +10,7 @@ from typing import Any, Protocol
 import convgrad
 
 from .. import _dtypes
+from .._errors import nearest
 from .._problem import OPS
 
 CALLS = {call.function: call for call in OPS}
@@ -96,16 +95,6 @@ def name(text: str, names: tuple[str, ...]) -> str:
             f"there is no operation {text!r}{nearest(text, names) or '; there are ' + ', '.join(names)}"
         )
     return text
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Return a question with the word that was probably meant, or nothing.
-
-    >>> nearest("expalin", ["run", "explain"]), nearest("xyz", ["run"])
-    ("; did you mean 'explain'?", '')
-    """
-    found = difflib.get_close_matches(word, list(words), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def ints(text: str) -> int | tuple[int, ...]:
