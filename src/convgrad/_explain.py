@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from . import _algorithms, _arguments, _costs, _dtypes, _jit, _planner, _probe, _problem
+from . import (
+    _algorithms,
+    _arguments,
+    _costs,
+    _dtypes,
+    _jit,
+    _planner,
+    _probe,
+    _problem,
+    _problem_text,
+)
 from ._api import calls
 from ._api.types import FlexibleInts, FlexiblePadding
 from ._dtypes import DType
@@ -97,6 +107,11 @@ class Explanation:
         return formula(self.problem)
 
     @property
+    def line(self) -> str:
+        """The problem in one line of text, which `explain`, `bench` and `check` take; of two in a row the first."""
+        return _problem_text.write(self.problem)
+
+    @property
     def _shapes(self) -> tuple[Shape, Shape, Shape]:
         """Shapes of input, filter and output: of the forward operation, or of the transposed one as it is called."""
         p = self.problem
@@ -142,7 +157,7 @@ class Explanation:
             "roofline_ms": (self.roofline_seconds + then.roofline_seconds) * 1e3,
             "target": self.target.label,
             "scratch_bytes": max(self.scratch_bytes, then.scratch_bytes),
-            "problems": [self._dict(_name(problem)), then.to_dict()],
+            "problems": [self._dict(_problem_text.operation(problem)), then.to_dict()],
         }
 
     def _dict(self, operation: str) -> dict[str, Any]:
@@ -150,6 +165,7 @@ class Explanation:
         input_shape, filter_shape, output_shape = map(list, self._shapes)
         return {
             "operation": operation,
+            "problem": self.line,
             "dtype": problem.dtype.name,
             "data_format": problem.data_format,
             "input_shape": input_shape,
@@ -203,7 +219,7 @@ class Explanation:
             f"{self.operation}, {p.dtype.name}, {p.data_format}: two problems in a row\n"
             f"  input {list(p.input_shape)}, filters {list(p.filter_shape)} and {list(then.filter_shape)},"
             f" output {list(then.output_shape)}\n\n"
-            f"1. {self._story(_name(p))}\n\n2. {self.then}"
+            f"1. {self._story(_problem_text.operation(p))}\n\n2. {self.then}"
         )
 
     def _story(self, operation: str) -> str:
@@ -244,8 +260,8 @@ class Explanation:
 
 def explain(
     op: str,
-    input_shape: Any,
-    filter_shape: Any,
+    input_shape: Any = None,
+    filter_shape: Any = None,
     strides: FlexibleInts = 1,
     padding: FlexiblePadding = "SAME",
     data_format: str | None = "NHWC",
@@ -259,7 +275,9 @@ def explain(
 
     Parameters
     ----------
-    op : name of an operation, such as "depthwise_conv2d_backprop_filter"
+    op : name of an operation, such as "depthwise_conv2d_backprop_filter", or a whole problem in one line
+        Such as "conv2d_backprop_filter 8x56x56x64 3x3x64x64 strides=2", as the command line takes it; all other
+        arguments are then left out.
     input_shape, filter_shape : 4 ints each
         Of the forward operation, also for its gradients. Of "conv2d_transpose", those of its own input and filters.
     strides, padding, data_format, dilations
@@ -285,7 +303,25 @@ def explain(
     depthwise_conv2d, float32, NHWC
       input [8, 28, 28, 192], filter [3, 3, 192, 1], output [8, 28, 28, 192]
       ...
+    >>> story.line
+    'depthwise_conv2d 8x28x28x192 3x3x192x1 padding=1,1:1,1'
+    >>> convgrad.explain(story.line).algorithm == story.algorithm
+    True
     """
+    if isinstance(op, str) and len(str.split(op)) > 1:
+        _alone(
+            input_shape=(input_shape, None),
+            filter_shape=(filter_shape, None),
+            strides=(strides, 1),
+            padding=(padding, "SAME"),
+            data_format=(data_format, "NHWC"),
+            dilations=(dilations, 1),
+            dtype=(dtype, "float32"),
+            output_shape=(output_shape, None),
+            pointwise_shape=(pointwise_shape, None),
+        )
+        problem = _read_line(str.__str__(op))
+        return _explained(_problem_text.operation(problem), problem)
     if not isinstance(op, str) or (op := str.__str__(op)) not in _NAMES:
         raise ArgumentError(f"explain: `op` must be one of {', '.join(_NAMES)}, got {shown(op)}.")
     how = _arguments.settings(
@@ -299,7 +335,7 @@ def explain(
     mixing = _own_shape(op, "pointwise_shape", pointwise_shape, _SEPARABLE)
     if mixing is not None:
         first, second = _problem.build_separable(how, row, image, taps, mixing)
-        return _explained(op, first, _explained(_name(second), second))
+        return _explained(op, first, _explained(_problem_text.operation(second), second))
     if wanted is not None:
         return _explained(op, _problem.build(call, how, row, wanted, taps, image))
     forward = _problem.DEPTHWISE if call.depthwise else _problem.CONV2D
@@ -307,6 +343,22 @@ def explain(
     if call.kind is not Kind.FORWARD:
         problem = _problem.build(call, how, row, image, taps, problem.output_shape)
     return _explained(op, problem)
+
+
+def _read_line(line: str) -> Problem:
+    try:
+        return _problem_text.read(line)
+    except ArgumentError as error:
+        raise ArgumentError(f"explain: {error}") from None
+
+
+def _alone(**given: tuple[Any, Any]) -> None:
+    """Refuse arguments beside a line that says everything: pairs of what was given and the default."""
+    for argument, (value, default) in given.items():
+        if type(value) is not type(default) or value != default:
+            raise ArgumentError(
+                f"explain: `{argument}` must be left out where `op` is a whole problem, got {shown(value)}."
+            )
 
 
 def _own_shape(op: str, argument: str, shape: Any, only: str) -> Shape | None:
@@ -424,11 +476,3 @@ def _time(microseconds: float) -> str:
     ('3.14 us', '12,300 us')
     """
     return f"{float(f'{microseconds:.3g}'):,.{2 if microseconds < 10 else 1 if microseconds < 100 else 0}f} us"
-
-
-def _name(problem: Problem) -> str:
-    return next(
-        call.function
-        for call in _problem.OPS
-        if call.kind is problem.kind and call.depthwise is problem.depthwise
-    )

@@ -110,7 +110,7 @@ def write(problem: Problem) -> str:
     'depthwise_conv2d 8x56x56x144 3x3x144x1 strides=2 padding=0,1:0,1 dtype=float16'
     """
     rows, cols = problem.rows, problem.cols
-    words = [_name(problem), _sizes(problem.input_shape), _sizes(problem.filter_shape)]
+    words = [operation(problem), _sizes(problem.input_shape), _sizes(problem.filter_shape)]
     for key, pair in (
         ("strides", (rows.stride, cols.stride)),
         ("dilations", (rows.dilation, cols.dilation)),
@@ -125,7 +125,8 @@ def write(problem: Problem) -> str:
     return " ".join(words)
 
 
-def _name(problem: Problem) -> str:
+def operation(problem: Problem) -> str:
+    """Return the public name of a problem's operation."""
     return next(
         name
         for name, call in OPS.items()

@@ -116,6 +116,11 @@ def _parsed(words: list[str]) -> argparse.Namespace:
     given, unknown = whole.parse_known_args(words)
     if given.verb is None:
         raise UsageError("convgrad", f"unknown: {unknown[0]}" if unknown else "a verb is missing")
+    if takes := getattr(
+        given, "takes", None
+    ):  # positional words behind options, which argparse leaves over
+        given.words = [*given.words, *filter(takes, unknown)]
+        unknown = [word for word in unknown if not takes(word)]
     if unknown:
         raise UsageError(f"convgrad {given.verb}", f"unknown: {' '.join(unknown)}")
     return given

@@ -28,9 +28,9 @@ class Arguments(Protocol):
     def add_argument(self, *names: Any, **how: Any) -> Any: ...
 
 
-def add_op(parser: Arguments, names: tuple[str, ...] = NAMES) -> None:
+def add_op(parser: Arguments, names: tuple[str, ...] = NAMES) -> Any:
     """Add the operation's name."""
-    parser.add_argument(
+    return parser.add_argument(
         "op",
         type=partial(name, names=names),
         choices=names,
