@@ -169,6 +169,13 @@ _ROWS: tuple[Switch, ...] = (
         "(openmp in a process that has imported PyTorch).",
     ),
     Switch(
+        name="record",
+        variable="CONVGRAD_RECORD",
+        parse=str,
+        default=None,
+        meaning="File to which each problem is added, as one line of text, when a process first computes it.",
+    ),
+    Switch(
         name="free_threading",
         variable="CONVGRAD_FREE_THREADING",
         parse=_flag,

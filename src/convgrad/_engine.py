@@ -54,6 +54,10 @@ def executable(problem: Problem) -> Executable:
     key = (problem, _config.deciding())
     found: Executable | None = memory.get(key)
     if found is None:
+        if (file := _config.get("record")) is not None:
+            from . import _record  # few programs need it
+
+            _record.note(file, problem)
         found = _prepared(problem)
         remember(key, found, found.nbytes if type(found) is Bound else 0)
     return found

@@ -139,7 +139,8 @@ ALLOWED = {
         "_version",
     },
     # The corridor.
-    "_engine": {"_config", "_prepare", "_problem", "_runtime", "_warnings"},
+    "_engine": {"_config", "_prepare", "_problem", "_record", "_runtime", "_warnings"},
+    "_record": {"_problem", "_problem_text", "_warnings"},
     "_prepare": {
         "_algorithms",
         "_dtypes",

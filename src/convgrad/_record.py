@@ -1,0 +1,47 @@
+"""Write down the problems a program asks for, as lines that `explain`, `bench`, `check` and `export` take.
+
+Imported by the engine where the switch names a file, and asked only about problems nothing is remembered of. A file
+that cannot be written must not stop a program: it costs one warning.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from . import _problem_text
+from ._problem import Problem
+from ._warnings import warn
+
+_seen: set[tuple[str, Problem]] = set()
+"""The engine may forget a problem, or meet it again under other switches."""
+_places: dict[str, Path] = {}
+"""Where a file was when it was first written to: a program may change its folder."""
+_given_up: set[str] = set()
+
+
+def note(file: str, problem: Problem) -> None:
+    """Append a problem's line to a file, the first time in this process."""
+    if file in _given_up or (file, problem) in _seen:
+        return
+    _seen.add((file, problem))
+    try:
+        _append(_places.setdefault(file, Path(file).absolute()), _problem_text.write(problem))
+    except (OSError, ValueError) as error:
+        _given_up.add(file)
+        reason = getattr(error, "strerror", None) or error
+        warn(f"convgrad: problems cannot be recorded in {file!r}, and no more are tried: {reason}")
+
+
+def _append(path: Path, line: str) -> None:
+    """Add a line in one piece: other threads and processes may be writing to the same file.
+
+    A pipe that nobody reads is refused instead of waited for.
+    """
+    how = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    how |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, how, 0o666)
+    try:
+        os.write(descriptor, f"{line}\n".encode())
+    finally:
+        os.close(descriptor)
