@@ -97,3 +97,43 @@ def test_python_says_what_is_wrong_with_a_line():
         convgrad.explain("conv2d 1x4")
     with pytest.raises(ArgumentError, match="`op` must be one of"):
         convgrad.explain("conv3d", (1, 4, 4, 1), (1, 1, 1, 1))
+
+
+def test_check_takes_lines_layers_and_files(convgrad_command, tmp_path):
+    file = tmp_path / "list.txt"
+    file.write_text("conv2d 1x4x4x2 3x3x2x2\nconv2d_backprop_input 1x4x4x2 3x3x2x2\n")
+    words = ("check", "convgrad:conv2d", "conv2d", "--in-process", "--json")
+    named = (
+        "--problem",
+        "conv2d 1x5x5x2 1x1x2x3 strides=2",
+        "--problem",
+        f"@{file}",
+        "--problem",
+        "1x3x3x1k1o2",
+    )
+    ending = convgrad_command(*words, *named)
+    assert ending.status == 0
+    assert ending.document["settings"]["lines"] == [
+        "conv2d 1x5x5x2 1x1x2x3 strides=2 padding=0,0:0,0",
+        "conv2d 1x4x4x2 3x3x2x2 padding=1,1:1,1",
+        "conv2d 1x3x3x1 1x1x1x2 padding=0,0:0,0",
+    ]
+    assert ending.document["problems"] == 15
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--problems", "7"], "--problems is for drawn problems, and --problem names them"),
+        (["--dtype", "half"], "--dtype is for drawn problems"),
+        (["--layout", "NCHW"], "--layout is for drawn problems"),
+        (["--problem", "conv2d_backprop_input 1x4x4x1 1x1x1x1"], "has no problem of conv2d"),
+        (["--problem", "conv2d 99999999x99999x9x9 1x1x9x1"], "there is no memory for its"),
+        (["--property", "dilation"], "among those the problems can show"),
+    ],
+)
+def test_check_says_what_is_wrong_with_problems(convgrad_command, words, reason):
+    fixed = ("check", "convgrad:conv2d", "conv2d", "--problem", "conv2d 1x4x4x1 1x1x1x1")
+    ending = convgrad_command(*fixed, *words)
+    assert ending.status == 2
+    assert reason in ending.err

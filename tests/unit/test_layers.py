@@ -121,6 +121,7 @@ ALLOWED = {
         "_messages",
         "_oracle",
         "_problem",
+        "_problem_text",
         "reference",
     },
     "_frameworks": {"_dtypes", "_problem"},

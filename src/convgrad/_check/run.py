@@ -6,10 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from operator import index
 from typing import Any
 
 from .._dtypes import AnyArray
-from .._errors import ArgumentError
+from .._errors import ArgumentError, shown
+from .._problem_text import Line, write
+from . import given
 from .child import Isolated
 from .findings import Caller, Finder, Trouble
 from .guess import Failure, Passed
@@ -47,7 +50,7 @@ def check_op(
     function: Kernel | str,
     op: str,
     *,
-    problems: int = PROBLEMS,
+    problems: int | Sequence[str | Line] = PROBLEMS,
     seconds: float | None = None,
     seed: int = 0,
     properties: Sequence[str] | None = None,
@@ -68,14 +71,16 @@ def check_op(
         "tensorflow", "torch", "jax".
     op : str
         One of the six operations, such as "depthwise_conv2d_backprop_filter".
-    problems : int
-        How many problems to try, spread over the properties.
+    problems : int, or sequence of str
+        How many problems to try, spread over the properties. Or lines of text, such as
+        "conv2d 8x28x28x64 3x3x64x64 strides=2": exactly these are tried, with all data that makes sense for them,
+        under the properties they can show.
     seconds : float, optional
         Stop drawing problems after so long.
     seed : int
         The same seed draws the same problems.
     properties, dtypes, layouts : sequence of str, optional
-        Try these only.
+        Try these only. Lines of text say their own dtype and layout.
     isolate : bool
         Call the kernel in a child process, which may crash or hang; it must then be given as text.
     timeout : float
@@ -102,7 +107,10 @@ def check_op(
     if op not in OPS:
         raise ArgumentError(f"check_op: `op` must be one of {', '.join(OPS)}, got {op!r}.")
     chosen = _named("properties", properties, PROPERTY_NAMES)
-    if problems < 1:
+    if hasattr(problems, "__index__"):
+        problems = index(problems)
+    named = _named_problems(problems, base, chosen, seed, dtypes, layouts)
+    if isinstance(problems, int) and problems < 1:
         raise ArgumentError(f"check_op: `problems` must be at least 1, got {problems}.")
     if isolate and not isinstance(function, str):
         raise ArgumentError(
@@ -117,7 +125,36 @@ def check_op(
         else:
             kernel = load(function, op)
             caller, name = Here(kernel, version(function)), function
-        return _Check(caller, name, base, chosen, seed, advance or _silent).run(problems, seconds)
+        if isinstance(problems, int):
+            return _Check(caller, name, base, chosen, seed, advance or _silent).run(
+                problems, seconds
+            )
+        check = _Check(caller, name, base, chosen, seed, advance or _silent, named)
+        return check.run(len(named), seconds)
+
+
+def _named_problems(
+    problems: int | Sequence[str | Line],
+    base: Base,
+    chosen: tuple[str, ...],
+    seed: int,
+    dtypes: Sequence[str] | None,
+    layouts: Sequence[str] | None,
+) -> list[Trial]:
+    """Return the trials of problems that were named, none where they are to be drawn."""
+    if isinstance(problems, int):
+        return []
+    for name, value in (("dtypes", dtypes), ("layouts", layouts)):
+        if value is not None:
+            raise ArgumentError(
+                f"check_op: `{name}` must be left out where `problems` are lines that say theirs, got {shown(value)}."
+            )
+    if not isinstance(problems, Sequence):
+        raise ArgumentError(
+            f"check_op: `problems` must be a number or lines of text, got {shown(problems)}."
+        )
+    lines = [problems] if isinstance(problems, str) else problems
+    return given.trials(given.cases(lines, base.op), chosen, seed)
 
 
 def _named(what: str, given: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -152,11 +189,19 @@ class _Check:
         chosen: tuple[str, ...],
         seed: int,
         advance: Advance,
+        named: Sequence[Trial] = (),
     ) -> None:
         self._caller, self._name, self._seed, self._advance = caller, name, seed, advance
         self._hangs = 0
-        self._base = self._accepted(base)
-        self._properties = [row for row in applicable(self._base) if row.name in chosen]
+        self._named = named
+        if named:
+            first = named[0].case
+            self._base = replace(base, dtype=first.dtype, layout=first.data_format)
+            shows = {each.property for each in named}
+            self._properties = [row for row in PROPERTIES if row.name in shows]
+        else:
+            self._base = self._accepted(base)
+            self._properties = [row for row in applicable(self._base) if row.name in chosen]
         if not self._properties:  # a property of every call alone: any problem shows it
             self._properties = [
                 row for row in applicable(self._base) if row.name in ("basic", "determinism")
@@ -171,7 +216,8 @@ class _Check:
     def run(self, count: int, seconds: float | None) -> Report:
         start = time.monotonic()
         by_name = {row.name: row for row in self._properties}
-        for each in trials(self._properties, self._base, self._seed, count):
+        drawn = trials(self._properties, self._base, self._seed, count)
+        for each in self._named or drawn:
             if seconds is not None and time.monotonic() - start > seconds:
                 break
             if self._hangs >= _HANGS:
@@ -192,11 +238,17 @@ class _Check:
             worst={name: self._worst[name] for name in DTYPES if name in self._worst},
             findings=findings,
             seconds=time.monotonic() - start,
-            settings={"problems": count, "seconds": seconds},
+            settings={"problems": count, "seconds": seconds, "lines": self._lines()},
             stopped=f"given up after {self._hangs} calls without an answer"
             if self._hangs >= _HANGS
             else "",
         )
+
+    def _lines(self) -> list[str] | None:
+        """Return the problems that were named, as text."""
+        if not self._named:
+            return None
+        return list(dict.fromkeys(write(each.case.problem) for each in self._named))
 
     def _accepted(self, base: Base) -> Base:
         """Find the layout and dtype of the plain problems: the first the kernel does not refuse."""

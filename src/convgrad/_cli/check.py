@@ -3,6 +3,7 @@
 IMPL is `module:function` (or `module`, for a function named OP), `./library.so:symbol` (a C function; the interface
 stands in docs/checking-your-kernel.md), or `tensorflow`, `torch`, `jax`. It runs in a child process, which may crash.
 Reports each property, the worst error in u, likely causes, and the smallest failing case as a program.
+Problems are drawn, or named with --problem: then exactly these are tried, each with all data that makes sense for it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from .._check.problems import DTYPES, LAYOUTS
 from .._check.properties import NAMES, OBSERVED, PROPERTIES
 from .._check.report import COLUMNS, Report
 from .._check.run import PROBLEMS, check_op
+from .._problem_text import Line
+from . import problem_lines
 from .operation import add_op
 from .screen import Cell, Mood, Screen
 from .verb import DONE, NO, Refusal
@@ -25,6 +28,7 @@ convgrad check mykernels:conv2d conv2d
 convgrad check ./libmine.so:my_filter_gradient depthwise_conv2d_backprop_filter --dtype float32
 convgrad check tensorflow depthwise_conv2d_backprop_input --property dilation --problems 200
 convgrad check torch conv2d --seconds 60 --markdown report.md
+convgrad check mykernels:conv2d conv2d --problem 'conv2d 8x28x28x64 3x3x64x64 strides=2' --problem @recorded.txt
 """
 
 _MOODS: dict[str, Mood] = {"pass": "good", "FAIL": "bad", "died": "bad"}
@@ -37,7 +41,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("implementation", metavar="IMPL", help="the kernel to test")
     add_op(parser)
     parser.add_argument(
-        "--problems", type=int, default=PROBLEMS, metavar="N", help=f"how many; default {PROBLEMS}"
+        "--problems", type=int, metavar="N", help=f"how many to draw; default {PROBLEMS}"
+    )
+    parser.add_argument(
+        "--problem",
+        action="append",
+        metavar="LINE",
+        help=f"try this one instead (may be repeated): {problem_lines.FORMS}; of layers and files those of OP",
     )
     parser.add_argument(
         "--seconds", type=float, metavar="S", help="draw no more problems after so long"
@@ -79,11 +89,12 @@ def run(given: Namespace, screen: Screen) -> int:
     """Check and report."""
     if given.markdown is not None and not given.markdown.absolute().parent.is_dir():
         raise Refusal(f"--markdown: there is no folder {str(given.markdown.parent)!r}")
-    with screen.progress(f"checking {given.implementation}", given.problems) as advance:
+    problems, total = _problems(given)
+    with screen.progress(f"checking {given.implementation}", total) as advance:
         report = check_op(
             given.implementation,
             given.op,
-            problems=given.problems,
+            problems=problems,
             seconds=given.seconds,
             seed=given.seed,
             properties=given.property,
@@ -98,6 +109,24 @@ def run(given: Namespace, screen: Screen) -> int:
     _show(report, screen)
     screen.document(report.as_dict())
     return NO if not report.ok or (given.strict and report.refusals) else DONE
+
+
+def _problems(given: Namespace) -> tuple[int | list[Line], int]:
+    """Return the problems that were named, or how many to draw; and how many there will be, or about."""
+    if not given.problem:
+        count = PROBLEMS if given.problems is None else given.problems
+        return count, count
+    for name in ("problems", "dtype", "layout"):
+        if getattr(given, name) is not None:
+            raise Refusal(f"--{name} is for drawn problems, and --problem names them")
+    lines = []
+    for text in given.problem:
+        found = [line for line in problem_lines.read([text]) if line.call.function == given.op]
+        if not found:
+            raise Refusal(f"--problem {text!r} has no problem of {given.op}")
+        lines += found
+    problem_lines.check_memory(lines)
+    return lines, 5 * len(lines)
 
 
 def _show(report: Report, screen: Screen) -> None:

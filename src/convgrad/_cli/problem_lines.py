@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 
-from .. import _files, _layer_text
-from .._problem_text import Line, parse, parse_lines
+from .. import _files, _headroom, _layer_text
+from .._errors import AllocationError
+from .._problem_text import Line, parse, parse_lines, write
 from .verb import Refusal
 
 FORMS = "a problem in one line such as 'conv2d 8x28x28x64 3x3x64x64 strides=2', a layer, or @FILE with lines of both"
@@ -62,3 +64,17 @@ def _of_file(path: Path) -> list[Line]:
             f"cannot read problems from {str(path)!r}: it is no text, {error.reason}"
         ) from None
     return parse_lines(text, str(path))
+
+
+def check_memory(lines: Sequence[Line]) -> None:
+    """Refuse a problem whose arrays no memory holds, before they are made."""
+    for line in lines:
+        problem = line.problem
+        shapes = (problem.input_shape, problem.filter_shape, problem.output_shape)
+        nbytes = 1 + 8 * sum(map(prod, shapes))  # they are judged in float64
+        try:
+            _headroom.ask(nbytes, "")
+        except AllocationError:
+            raise Refusal(
+                f"{write(problem)}: there is no memory for its {nbytes / 1e9:,.1f} GB"
+            ) from None
