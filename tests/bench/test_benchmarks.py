@@ -293,7 +293,7 @@ def test_report_names_best_peer_means_and_losses() -> None:
         row("8x9x9x64k3", "fwd", 1.0, {"a": 8.0}, b=refused),
     )
     text = report.render(results)
-    assert [line[3] for line in report.table(results["rows"])[1]] == ["b", "a", "a"]
+    assert [line[4] for line in report.table(results["rows"])[1]] == ["b", "a", "a"]
     assert [r["best_peer"] for r in results["rows"]] == ["b", "a", "a"]
     assert re.search(r"^fwd +2 +4.00 +0 +0 +4.00 +0 +0 +4.00$", text, re.MULTILINE)
     assert re.search(r"^all +3 +2.00 +1 +1 +2.00 +1 +1 +2.00$", text, re.MULTILINE)

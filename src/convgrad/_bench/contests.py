@@ -15,12 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .layers import DTYPES, Layer
+from .._problem import OPS as CALLS
+from .._problem import Kind, Problem, Settings, build
+from .._problem_text import Line, write
+from .layers import DTYPES, OPS, Layer
 
 Array = npt.NDArray[Any]
 
 WRONG = {"float32": 1e-4, "float64": 1e-10, "half": 3e-2, "bfloat16": 1e-1}
 """Largest error over largest value above which a result is wrong, not merely imprecise: some peers add in 16 bits."""
+
+KINDS = dict(zip(OPS, Kind, strict=True))
 
 FULL_CHECK = 100_000_000
 MOST_VALUES = 2_000_000
@@ -35,6 +40,48 @@ class Contest:
     op: str
     dtype: str = "float32"
     layout: str = "NHWC"
+
+    @property
+    def problem(self) -> Problem:
+        """The same as the planner knows it."""
+        layer = self.layer
+        kind = KINDS[self.op]
+        call = next(c for c in CALLS if c.kind is kind and c.depthwise is not layer.is_dense)
+        how = Settings(layer.strides, layer.dilations, layer.padding, self.layout)
+        shapes = (layer.input_shape(self.layout), layer.filter_shape)
+        return build(call, how, DTYPES[self.dtype], *shapes, None)
+
+
+def of_line(line: Line) -> Contest:
+    """Return the contest that a problem's line asks for; `ValueError` where there is nothing to measure.
+
+    >>> from .._problem_text import read_line
+    >>> contest = of_line(read_line("conv2d_backprop_input 8x3x6x6 3x3x3x8 strides=2,1 data_format=NCHW"))
+    >>> contest.layer.text, contest.op, contest.layout
+    ('6x6x3k3s2x1o8b8', 'dx', 'NCHW')
+    """
+    problem = line.problem
+    if problem.is_empty:
+        raise ValueError(f"{write(problem)}: it is empty, so that there is nothing to measure")
+    if problem.dtype.name not in DTYPES:
+        raise ValueError(f"{write(problem)}: dtype must be one of {', '.join(DTYPES)}")
+    dense = not problem.depthwise
+    layer = Layer(
+        problem.batch,
+        problem.rows.size,
+        problem.cols.size,
+        problem.in_c,
+        problem.rows.window,
+        problem.cols.window,
+        stride=line.settings.strides,
+        dilation=line.settings.dilations,
+        multiplier=1 if dense else problem.group_out,
+        outputs=problem.out_c if dense else 0,
+        groups=problem.groups if dense else 1,
+        padding=line.settings.padding,
+    )
+    op = next(op for op, kind in KINDS.items() if kind is problem.kind)
+    return Contest(layer, op, problem.dtype.name, problem.data_format)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from .. import _geometry, _layer_text
 from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF
 from .._geometry import Axis
 from .._layer_text import Padding, Pair
-from .._problem_text import Line, write
 
 OPS = ("fwd", "dx", "dw")
 LAYOUTS = ("NHWC", "NCHW")
@@ -219,33 +218,6 @@ def parse(text: str) -> Layer:
         groups=found.groups,
         padding=found.padding,
         labels=(found.label,) if found.label else (),
-    )
-
-
-def of_line(line: Line) -> Layer:
-    """Return the layer of a problem's line; one with nothing to measure is refused.
-
-    >>> from .._problem_text import read_line
-    >>> of_line(read_line("conv2d_backprop_input 8x3x56x56 3x3x3x8 strides=2,1 data_format=NCHW")).text
-    '56x56x3k3s2x1o8b8'
-    """
-    problem = line.problem
-    if problem.is_empty:
-        raise ValueError(f"{write(problem)}: it is empty, there is nothing to measure")
-    dense = not problem.depthwise
-    return Layer(
-        problem.batch,
-        problem.rows.size,
-        problem.cols.size,
-        problem.in_c,
-        problem.rows.window,
-        problem.cols.window,
-        stride=line.settings.strides,
-        dilation=line.settings.dilations,
-        multiplier=1 if dense else problem.group_out,
-        outputs=problem.out_c if dense else 0,
-        groups=problem.groups if dense else 1,
-        padding=line.settings.padding,
     )
 
 

@@ -11,11 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._frameworks import FRAMEWORKS, Framework, Prepared, Wanted
-from .._problem import Kind
-from .contests import Contest, operands_of
-from .layers import OPS
-
-_KINDS = dict(zip(OPS, Kind, strict=True))
+from .contests import KINDS, Contest, operands_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +50,7 @@ def wanted(contest: Contest) -> Wanted:
     """Describe a contest to a framework."""
     layer = contest.layer
     return Wanted(
-        kind=_KINDS[contest.op],
+        kind=KINDS[contest.op],
         depthwise=not layer.is_dense,
         layout=contest.layout,
         input_shape=layer.input_shape(contest.layout),

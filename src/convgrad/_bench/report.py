@@ -21,7 +21,7 @@ FLAGS = {
     "d": "a peer crashed or did not answer",
 }
 
-WORDS = 4
+WORDS = 5
 WORST = 8
 LIMITS = (0.97, 1.0)
 """Rows below these are counted."""
@@ -42,11 +42,12 @@ def render(results: dict[str, Any]) -> str:
 
 def table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
     """One line per contest, below the titles of the columns; the first `WORDS` columns are words."""
-    mixed = len({row["layout"] for row in rows}) > 1
+    mixed, dtypes = (len({row[key] for row in rows}) > 1 for key in ("layout", "dtype"))
     columns: list[tuple[str, Callable[[Row], str]]] = [
         ("problem", lambda row: row["problem"]),
         ("op", lambda row: row["op"]),
         ("layout", lambda row: row["layout"] if mixed else ""),
+        ("dtype", lambda row: row["dtype"] if dtypes else ""),
         ("best peer", lambda row: row["best_peer"] or "-"),
         ("ours ms", lambda row: ms(row["ours"]["min_ms"])),
         ("median", lambda row: ms(row["ours"]["median_ms"])),

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .._errors import InternalError
+from .._problem_text import write
 from .contests import WRONG, Contest, Expected, expect, operands_of, our_call
 from .layers import LAYOUTS, OPS, Layer
 from .machine import Machine, describe, footprints, probe
@@ -25,6 +26,9 @@ NOISY = 1.5
 AGAIN = 10.0
 """Seconds after which the machine is measured a second time: other programs come and go, and only ever slow it down."""
 
+MIXED = {"dtype": "several dtypes", "layout": "several layouts"}
+"""What stands in the settings of a run whose contests differ."""
+
 Progress = Callable[[int, str], None]
 """Is told how many contests were done since the last call, and what is going on now."""
 
@@ -35,8 +39,9 @@ class RunSettings:
 
     ops: tuple[str, ...] = OPS
     dtype: str = "float32"
+    """One of `layers.DTYPES`; `MIXED` where contests have their own."""
     layout: str = "NHWC"
-    """Of our arrays: one of `layers.LAYOUTS`, or both."""
+    """Of our arrays: one of `layers.LAYOUTS`, or both; `MIXED` where contests have their own."""
     threads: int = 1
     rounds: int = 5
     seconds: float = 0.25
@@ -55,18 +60,21 @@ class RunSettings:
 
 
 def run(
-    wanted: Iterable[tuple[Layer, str]],
+    wanted: Iterable[tuple[Layer, str] | Contest],
     peers: Sequence[Peer],
     settings: RunSettings,
     progress: Progress = lambda done, text: None,
     machine: Machine | None = None,
 ) -> dict[str, Any]:
-    """Measure every pair of layer and operation; an interrupt ends the run early and keeps what there is."""
+    """Measure every pair of layer and operation; an interrupt ends the run early and keeps what there is.
+
+    A pair is measured in the dtype and layouts of the settings, a contest in its own.
+    """
     absent = [peer.name for peer in peers if not peer.is_installed]
     peers = [peer for peer in peers if peer.is_installed]
-    wanted = list(wanted)
+    contests = [_with_layouts(each, settings) for each in wanted]
     workers = workers_of(peers, settings)
-    needed = footprints(wanted, settings.dtype)
+    needed = _footprints([contest for contest, _ in contests])
     load_before = describe({}, settings.threads)["load"]
     try:
         progress(0, "starting the peers")
@@ -75,7 +83,10 @@ def run(
         for worker in workers.values():
             worker.await_start()
         progress(0, "measuring the machine")
-        known = machine or probe(settings.threads, settings.dtype, needed)
+        known = {
+            dtype: machine or probe(settings.threads, dtype, places)
+            for dtype, places in needed.items()
+        }
         probed = time.monotonic()
     except BaseException:
         for worker in workers.values():
@@ -83,20 +94,22 @@ def run(
         raise
     began, rows, complete = time.strftime("%Y-%m-%d %H:%M:%S"), list[dict[str, Any]](), True
     errors: list[str] = []
-    contests = [Contest(p, op, settings.dtype, settings.layouts[0]) for p, op in wanted]
     try:
-        for number, contest in enumerate(contests):
+        for number, (contest, layouts) in enumerate(contests):
             progress(
                 min(number, 1),
                 f"{number + 1} of {len(contests)}: {contest.layer.name} {contest.op}",
             )
             try:
-                rows += _measure(contest, peers, workers, settings)
+                rows += _measure(contest, peers, workers, settings, layouts)
             except Exception as error:  # an error of ours; a peer's ends up in its record
                 errors.append(f"{contest.layer.name} {contest.op}: {type(error).__name__}: {error}")
         if machine is None and time.monotonic() - probed > AGAIN:
             progress(1, "measuring the machine again")
-            known = known.best_of(probe(settings.threads, settings.dtype, needed))
+            known = {
+                dtype: found.best_of(probe(settings.threads, dtype, needed[dtype]))
+                for dtype, found in known.items()
+            }
     except KeyboardInterrupt:
         complete = False
     finally:
@@ -104,7 +117,7 @@ def run(
         for worker in workers.values():
             worker.stop()
     for row in rows:
-        judge(row, known)
+        judge(row, known[_precision(row["dtype"])])
     return {
         "began": began,
         "complete": complete,
@@ -112,9 +125,36 @@ def run(
         "absent_peers": absent,
         "errors": errors,
         "machine": {**describe(versions, settings.threads), "load_before": load_before},
-        "speed": asdict(known),
+        "speed": asdict(next(iter(known.values()))),
         "rows": rows,
     }
+
+
+def _with_layouts(
+    wanted: tuple[Layer, str] | Contest, settings: RunSettings
+) -> tuple[Contest, tuple[str, ...]]:
+    """Return a contest and the layouts in which we take part in it."""
+    if isinstance(wanted, Contest):
+        return wanted, (wanted.layout,)
+    return Contest(*wanted, settings.dtype, settings.layouts[0]), settings.layouts
+
+
+def _precision(dtype: str) -> str:
+    """Return the dtype whose arithmetic bounds a contest: 16 bits are added up in float32."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def _footprints(contests: Iterable[Contest]) -> dict[str, dict[str, list[int]]]:
+    """Return for each precision which footprints the rooflines of its contests need."""
+    needed: dict[str, dict[str, list[int]]] = {}
+    by_dtype: dict[str, list[tuple[Layer, str]]] = {}
+    for contest in contests:
+        by_dtype.setdefault(contest.dtype, []).append((contest.layer, contest.op))
+    for dtype, turns in by_dtype.items():
+        merged = needed.setdefault(_precision(dtype), {})
+        for stream, places in footprints(turns, dtype).items():
+            merged[stream] = sorted({*merged.get(stream, ()), *places})
+    return needed
 
 
 def workers_of(peers: Sequence[Peer], settings: RunSettings) -> dict[str, Worker]:
@@ -126,10 +166,14 @@ def workers_of(peers: Sequence[Peer], settings: RunSettings) -> dict[str, Worker
 
 
 def _measure(
-    contest: Contest, peers: Sequence[Peer], workers: dict[str, Worker], settings: RunSettings
+    contest: Contest,
+    peers: Sequence[Peer],
+    workers: dict[str, Worker],
+    settings: RunSettings,
+    layouts: Sequence[str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return a row for each layout of ours; peers have been in turns with all of them."""
-    ours = {layout: replace(contest, layout=layout) for layout in settings.layouts}
+    ours = {layout: replace(contest, layout=layout) for layout in layouts or settings.layouts}
     expected = expect(contest)
     records = {each.layout: _checked(each, expected, contest) for each in ours.values()}
     remotes = prepared(contest, list(ours), expected, peers, workers)
@@ -158,6 +202,7 @@ def _measure(
         {
             "problem": contest.layer.name,
             "text": contest.layer.text,
+            "line": write(each.problem),
             "labels": contest.layer.labels,
             "op": contest.op,
             "dtype": contest.dtype,

@@ -10,7 +10,9 @@ are started, all at once, and the speed of this machine's arithmetic and memory 
 is more than 10 s later. One problem takes 7 s without peers, 12 with PyTorch and 36 with all three frameworks on two
 cores, most of it to import them. Problems are written
 [batch x]height x width x channels, then letters: k window (k3 or k1x7), s stride, d dilation, m multiplier
-(depthwise), o output channels and g groups (dense), v for VALID padding, b batch.
+(depthwise), o output channels and g groups (dense), v for VALID padding, p pads, b batch; s2x1 and d1x2 are rows
+and columns, p1x1x0x2 top, bottom, left, right. A problem in one line (`conv2d 8x28x28x64 3x3x64x64 strides=2`) says
+its operation, dtype and layout itself; @FILE has several.
 """
 
 from __future__ import annotations
@@ -23,12 +25,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .bench_arguments import OPS, PANELS, QUESTIONS, add_arguments, check, words
+from . import problem_lines
+from .bench_arguments import OPS, PANELS, QUESTIONS, add_arguments, check, is_line, words
 from .screen import Advance, Cell, Screen
 from .verb import DONE, INTERRUPTED, NO, Refusal
 
 if TYPE_CHECKING:
     from .._bench.compare import Comparison
+    from .._bench.contests import Contest
     from .._bench.layers import Layer
     from .._bench.runner import RunSettings
 
@@ -39,6 +43,8 @@ SUMMARY = "time suites, networks or your own shapes against other frameworks"
 EXAMPLES = """
 convgrad bench
 convgrad bench 8x56x56x64k3s1o64
+convgrad bench 'conv2d_backprop_filter 8x56x56x64 3x3x64x64 strides=2,1 dtype=bfloat16' --peers torch
+convgrad bench @recorded.txt
 convgrad bench --model mobilenet_v2 --plot mobilenet.svg
 convgrad bench --shape 8x56x56x144k3s2 --shape 8x14x14x256k3o256 --peers torch
 convgrad bench depthwise --quick --ops dx,dw --save before.json
@@ -126,12 +132,31 @@ def _problems(given: Namespace) -> list[Layer]:
     return problems
 
 
-def _cases(given: Namespace) -> tuple[list[tuple[Layer, str]], dict[str, Any]]:
+def _contests(given: Namespace) -> list[Contest]:
+    """Return what lines name, and layers beside them; the settings of the run are what they have in common."""
+    from .._bench.contests import of_line
+    from .._bench.runner import MIXED
+
+    lines = problem_lines.read(given.shape)
+    problem_lines.check_memory(lines)
+    contests = [of_line(line) for line in lines]
+    for name, several in MIXED.items():
+        found = {getattr(each, name) for each in contests}
+        setattr(given, name, found.pop() if len(found) == 1 else several)
+    given.ops = ",".join(dict.fromkeys(each.op for each in contests))
+    if given.plot and given.dtype == MIXED["dtype"]:
+        raise ValueError("--plot draws problems of one dtype, got several")
+    return contests
+
+
+def _cases(given: Namespace) -> tuple[list[tuple[Layer, str] | Contest], dict[str, Any]]:
     """Return problems with operations, and the layers of networks if there are any."""
     import re
 
     from .._bench import networks
 
+    if any(map(is_line, given.shape)):
+        return [*_contests(given)], {}
     ops = words("ops", given.ops, OPS)
     if not given.model:
         return [(problem, op) for problem in _problems(given) for op in ops], {}
@@ -141,7 +166,7 @@ def _cases(given: Namespace) -> tuple[list[tuple[Layer, str]], dict[str, Any]]:
     found = [case for case in cases if pattern.search(case[0].name)]
     if not found:
         raise ValueError(f"no layer matches --filter {given.filter!r}; --list shows them")
-    return found, layers
+    return [*found], layers
 
 
 def _settings(given: Namespace) -> RunSettings:
@@ -304,6 +329,8 @@ def _conclusions(found: Comparison) -> list[str]:
 
 def _list(given: Namespace, screen: Screen) -> int:
     """Print the networks, or the problems a run would take."""
+    from .._problem_text import write
+
     if "list" in given.model:
         from .._bench.networks import NETWORKS
 
@@ -326,7 +353,13 @@ def _list(given: Namespace, screen: Screen) -> int:
         screen.table(columns, [[*a, b] for a, b in zip(lines, numbers, strict=True)], left=2)
         screen.document(models)
         return DONE
-    problems = list(dict.fromkeys(problem for problem, _ in _cases(given)[0]))
+    cases = _cases(given)[0]
+    named = [write(case.problem) for case in cases if not isinstance(case, tuple)]
+    if named:
+        screen.table(("problem",), [(line,) for line in named], left=1)
+        screen.document([{"problem": line, "networks": []} for line in named])
+        return DONE
+    problems = list(dict.fromkeys(case[0] for case in cases if isinstance(case, tuple)))
     screen.table(("problem", "networks"), [(p.name, " ".join(p.labels)) for p in problems], left=2)
     screen.document([{"problem": p.text, "networks": p.labels} for p in problems])
     return DONE

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import re
 from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from . import problem_lines
+from .operation import CALLS
 from .verb import Refusal
 
 RACES = ("depthwise", "dense", "all")
@@ -29,8 +32,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="*",
         choices=suites,
         metavar="SUITE",
-        help=f"one of {', '.join(suites)}; or problems, as --shape takes them",
+        help=f"one of {', '.join(suites)}; or problems, as --shape takes them, lines also without quotes",
     )
+    parser.set_defaults(takes=("suite", problem_lines.is_setting))
     _add_problems(parser)
     _add_measuring(parser)
     results = parser.add_argument_group("results")
@@ -64,11 +68,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 class _Suites(tuple[str, ...]):
-    """The suites, for errors and completion; what begins with a digit is a problem and may stand in their place."""
+    """The suites, for errors and completion; problems, and the words of their lines, may stand in their place."""
 
     def __contains__(self, word: object) -> bool:
         # Some versions of argparse ask about the empty list too.
-        return word == [] or super().__contains__(word) or str(word)[:1].isdigit()
+        if word == [] or super().__contains__(word):
+            return True
+        text = str(word)
+        line = text in CALLS or problem_lines.is_line(text) or problem_lines.is_setting(text)
+        return line or text[:1].isdigit()
 
 
 def _add_problems(parser: ArgumentParser) -> None:
@@ -85,7 +93,8 @@ def _add_problems(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PROBLEM",
-        help="a problem of your own; may repeat",
+        help=f"a layer of your own; or {problem_lines.FORMS}, which say what --ops, --dtype and --layout say for "
+        "layers; may repeat",
     )
     add(
         "--batch",
@@ -96,15 +105,13 @@ def _add_problems(parser: ArgumentParser) -> None:
     )
     add(
         "--ops",
-        default=",".join(OPS),
         help="fwd, dx (input gradient), dw (filter gradient); default all three",
     )
-    add("--dtype", default="float32", choices=DTYPES, help="default %(default)s")
+    add("--dtype", choices=DTYPES, help="default float32")
     add(
         "--layout",
-        default="NHWC",
         choices=(*LAYOUTS, "both"),
-        help="of our arrays; both: one beside the other; PyTorch always runs both of its own; default %(default)s",
+        help="of our arrays; both: one beside the other; PyTorch always runs both of its own; default NHWC",
     )
     add("--quick", action="store_true", help="about ten problems of a suite instead of all")
     add("--filter", default="", metavar="REGEX", help="only problems whose name or network matches")
@@ -154,8 +161,9 @@ def check(given: Namespace) -> None:
     named = [word for word in given.suite if word in (*RACES, *QUESTIONS)]
     if named and len(given.suite) > 1:
         raise Refusal(f"{named[0]} stands alone, got {len(given.suite)} words")
-    given.shape = [*(word for word in given.suite if word not in named), *given.shape]
+    given.shape = [*_grouped([word for word in given.suite if word not in named]), *given.shape]
     given.suite = named[0] if named else None
+    _check_lines(given)
     positive = ("threads", "rounds", "seconds", "timeout")
     for name in positive:
         if getattr(given, name) <= 0:
@@ -186,6 +194,42 @@ def check(given: Namespace) -> None:
             raise Refusal(f"--plot writes {', '.join(PICTURES)}, got {path.name!r}")
     if given.plot and find_spec("matplotlib") is None:
         raise Refusal("--plot needs matplotlib: pip install matplotlib")
+
+
+def _grouped(words: Sequence[str]) -> list[str]:
+    """Return problems whose words stood alone: a name or a whole problem begins one, all else belongs to it.
+
+    >>> _grouped(["conv2d", "1x4x4x1", "1x1x1x1", "strides=2", "1x4x4x1k3"])
+    ['conv2d 1x4x4x1 1x1x1x1 strides=2', '1x4x4x1k3']
+    """
+    found: list[str] = []
+    inside = False
+    for word in words:
+        inside = inside or problem_lines.is_setting(word)
+        if inside and found and word not in CALLS and not problem_lines.is_line(word):
+            found[-1] += f" {word}"
+        else:
+            found.append(word)
+            inside = word in CALLS
+    return found
+
+
+def is_line(text: str) -> bool:
+    """Whether a problem says its operation, dtype and layout itself; a layer alone takes those of the options."""
+    return text.startswith("@") or len(text.split()) > 1 or text in CALLS
+
+
+def _check_lines(given: Namespace) -> None:
+    """Refuse options that lines leave nothing to say; set the defaults of the others."""
+    lines = [text for text in given.shape if is_line(text)]
+    for option in ("ops", "dtype", "layout"):
+        if lines and getattr(given, option) is not None:
+            raise Refusal(f"--{option} is for layers, and a line says its own: {lines[0]!r}")
+    if lines and given.suite:
+        raise Refusal(f"{given.suite} takes layers such as 8x56x56x64k3s1o64, got {lines[0]!r}")
+    given.ops = ",".join(OPS) if given.ops is None else given.ops
+    given.dtype = given.dtype or "float32"
+    given.layout = given.layout or "NHWC"
 
 
 def _batches(text: str) -> tuple[int, ...]:

@@ -73,7 +73,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     operation.add_settings(parser)
     parser.add_argument("--dtype", choices=operation.DTYPES, help="default float32")
-    parser.set_defaults(**dict.fromkeys(KEYS), takes=problem_lines.is_setting)
+    parser.set_defaults(**dict.fromkeys(KEYS), takes=("words", problem_lines.is_setting))
     operation.add_threads(parser)
     code = parser.add_mutually_exclusive_group()
     code.add_argument(

@@ -116,10 +116,9 @@ def _parsed(words: list[str]) -> argparse.Namespace:
     given, unknown = whole.parse_known_args(words)
     if given.verb is None:
         raise UsageError("convgrad", f"unknown: {unknown[0]}" if unknown else "a verb is missing")
-    if takes := getattr(
-        given, "takes", None
-    ):  # positional words behind options, which argparse leaves over
-        given.words = [*given.words, *filter(takes, unknown)]
+    if hasattr(given, "takes"):  # positional words behind options, which argparse leaves over
+        name, takes = given.takes
+        setattr(given, name, [*getattr(given, name), *filter(takes, unknown)])
         unknown = [word for word in unknown if not takes(word)]
     if unknown:
         raise UsageError(f"convgrad {given.verb}", f"unknown: {' '.join(unknown)}")

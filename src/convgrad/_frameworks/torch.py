@@ -14,7 +14,7 @@ from .._dtypes import BFLOAT16, AnyArray
 from .._problem import Kind
 from .wanted import Prepared, Wanted
 
-_PADDED = "input padded beforehand (SAME is asymmetric)"
+_PADDED = "input padded beforehand (its two sides differ)"
 
 
 def limit_threads(threads: int) -> None:
