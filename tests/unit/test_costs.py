@@ -17,7 +17,7 @@ from convgrad import _config, _costs, _jit, _planner
 from convgrad._algorithms import ALGORITHMS, reference
 from convgrad._algorithms.dense_filter import choice, schedule
 from convgrad._problem import Problem
-from convgrad._targets import TARGETS, VECTOR_BITS
+from convgrad._targets import ALL, VECTOR_BITS
 from kernels import drawn, problem_of
 
 HOST = _jit.host_target()
@@ -36,7 +36,7 @@ def problems(seed: int, count: int, largest: int = 40) -> list[Problem]:
     return found
 
 
-@pytest.mark.parametrize("row", TARGETS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
 def test_whatever_is_not_refused_has_a_candidate_and_a_predicted_time(row: Any) -> None:
     """On every row, at every width: no unit of work may lack a price."""
     for number, problem in enumerate(problems(1, 80)):
@@ -56,7 +56,7 @@ def test_whatever_is_not_refused_has_a_candidate_and_a_predicted_time(row: Any) 
 
 
 def test_every_row_has_a_table_and_says_whether_it_is_a_guess() -> None:
-    assert set(_costs.TABLES) == {row.name for row in TARGETS}
+    assert set(_costs.TABLES) == {row.name for row in ALL}
     assert set(_costs.FITTED) <= set(_costs.TABLES)
     for table in _costs.TABLES.values():
         assert {kind.partition(" ")[0] for kind in table} == set(ALGORITHMS)

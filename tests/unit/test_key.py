@@ -34,6 +34,7 @@ def test_entries_have_names():
         (("a", 1), find("sse2")),
         (("a", 1), AVX2.with_vector_bits(128)),
         (("a", 1), replace(AVX2, has_half=False)),
+        (("a", 1), replace(AVX2, has_double=False)),
         (("a", 1), replace(AVX2, features="+avx2")),
     ],
 )

@@ -178,7 +178,7 @@ ALLOWED = {
     "_arrays": {"_dtypes", "_runtime"},
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},
-    "_jit": {"_config", "_headroom", "_kernel", "_targets", "_warnings"},
+    "_jit": {"_config", "_headroom", "_kernel", "_messages", "_targets", "_warnings"},
     "_runtime": {"_config", "_program"},
     "_targets": set(),
     "_kernel": set(),

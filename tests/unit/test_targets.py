@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from convgrad import _config
+from convgrad._errors import CompileError
 from convgrad._jit import host
-from convgrad._targets import TARGETS, candidates, find, match
+from convgrad._targets import ALL, FOREIGN, TARGETS, candidates, find, match
 
 AVX2 = {"sse2", "avx", "avx2", "fma", "f16c"}
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
@@ -32,6 +33,52 @@ def test_an_unknown_architecture_has_no_row():
     assert match("riscv64", AVX512) is None
 
 
+def test_foreign_rows_are_found_by_name_and_offered_to_no_host():
+    names = ["wasm", "wasm_simd", "cortex_m4", "cortex_m7", "riscv64", "riscv64v"]
+    assert [row.name for row in FOREIGN] == names
+    assert all(find(row.name) is row for row in ALL)
+    everything = frozenset().union(AVX512, {"asimd", "simd128", "v", "m", "a", "f", "d", "c"})
+    for architecture in {row.architecture for row in ALL}:
+        assert not set(candidates(architecture, everything)) & set(FOREIGN)
+    assert candidates("riscv64", everything) == ()
+
+
+def test_a_riscv_host_computes_without_kernels(monkeypatch):
+    monkeypatch.setattr(host, "architecture", lambda: "riscv64")
+    host._choose.cache_clear()
+    with pytest.raises(CompileError, match="no kernels are written for the architecture 'riscv64'"):
+        host.target()
+    host._choose.cache_clear()
+
+
+@pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
+def test_every_row_has_systems(row):
+    assert row.triple == row.systems[0].triple == row.system().triple
+    assert row.system().name == ("linux" if row in TARGETS or "riscv" in row.name else "none")
+    for system in row.systems:
+        assert row.system(system.name) is row.system_of(system.triple) is system
+        macho = system.object_format == "macho"
+        assert (system.archive_style, system.symbol_prefix) == (
+            ("bsd", "_") if macho else ("gnu", "")
+        )
+    with pytest.raises(
+        ValueError, match=f"the target {row.name} has no system called 'dos'; there are "
+    ):
+        row.system("dos")
+    with pytest.raises(ValueError, match=f"the target {row.name} has no triple 'z80'; there are "):
+        row.system_of("z80")
+
+
+def test_products_are_fused_where_the_hardware_does_it():
+    fused = {row.name: (row.fuses(4), row.fuses(8)) for row in ALL}
+    both, none = (True, True), (False, False)
+    assert fused == {
+        **dict.fromkeys(("avx512", "avx2", "neon", "cortex_m7", "riscv64", "riscv64v"), both),
+        **dict.fromkeys(("sse2", "wasm", "wasm_simd"), none),
+        "cortex_m4": (True, False),
+    }
+
+
 def test_every_architecture_ends_with_a_row_that_always_runs():
     for architecture in {row.architecture for row in TARGETS}:
         assert candidates(architecture, set())[-1].needs == frozenset()
@@ -44,7 +91,7 @@ def test_width_is_separate_from_the_row():
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"'mmx'.*avx2.*neon"):
+    with pytest.raises(ValueError, match=r"'mmx'.*avx2.*neon.*riscv64v"):
         find("mmx")
 
 

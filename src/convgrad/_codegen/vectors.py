@@ -194,7 +194,7 @@ def select(mask: Mask, yes: Vector, no: Vector) -> Vector:
 
 def fma(a: Vector, b: Vector, c: Vector) -> Vector:
     """Return a * b + c: rounded once where the target can, else after each step."""
-    if a.element in (F32, F64) and a.emitter.target.has_fma:
+    if a.element in (F32, F64) and a.emitter.target.fuses(a.element.size):
         assert a.type_text == b.type_text == c.type_text
         kind = a.type_text
         function = f"llvm.fma.{suffix(a.element, a.lanes)}"

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from .. import _targets
 from .._targets import Target
 from . import avx2
 
@@ -28,9 +29,9 @@ WAKE = "wake"
 """What a launch costs whoever runs it, and what sharing it with other threads adds."""
 
 TABLES: Mapping[str, Mapping[str, Prices]] = MappingProxyType(
-    dict.fromkeys(("avx512", "avx2", "sse2", "neon"), avx2.NANOSECONDS)
+    dict.fromkeys((row.name for row in _targets.ALL), avx2.NANOSECONDS)
 )
-"""By the row's name: the prices of each kind of work."""
+"""By the row's name: the prices of each kind of work. Until others are measured, all rows borrow those of one."""
 FITTED = frozenset({"avx2"})
 """Rows whose prices were measured; those of the others are guesses."""
 

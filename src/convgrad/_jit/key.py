@@ -35,11 +35,16 @@ def entries(identity: object, target: Target) -> tuple[tuple[str, str], ...]:
         # The module too: identities of two algorithms may have one name and one set of fields.
         ("kernel", f"{type(identity).__module__}.{spelled(identity)}"),
         ("target", f"{target.name} {target.cpu} {target.features} {target.vector_bits}"),
-        ("flags", f"fma={target.has_fma} half={target.has_half}"),
+        ("flags", _flags(target)),
         ("sources", sources()),
         ("llvm", llvm_version()),
         ("platform", f"{sys.platform} {platform.machine()}"),
     )
+
+
+def _flags(target: Target) -> str:
+    known = f"fma={target.has_fma} half={target.has_half}"
+    return known if target.has_double else f"{known} double=False"
 
 
 def text(identity: object, target: Target) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 from convgrad import _headroom
@@ -29,9 +30,23 @@ _NEEDED = 48 << 20
 """Bytes of address space that must be free before LLVM is asked for anything. Where it gets no memory it ends the
 process, and so does the C++ library. Kernels of 100 kB of text took 3 MB, the first one 5; malloc may ask for more."""
 
+
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM is told about a CPU and its system, in LLVM's own words. The defaults are for kernels that run here."""
+
+    triple: str
+    cpu: str
+    features: str
+    reloc: str = "pic"
+    codemodel: str = "small"
+    abi: str = ""
+    jit: bool = True
+
+
 _binding: Any = None
 _foreign = False
-_machines: dict[tuple[str, str, str, int], Any] = {}
+_machines: dict[Machine, Any] = {}
 _linker: Any = None
 _trackers: list[Any] = []
 """Keep what was loaded mapped."""
@@ -67,10 +82,27 @@ def compile_object(ir: str, target: Target, *, triple: str | None = None) -> byt
     return _undisturbed(ir, target, triple)
 
 
+def compile_for(ir: str, machine: Machine) -> bytes:
+    """Return the object file of `ir` for any machine, on the calling thread: for a process that only compiles."""
+    with lock:
+        _headroom.ask(_NEEDED, "to compile a kernel")
+        return _emit_object(ir, machine)
+
+
+def missing(triple: str) -> bool:
+    """Return whether this LLVM was built without the architecture of a triple."""
+    with lock:
+        try:
+            _llvm_target(triple)
+        except CompileError:
+            return True
+    return False
+
+
 def assembly(ir: str, target: Target, *, triple: str | None = None) -> str:
     """Return the assembly text of `ir`, for people and tests."""
     with lock:
-        return _emit_assembly(ir, target, triple)
+        return _emit_assembly(ir, _here(target, triple))
 
 
 class _Job:
@@ -147,34 +179,39 @@ def _undisturbed(ir: str, target: Target, triple: str | None) -> bytes:
 def _locked_object(ir: str, target: Target, triple: str | None) -> bytes:
     with lock:
         _headroom.ask(_NEEDED, "to compile a kernel")
-        return _emit_object(ir, target, triple)
+        return _emit_object(ir, _here(target, triple))
 
 
 # Functions of their own so that the module is disposed of, which takes llvmlite's lock, before ours
 # is given back: a fork in between would leave the child with a lock nobody releases.
 
 
-def _emit_object(ir: str, target: Target, triple: str | None) -> bytes:
-    module, machine = _prepare(ir, target, triple)
-    return bytes(machine.emit_object(module))
+def _emit_object(ir: str, machine: Machine) -> bytes:
+    module, made = _prepare(ir, machine)
+    return bytes(made.emit_object(module))
 
 
-def _emit_assembly(ir: str, target: Target, triple: str | None) -> str:
-    module, machine = _prepare(ir, target, triple)
-    return str(machine.emit_assembly(module))
+def _emit_assembly(ir: str, machine: Machine) -> str:
+    module, made = _prepare(ir, machine)
+    return str(made.emit_assembly(module))
 
 
-def _prepare(ir: str, target: Target, triple: str | None) -> tuple[Any, Any]:
+def _prepare(ir: str, machine: Machine) -> tuple[Any, Any]:
     llvm = binding()
-    machine = _machine(target, triple or host_triple(target))
+    made = _made(machine)
     try:
         module = llvm.parse_assembly(ir)
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"LLVM refused a kernel: {error}") from error
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    return module, machine
+    module.triple = made.triple
+    module.data_layout = str(made.target_data)
+    return module, made
+
+
+def _here(target: Target, triple: str | None) -> Machine:
+    """Return the machine kernels of a row are compiled for where they run in the process that compiles them."""
+    return Machine(triple or host_triple(target), target.cpu, target.features)
 
 
 def host_triple(target: Target) -> str:
@@ -190,24 +227,31 @@ def _architecture(triple: str) -> str:
     return {"arm64": "aarch64", "amd64": "x86_64"}.get(name, name)
 
 
-def _machine(target: Target, triple: str) -> Any:
-    global _foreign
-    key = (triple, target.cpu, target.features, OPT_LEVEL)
-    if key not in _machines:
-        llvm = binding()
-        if not _foreign and _architecture(triple) != _architecture(llvm.get_process_triple()):
-            llvm.initialize_all_targets()
-            llvm.initialize_all_asmprinters()
-            _foreign = True
-        _machines[key] = llvm.Target.from_triple(triple).create_target_machine(
-            cpu=target.cpu,
-            features=target.features,
+def _made(machine: Machine) -> Any:
+    if machine not in _machines:
+        _machines[machine] = _llvm_target(machine.triple).create_target_machine(
+            cpu=machine.cpu,
+            features=machine.features,
             opt=OPT_LEVEL,
-            reloc="pic",
-            codemodel="small",
-            jit=True,
+            reloc=machine.reloc,
+            codemodel=machine.codemodel,
+            jit=machine.jit,
+            abiname=machine.abi,
         )
-    return _machines[key]
+    return _machines[machine]
+
+
+def _llvm_target(triple: str) -> Any:
+    global _foreign
+    llvm = binding()
+    if not _foreign and _architecture(triple) != _architecture(llvm.get_process_triple()):
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        _foreign = True
+    try:
+        return llvm.Target.from_triple(triple)
+    except RuntimeError as error:
+        raise CompileError(f"this LLVM cannot compile for {triple}: {error}") from error
 
 
 def load(code: bytes, symbol: str, target: Target) -> int:
@@ -218,7 +262,7 @@ def load(code: bytes, symbol: str, target: Target) -> int:
         if _linker is None:
             # JITLink is LLVM's newer loader and the only one for Apple's ARM; it is weak on COFF.
             _linker = llvm.create_lljit_compiler(
-                _machine(target, host_triple(target)), use_jit_link=sys.platform != "win32"
+                _made(_here(target, None)), use_jit_link=sys.platform != "win32"
             )
         library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
         try:

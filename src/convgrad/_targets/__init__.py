@@ -6,6 +6,9 @@ that say nothing. The vector width is a number of its own, because LLVM splits v
 wider than the machine's: every width runs on every host, which is how the tests reach the code of
 machines they do not have.
 
+Kernels are also compiled ahead of time, for other systems (`systems`) and for devices that never compile anything
+(`FOREIGN`). A host is never offered one of the latter.
+
 Nothing here looks at the host; `_jit.host` does that and passes in what it found.
 """
 
@@ -15,12 +18,28 @@ from collections.abc import Collection
 
 from ._row import Target
 from .arm import ROWS as _ARM
+from .devices import ROWS as FOREIGN
+from .systems import SYSTEMS, System
 from .x86 import ROWS as _X86
 
-__all__ = ["TARGETS", "VECTOR_BITS", "Target", "candidates", "find", "match"]
+__all__ = [
+    "ALL",
+    "FOREIGN",
+    "SYSTEMS",
+    "TARGETS",
+    "VECTOR_BITS",
+    "System",
+    "Target",
+    "candidates",
+    "find",
+    "match",
+]
 
 TARGETS: tuple[Target, ...] = (*_X86, *_ARM)
-"""All rows; within one architecture the best first, the one that always runs last."""
+"""The rows of hosts; within one architecture the best first, the one that always runs last."""
+
+ALL: tuple[Target, ...] = (*TARGETS, *FOREIGN)
+"""These, and the rows that no host is offered."""
 
 VECTOR_BITS = (128, 256, 512)
 """The widths kernels can be written for."""
@@ -44,9 +63,9 @@ def match(architecture: str, features: Collection[str]) -> Target | None:
 
 
 def find(name: str) -> Target:
-    """Return the row called `name`; ValueError lists the names there are."""
-    for row in TARGETS:
+    """Return the row called `name`, a host's or a foreign one; ValueError lists the names there are."""
+    for row in ALL:
         if row.name == name:
             return row
-    names = ", ".join(row.name for row in TARGETS)
+    names = ", ".join(row.name for row in ALL)
     raise ValueError(f"no target is called {name!r}; there are {names}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from .systems import SYSTEMS, System
+
 
 @dataclass(frozen=True)
 class Target:
@@ -13,7 +15,7 @@ class Target:
     name: str
     """Short, as it stands in kernel symbols."""
     architecture: str
-    """First part of an LLVM triple: x86_64 or aarch64."""
+    """A row of `systems`, and the first part of a triple: x86_64, aarch64, wasm32, thumbv7em or riscv64."""
     needs: frozenset[str]
     """Features the host must report, in the words of Linux and LLVM, which agree on these."""
     cpu: str
@@ -26,6 +28,8 @@ class Target:
     """Fused multiply-add in hardware; without it a product is rounded before the sum."""
     has_half: bool
     """float16 to float32 and back in hardware; without it integer code does the same."""
+    has_double: bool = True
+    """float64 in hardware; without it each operation is a call of the compiler's library, which fuses nothing."""
     l1_bytes: int = 32 << 10
     """Level-one data cache of one core. These three are usual sizes until the host says better."""
     l2_bytes: int = 512 << 10
@@ -56,6 +60,36 @@ class Target:
     def lanes(self, itemsize: int) -> int:
         """Return how many elements of `itemsize` bytes one vector holds."""
         return self.vector_bits // 8 // itemsize
+
+    def fuses(self, itemsize: int) -> bool:
+        """Return whether a product of floats of `itemsize` bytes and a sum are rounded once."""
+        return self.has_fma and (itemsize != 8 or self.has_double)
+
+    @property
+    def systems(self) -> tuple[System, ...]:
+        """The systems objects can be made for, the default first."""
+        return SYSTEMS[self.architecture]
+
+    @property
+    def triple(self) -> str:
+        """The default system's: Linux's for hosts."""
+        return self.systems[0].triple
+
+    def system(self, name: str | None = None) -> System:
+        """Return the system called `name`, or the default one; ValueError lists those there are."""
+        for system in self.systems:
+            if name in (None, system.name):
+                return system
+        names = ", ".join(system.name for system in self.systems)
+        raise ValueError(f"the target {self.name} has no system called {name!r}; there are {names}")
+
+    def system_of(self, triple: str) -> System:
+        """Return the system with a triple; ValueError lists those there are."""
+        for system in self.systems:
+            if system.triple == triple:
+                return system
+        triples = ", ".join(system.triple for system in self.systems)
+        raise ValueError(f"the target {self.name} has no triple {triple!r}; there are {triples}")
 
     @property
     def label(self) -> str:
