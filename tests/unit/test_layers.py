@@ -70,6 +70,7 @@ ALLOWED = {
         "_runtime",
         "_targets",
     },
+    "_export": set(),
     "_graph": {"_api", "_arguments", "_dtypes", "_geometry", "_problem", "_text"},
     "_probe": {"_codegen", "_jit", "_kernel", "_prepare", "_program", "_runtime", "_targets"},
     "_cli": {
