@@ -85,7 +85,6 @@ def _gnu(objects: dict[str, bytes]) -> bytes:
         offsets.append(start)
         pieces += [_header(name, len(code)), _padded(code, 2, b"\n")]
         start += len(pieces[-2]) + len(pieces[-1])
-
     index = b"".join(number.to_bytes(4, "big") for number in (len(objects), *offsets)) + texts
     return _MAGIC + _header(b"/", index_size) + _padded(index, 2, b"\0") + table + b"".join(pieces)
 
@@ -104,10 +103,10 @@ def _bsd(objects: dict[str, bytes]) -> bytes:
     first = _named(_INDEX_NAME, index_size, len(_MAGIC))
     start = len(_MAGIC) + len(first) + index_size
     offsets, pieces = [], []
-    for symbol, code in objects.items():
+    for name, code in objects.items():
         offsets.append(start)
         file = _padded(code, 8, b"\n")
-        pieces += [_named(f"{symbol}.o".encode(), len(file), start), file]
+        pieces += [_named(f"{name}.o".encode(), len(file), start), file]
         start += len(pieces[-2]) + len(pieces[-1])
     numbers = [8 * len(objects)]
     for place, offset in zip(places, offsets, strict=True):

@@ -1,0 +1,140 @@
+/* Runs problems of a stream on kernels that are linked in: no library but memory, so that it runs on any target.
+
+   A problem is a block of 64-bit words, little-endian, with offsets into the block:
+   bytes of the block, launches, bytes of partial sums, of the packed operand, of the result, offsets of first operand,
+   second operand and expected result; then each launch: kernel, items, bytes of scratch, offset of the table or 0,
+   places, words; the places; the words. */
+#include <stdint.h>
+
+typedef void (*kernel_type)(const void *args, int64_t begin, int64_t end, void *scratch);
+extern const kernel_type kernels[];
+
+enum { BLOCK, LAUNCHES, PARTIAL, PACKED, RESULT, FIRST, SECOND, EXPECTED, HEADER };
+enum { KERNEL, ITEMS, SCRATCH, TABLE, PLACES, WORDS, LAUNCH };
+enum { RIGHT, WRONG, BEYOND, TOO_LARGE, MOST_WORDS = 128, GUARD = 64 };
+
+static unsigned char *taken, *end_of_memory;
+
+/* Rubbish that is NaN in every dtype, and behind it a guard. */
+static unsigned char *take(uint64_t bytes, unsigned shift) {
+  unsigned char *at = (unsigned char *)(((uintptr_t)taken + 63) & ~(uintptr_t)63) + shift;
+  uint64_t i;
+  if ((uint64_t)(end_of_memory - at) < bytes + GUARD) return 0;
+  for (i = 0; i < bytes; i++) ((volatile unsigned char *)at)[i] = 0xff;
+  for (i = 0; i < GUARD; i++) ((volatile unsigned char *)at)[bytes + i] = 0xa5;
+  taken = at + bytes + GUARD;
+  return at;
+}
+
+static int guarded(const unsigned char *at, uint64_t bytes) {
+  unsigned i;
+  for (i = 0; i < GUARD; i++)
+    if (at[bytes + i] != 0xa5) return 0;
+  return 1;
+}
+
+/* Where in the result the first wrong byte is. */
+int64_t wrong_at;
+
+int run_block(const int64_t *block, unsigned char *memory, uint64_t memory_bytes) {
+  const unsigned char *base = (const unsigned char *)block;
+  const int64_t *next = block + HEADER;
+  unsigned char *partial, *packed, *result;
+  const void *places[5];
+  int64_t launch, i;
+  taken = memory;
+  end_of_memory = memory + memory_bytes;
+  partial = take((uint64_t)block[PARTIAL], 0);
+  packed = take((uint64_t)block[PACKED], 0);
+  /* As badly aligned as the operands are. */
+  result = take((uint64_t)block[RESULT], (unsigned)(block[FIRST] & 63));
+  if (!partial || !packed || !result) return TOO_LARGE;
+  places[0] = base + block[FIRST];
+  places[1] = base + block[SECOND];
+  places[2] = result;
+  places[3] = partial;
+  places[4] = packed;
+  for (launch = 0; launch < block[LAUNCHES]; launch++) {
+    int64_t args[MOST_WORDS], count = 0, items = next[ITEMS], half = items / 2;
+    const int64_t *words = next + LAUNCH;
+    unsigned char *before = taken, *scratch = take((uint64_t)next[SCRATCH], 0);
+    if (!scratch || next[PLACES] + next[WORDS] + 1 > MOST_WORDS) return TOO_LARGE;
+    for (i = 0; i < next[PLACES]; i++) args[count++] = (int64_t)(uintptr_t)places[*words++];
+    if (next[TABLE]) args[count++] = (int64_t)(uintptr_t)(base + next[TABLE]);
+    for (i = 0; i < next[WORDS]; i++) args[count++] = *words++;
+    if (half < items) kernels[next[KERNEL]](args, half, items, scratch);
+    if (half > 0) kernels[next[KERNEL]](args, 0, half, scratch);
+    if (!guarded(scratch, (uint64_t)next[SCRATCH])) return BEYOND;
+    taken = before;
+    next = words;
+  }
+  if (!guarded(partial, (uint64_t)block[PARTIAL]) || !guarded(packed, (uint64_t)block[PACKED]) ||
+      !guarded(result, (uint64_t)block[RESULT]))
+    return BEYOND;
+  for (i = 0; i < block[RESULT]; i++)
+    if (result[i] != base[block[EXPECTED] + i]) {
+      wrong_at = i;
+      return WRONG;
+    }
+  return RIGHT;
+}
+
+#ifdef WITH_FILES
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifdef BARE
+#include <string.h>
+extern void initialise_monitor_handles(void);
+extern char bss_start, bss_end;
+void _fini(void) {}
+void _init(void) {}
+int main(void);
+void reset(void);
+void reset(void) {
+  *(volatile unsigned *)0xE000ED88 |= 0xfu << 20; /* the floating-point unit on */
+  __asm volatile("dsb\n isb");
+  memset(&bss_start, 0, (size_t)(&bss_end - &bss_start));
+  initialise_monitor_handles();
+  exit(main());
+}
+static void fault(void) {
+  puts("fault");
+  exit(9);
+}
+extern char stack_top;
+__attribute__((section(".vectors"), used)) void *const vectors[] = {
+    &stack_top, (void *)reset, (void *)fault, (void *)fault, (void *)fault, (void *)fault, (void *)fault};
+#define PATH "blocks.bin"
+#else
+#define PATH argv[1]
+#endif
+
+static unsigned char arena[ARENA] __attribute__((aligned(64), section(".bss.arena")));
+
+#ifdef BARE
+int main(void) {
+#else
+int main(int argc, char **argv) {
+#endif
+  FILE *file = fopen(PATH, "rb");
+  int64_t bytes;
+  int number;
+  if (!file) return 2;
+  for (number = 0; fread(&bytes, 1, sizeof bytes, file) == sizeof bytes; number++) {
+    int64_t *block = (int64_t *)(void *)arena;
+    size_t rest = (size_t)bytes - sizeof bytes;
+    int answer = TOO_LARGE;
+    block[0] = bytes;
+    if (bytes > ARENA || fread(block + 1, 1, rest, file) != rest) return 3;
+    answer = run_block(block, arena + bytes, ARENA - (uint64_t)bytes);
+    printf("%d %d %ld\n", number, answer, (long)wrong_at);
+    fflush(stdout);
+  }
+#ifndef BARE
+  (void)argc;
+#endif
+  puts("end");
+  return 0;
+}
+#endif
