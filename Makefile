@@ -17,7 +17,7 @@ BROWSER_STAMP := $(VENV)/.studio-test
 PAGE ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs emulate campaign accuracy soak faults clean
+.PHONY: help demo test lint format docs emulate devices campaign accuracy soak faults clean
 .PHONY: studio studio-build test-studio wheel
 .DEFAULT_GOAL := help
 
@@ -74,6 +74,9 @@ docs: $(STAMP) ## build the pages as a site in build/site, without network; warn
 
 emulate: $(STAMP) ## run the AArch64 kernels under QEMU (needs qemu-user and gcc-aarch64-linux-gnu)
 	@$(PY) tools/emulate.py
+
+devices: $(STAMP) ## run the kernels of every row on its device, emulated or here (tools/devices.py says what to install)
+	@$(PY) tools/devices.py
 
 campaign: $(STAMP) ## try random problems in every way (CAMPAIGN_MINUTES=5 CAMPAIGN_SEED=1 CAMPAIGN_PROBLEMS= CAMPAIGN_PEERS=0)
 	@CAMPAIGN_MINUTES="$(CAMPAIGN_MINUTES)" CAMPAIGN_SEED="$(CAMPAIGN_SEED)" CAMPAIGN_PROBLEMS="$(CAMPAIGN_PROBLEMS)" \

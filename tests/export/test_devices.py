@@ -17,7 +17,7 @@ from device_trials import RUNNERS, Kernels, Size, campaign, helpers, trials
 HELPERS = {
     "cortex_m4": {
         *("__aeabi_uldivmod", "__aeabi_dadd", "__aeabi_dsub", "__aeabi_dmul", "__aeabi_dcmpeq"),
-        *("__aeabi_d2f", "__aeabi_f2d"),
+        *("__aeabi_dcmpun", "__aeabi_d2f", "__aeabi_f2d"),
     },
     "cortex_m7": {"__aeabi_uldivmod"},
 }

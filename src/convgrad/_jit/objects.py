@@ -143,7 +143,7 @@ class _Compiler:
         self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, self._errors.tell() - 4000))
         lines = self._errors.read().decode(errors="replace").splitlines()
-        telling = [line.strip() for line in lines if "rror" in line or "ssert" in line]
+        telling = [line.strip() for line in lines if "error" in line.lower() or "ssert" in line]
         return telling[-1][:200] if telling else ""
 
 
