@@ -12,6 +12,7 @@ import convgrad
 from calling import TARGETS, label
 from cases import Case, Data, normal, random_case, run, whole_numbers
 from convgrad import _jit, _planner
+from convgrad._algorithms import ALGORITHMS
 from convgrad._algorithms.dense_filter import choice
 from convgrad._algorithms.dense_filter.words import DenseFilterKernel
 from convgrad._algorithms.dense_filter.work import speed_up
@@ -189,6 +190,26 @@ def test_tables_hold_no_lists_of_pixels() -> None:
     """Lists took 84 KB for this problem; those of a window of 31x127 had more entries than were allowed."""
     case = Case(False, 1, (56, 56), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
     plan = _planner.choose_named(problem_of(case, "filter"), HOST, NAME)
-    assert sum(len(step.table) for step in plan.steps) < 8 << 10
+    assert sum(len(step.table) for step in plan.steps) < 1 << 10
     large = Case(False, 1, (40, 140), 1, 2, 3, (31, 127), (1, 1), (1, 1), "SAME")
     check_exactly(HOST, large, np.random.default_rng(8), "end")
+
+
+@pytest.mark.parametrize("form", ["NHWC", "NCHW"])
+def test_tables_grow_neither_with_the_batch_nor_with_the_image(form: str) -> None:
+    """Each row of a chunk, each chunk and each item had words of its own: 23 KB for ResNet's first layer."""
+    sizes = set()
+    for batch, size in ((1, 112), (8, 112), (8, 448)):
+        case = Case(False, batch, (size, size), 1, 3, 64, (7, 7), (2, 2), (1, 1), "SAME", form)
+        plan = _planner.choose_named(problem_of(case, "filter"), HOST, NAME)
+        sizes.add(sum(len(step.table) for step in plan.steps))
+    assert max(sizes) < 3 << 10
+
+
+def test_axes_too_long_for_the_table_are_refused() -> None:
+    for size, why in (
+        (2**31 - 1, None),
+        (2**31, "the table holds places along an axis up to 2147483647"),
+    ):
+        case = Case(False, 1, (1, size), 1, 1, 1, (1, 2), (1, 1), (1, 1), "VALID")
+        assert ALGORITHMS[NAME].why_not(problem_of(case, "filter"), HOST) == why

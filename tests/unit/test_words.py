@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
 from convgrad import _algorithms
-from convgrad._algorithms.shared.words import arguments, in_order, load_row, load_word
+from convgrad._algorithms.shared.words import arguments, in_order, load_row, load_word, narrow
 from convgrad._codegen import KernelBuilder
 from convgrad._errors import InternalError
 from convgrad._targets import find
@@ -36,6 +37,14 @@ def test_a_word_given_twice_is_refused():
     one, two = {"a": 1}, {"a": 2}
     with pytest.raises(TypeError, match="multiple values"):
         in_order(("a",), **one, **two)
+
+
+def test_numbers_that_fit_no_32_bits_are_refused():
+    ends = [-(2**31), 2**31 - 1]
+    assert np.frombuffer(narrow(ends), np.int32).tolist() == ends
+    for number in (2**31, -(2**31) - 1, 2**40):
+        with pytest.raises(InternalError, match=rf"a table of 32-bit numbers has .*{number}"):
+            narrow([0, number])
 
 
 def test_arguments_stand_behind_the_pointers():

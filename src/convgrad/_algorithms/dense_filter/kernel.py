@@ -15,10 +15,9 @@ chunk. The output is the filter gradient itself or a block of partial sums with 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ..._codegen import (
-    I64,
+    I32,
     Bool,
     Int,
     KernelBuilder,
@@ -31,33 +30,17 @@ from ..._codegen import (
 )
 from ..._kernel import KernelSource
 from ..._targets import Target
-from ..shared.words import arguments, load_row, load_word
+from ..shared.words import arguments
+from .chunk import Chunks, Corner, Item, item_of
 from .lists import WORD, Lists
 from .pack import ChunkPacker, Pack
 from .tile import Ahead, TileSums
-from .words import BLOCK, ITEM, SHAPE, UNROLL, WORDS, DenseFilterKernel
+from .words import UNROLL, WORDS, DenseFilterKernel
 
 
 def emit(kernel: DenseFilterKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
     return _Writer(kernel, target).write()
-
-
-@dataclass(frozen=True)
-class _Item:
-    """What an item covers: chunks, tiles, panels and groups, each a range."""
-
-    chunk: Int
-    chunk_end: Int
-    tile: Int
-    tile_end: Int
-    panel: Int
-    panel_end: Int
-    group: Int
-    group_end: Int
-    slice: Int
-    key: Int
-    """Number of the item's copy of x if neighbouring items use the same, else 0."""
 
 
 class _Writer:
@@ -74,7 +57,7 @@ class _Writer:
         self.lanes = k.lanes(self.number)
         self.width = kernel.vectors * self.lanes
         self.word = arguments(k, 4, WORDS)
-        self.table = k.arg_pointer(3, I64)
+        self.table = k.arg_pointer(3, I32)
         self.tile = TileSums(k, kernel, self.number, self.word["run"])
         self.x_pack = k.scratch(self.number, 0)
         self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
@@ -83,49 +66,33 @@ class _Writer:
         self.lists = Lists(k, self.table, self.word, index, pairs, kernel.x_width, self.width)
         by_channel = kernel.data_format == "NCHW"
         zeros = not kernel.straight
+        self.chunks = Chunks(k, self.table, self.word, by_channel)
         self.packer = ChunkPacker(
-            k, self.storage, by_channel, kernel.folded, zeros, self.table, self.word
+            k, self.storage, by_channel, kernel.folded, zeros, self.chunks, self.word
         )
 
     def write(self) -> KernelSource:
-        k, word = self.k, self.word
+        k = self.k
         held, listed = k.variable(k.i64(0)), k.variable(k.i64(-1))
         with k.loop(k.begin, k.end, carry=[held, listed]) as number:
-            row = self.table.offset(word["items_at"] + number * len(ITEM))
-            item = _Item(**load_row(row, ITEM))
+            item = item_of(number, self.word)
             fresh = item.key.equals(0) | item.key.differs(held.value)
             held.value = item.key
             with k.loop(item.chunk, item.chunk_end, carry=[listed], nonempty=True) as chunk:
                 self._chunk(item, chunk, fresh, listed)
         return k.finish()
 
-    def _place(self, chunk: Int) -> tuple[Pointer, Pointer, Pointer, Pointer, Int]:
-        """Return a chunk's first pixels in x and dy, its rows of the table, and its block of images."""
-        k, word, table = self.k, self.word, self.table
-        cols, rest = chunk % word["col_blocks"], chunk // word["col_blocks"]
-        rows, images = rest % word["row_blocks"], rest // word["row_blocks"]
-        row_block = table.offset(word["row_blocks_at"] + rows * len(BLOCK))
-        col_block = table.offset(word["col_blocks_at"] + cols * len(BLOCK))
-        image = images * word["images"]
-        corner = load_word(row_block, BLOCK, "x_first") * word["x_cols"]
-        corner = corner + load_word(col_block, BLOCK, "x_first")
-        x = k.arg_pointer(0, self.storage)
-        x = x.offset(image * word["x_image"] + corner * word["x_pixel"])
-        corner = load_word(row_block, BLOCK, "y_first") * word["y_cols"]
-        corner = corner + load_word(col_block, BLOCK, "y_first")
-        y = k.arg_pointer(1, self.storage)
-        y = y.offset(image * word["y_image"] + corner * word["y_pixel"])
-        return x, y, row_block, col_block, images
+    def _sources(self, corner: Corner) -> tuple[Pointer, Pointer]:
+        """Return a chunk's first pixels in x and dy."""
+        x, y = (self.k.arg_pointer(number, self.storage) for number in range(2))
+        return x.offset(corner.x), y.offset(corner.y)
 
-    def _chunk(self, item: _Item, chunk: Int, fresh: Bool, listed: Variable[Int]) -> None:
+    def _chunk(self, item: Item, chunk: Int, fresh: Bool, listed: Variable[Int]) -> None:
         """Copy a chunk and add its products; `listed` is the shape whose lists of pixels are there."""
-        k, word, table = self.k, self.word, self.table
-        x, y, row_block, col_block, images = self._place(chunk)
-        kind = load_word(row_block, BLOCK, "kind") * word["col_classes"]
-        kind = kind + load_word(col_block, BLOCK, "kind")
-        last = images.equals(word["image_blocks"] - 1)
-        kind = kind * 2 + k.select(last, word["ragged_images"], k.i64(0))
-        shape = load_row(table.offset(word["shapes_at"] + kind * len(SHAPE)), SHAPE)
+        k, word = self.k, self.word
+        corner = self.chunks.corner(chunk)
+        x, y = self._sources(corner)
+        shape, kind = self.chunks.shape(corner)
         kernel = self.kernel
         big, tiles, whole = word["big_tiles"], word["tiles"], word["whole_tiles"]
         kinds: tuple[tuple[int, Int, Int], ...] = ((kernel.x_width, k.i64(0), big),)
@@ -135,10 +102,8 @@ class _Writer:
             side="x",
             source=x,
             target=self.x_pack,
-            first_run=shape["x_run"],
-            last_run=shape["x_run_end"],
-            images=shape["images"],
-            image_pixels=shape["x_pixels"],
+            shape=shape,
+            image_pixels=shape.x_pixels,
             width=kernel.x_width,
             tile_size=word["x_tile"],
             zero=word["x_zero"],
@@ -155,10 +120,8 @@ class _Writer:
             side="y",
             source=y,
             target=self.y_pack,
-            first_run=shape["y_run"],
-            last_run=shape["y_run_end"],
-            images=shape["images"],
-            image_pixels=shape["y_pixels"],
+            shape=shape,
+            image_pixels=shape.y_pixels,
             width=self.width,
             tile_size=word["y_tile"],
             zero=word["y_zero"],
@@ -173,17 +136,19 @@ class _Writer:
         with k.when(fresh):
             self.packer.pack(x_pack)
         self.packer.pack(y_pack)
-        ahead = self._place(k.min(chunk + 1, item.chunk_end - 1))[:2] if kernel.prefetch else None
+        ahead = None
+        if kernel.prefetch:
+            ahead = self._sources(self.chunks.corner(k.min(chunk + 1, item.chunk_end - 1)))
         if not kernel.straight:
             with k.when(kind.differs(listed.value)):
                 self.lists.write(shape)
             listed.value = kind
-        count = shape["all_images"] * shape["y_pixels"]
+        count = shape.images * shape.y_pixels
         self._products(item, count, chunk.equals(item.chunk), ahead)
 
     def _products(
         self,
-        item: _Item,
+        item: Item,
         count: Int,
         first: Bool,
         ahead: tuple[Pointer, Pointer] | None,
@@ -224,7 +189,7 @@ class _Writer:
                             self._add(found, here.offset(row * word["out_row"]), *left, first)
 
     def _ahead(
-        self, item: _Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer
+        self, item: Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer
     ) -> Ahead:
         """Return what a tile asks for: lines of some of the next chunk's pixels, and their distance.
 

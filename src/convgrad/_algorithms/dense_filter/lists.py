@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..._codegen import I64, Int, KernelBuilder, Pointer
 from ..shared.words import load_row
+from .chunk import Shape
 from .words import TAP, UNROLL
 
 
@@ -29,24 +30,24 @@ class Lists:
     """Channels of a pixel in the copy of x."""
     y_width: int
 
-    def write(self, shape: dict[str, Int]) -> None:
+    def write(self, shape: Shape) -> None:
         """Write the lists of all taps; each is padded with pairs of zero pixels."""
         k, word = self.k, self.word
         at = k.variable(k.i64(0))
         cols = word["tap_cols"]
         taps = self.table.offset(word["taps_at"])
         with k.loop(0, word["tap_rows"], carry=[at], nonempty=True) as r:
-            row = load_row(taps.offset((shape["row_taps"] + r) * len(TAP)), TAP)
+            row = load_row(taps.offset((shape.rows["taps"] + r) * len(TAP)), TAP)
             with k.loop(0, cols, carry=[at], nonempty=True) as s:
-                col = load_row(taps.offset((shape["col_taps"] + s) * len(TAP)), TAP)
+                col = load_row(taps.offset((shape.cols["taps"] + s) * len(TAP)), TAP)
                 self.index.offset(r * cols + s).store_int(at.value)
                 with (
-                    k.loop(0, shape["all_images"], carry=[at]) as image,
+                    k.loop(0, shape.images, carry=[at]) as image,
                     k.loop(0, row["count"], carry=[at]) as i,
                 ):
-                    x = (row["start"] + i * row["step"]) * shape["x_row"] + col["start"]
-                    y = (row["first"] + i) * shape["y_row"] + col["first"]
-                    start = self._pair(image * shape["x_pixels"] + x, image * shape["y_pixels"] + y)
+                    x = (row["start"] + i * row["step"]) * shape.cols["cells"] + col["start"]
+                    y = (row["first"] + i) * shape.cols["count"] + col["first"]
+                    start = self._pair(image * shape.x_pixels + x, image * shape.y_pixels + y)
                     step = self._pair(col["step"], k.i64(1))
                     self._steps(at.value, col["count"], start, step)
                     at.value = at.value + col["count"]

@@ -1,7 +1,7 @@
 """Copies of one chunk's pixels into scratch, channels in tiles: ``[group][tile][pixel][channel of the tile]``.
 
-Here and only here the dense filter gradient meets the layout, the dtype and the strides. A chunk's pixels are runs, in
-the table: first pixel, how many, how far apart, and where the first goes. NHWC copies a few channels of a pixel at a
+Here and only here the dense filter gradient meets the layout, the dtype and the strides. A chunk's pixels are runs
+(`chunk`): first pixel, how many, how far apart, and where the first goes. NHWC copies a few channels of a pixel at a
 time; NCHW transposes square blocks in registers, a vector of pixels by a vector of channels. Where there are lists of
 pixels, one of zeros stands behind those of each tile: lists are padded with it.
 """
@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._codegen import Element, Int, KernelBuilder, Pointer, Variable, compute, transpose
-from ..shared.words import load_row
-from .words import RUN
+from .chunk import Chunks, Shape
 
 _BLOCK = 8
 """Pixels that NHWC copies tile by tile, so that the lines of a pixel are still near when its next tile comes."""
@@ -30,9 +29,7 @@ class Pack:
     source: Pointer
     """The chunk's first pixel, channel 0."""
     target: Pointer
-    first_run: Int
-    last_run: Int
-    images: Int
+    shape: Shape
     image_pixels: Int
     """Pixels of one image in the copy."""
     width: int
@@ -76,7 +73,7 @@ class ChunkPacker:
         by_channel: bool,
         folded: bool,
         zeros: bool,
-        table: Pointer,
+        chunks: Chunks,
         word: dict[str, Int],
     ) -> None:
         self.k = k
@@ -86,7 +83,7 @@ class ChunkPacker:
         self.lanes = k.lanes(self.number)
         self.by_channel = by_channel
         self.folded = folded
-        self.table = table
+        self.chunks = chunks
         self.word = word
 
     def pack(self, pack: Pack) -> None:
@@ -108,23 +105,19 @@ class ChunkPacker:
     def _word(self, pack: Pack, name: str) -> Int:
         return self.word[f"{pack.side}_{name}"]
 
-    def _run(self, number: Int) -> dict[str, Int]:
-        return load_row(self.table.offset(self.word["runs_at"] + number * len(RUN)), RUN)
-
     # NHWC
 
     def _pixels(self, pack: Pack) -> None:
         k = self.k
         pitch = self._word(pack, "pixel")
         with (
-            k.loop(0, pack.images, nonempty=True) as image,
-            k.loop(pack.first_run, pack.last_run) as number,
+            k.loop(0, pack.shape.copied_images, nonempty=True) as image,
+            self.chunks.runs(pack.side, pack.shape) as run,
         ):
-            run = self._run(number)
-            count = run["count"]
-            source = pack.source.offset(image * self._word(pack, "image") + run["first"] * pitch)
-            start = run["place"] + image * pack.image_pixels
-            step = run["apart"] * pitch
+            count = run.count
+            source = pack.source.offset(image * self._word(pack, "image") + run.first * pitch)
+            start = run.place + image * pack.image_pixels
+            step = run.apart * pitch
             blocks = count - count % _BLOCK
             with k.loop(0, blocks, _BLOCK) as p:
                 self._tiles(pack, source.offset(p * step), step, start + p, _BLOCK)
@@ -223,15 +216,14 @@ class ChunkPacker:
         with (
             k.loop(pack.group, pack.group_end, nonempty=True) as group,
             k.loop(pack.tile, pack.tile_end, nonempty=True) as tile,
-            k.loop(0, pack.images, nonempty=True) as image,
-            k.loop(pack.first_run, pack.last_run) as number,
+            k.loop(0, pack.shape.copied_images, nonempty=True) as image,
+            self.chunks.runs(pack.side, pack.shape) as run,
         ):
-            run = self._run(number)
-            count, apart = run["count"], run["apart"]
-            source = pack.source.offset(image * self._word(pack, "image") + run["first"])
+            count, apart = run.count, run.apart
+            source = pack.source.offset(image * self._word(pack, "image") + run.first)
             channel = group * pack.channels + pack.start(tile)
             place = pack.place(group, tile)
-            place = place.offset((run["place"] + image * pack.image_pixels) * pack.width)
+            place = place.offset((run.place + image * pack.image_pixels) * pack.width)
             with k.branch(apart.equals(1) & (count >= lanes)) as dense:
                 with dense.then():
                     parts = -(-pack.width // lanes)

@@ -11,20 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
 from ..._codegen import compute, element
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.table import Candidate
-from ..shared.words import in_order
-from . import choice, lists, merge, work
+from ..shared.words import FARTHEST, in_order
+from . import choice, lists, merge, tables, work
 from .choice import Passes, schedules
 from .sizes import Sizes, flat
-from .tables import PixelLayout, Tables
-from .words import ITEM, WORDS, DenseFilterKernel
+from .words import WORDS, DenseFilterKernel
 
 _CLAIM = 1_000_000
 """Flops worth a thread's claim: 20 us of one AVX2 core, some ten times what waking a thread costs."""
@@ -45,6 +42,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "nothing to add up"
     if (taps := listed_taps(problem)) > MOST_LISTED:
         return f"the lists of taps would have {taps} entries"
+    if max(size for axis in flat(problem)[1:] for size in (axis.size, axis.out)) > FARTHEST:
+        return f"the table holds places along an axis up to {FARTHEST}"
     pairs = max(it.pairs for it in schedules(problem, target)[0])
     if pairs > _MOST_PAIRS:
         return f"the lists of pixels would have {pairs} entries"
@@ -95,7 +94,7 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
         )
         table, words, scratch = _tables(problem, each, it, slices)
         operands: tuple[Operand, ...] = ("first", "second", out, "table")
-        items = len(each.items)
+        items = each.items
         least = min(each.grain, -(-_CLAIM * items * len(passes) // max(1, problem.flops)))
         steps.append(
             Step(kernel, operands, words, items, each.grain, scratch, table, max(1, least))
@@ -117,7 +116,7 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
     story = (
         ("tile", f"{it.rows} x {it.vectors * it.lanes} channels"),
         ("chunk", f"{it.images} images x {it.block_rows} rows x {it.block_cols} columns"),
-        ("items", f"{it.slices} slices x {len(it.items) // it.slices} blocks of channels"),
+        ("items", f"{it.slices} slices x {it.items // it.slices} blocks of channels"),
         ("columns of windows as channels", "yes" if it.fold else "no"),
         ("scratch", f"{steps[0].scratch_bytes >> 10} KB per thread"),
         ("partial sums", "none" if it.direct else f"{partial_bytes >> 10} KB"),
@@ -138,20 +137,8 @@ def _tables(
     """Return the table, the words and the scratch of a pass; `slices` have been written by those before it."""
     batch, rows, cols = flat(problem)
     nhwc = problem.data_format == "NHWC"
-    tables = Tables(
-        it.row_blocks,
-        it.col_blocks,
-        PixelLayout(rows.size, cols.size, nhwc),
-        PixelLayout(rows.out, cols.out, nhwc),
-    )
+    table, places = tables.table(it.row_blocks, it.col_blocks, cols.size, not it.straight)
     last = batch - (it.image_blocks - 1) * it.images
-    for row in it.row_blocks.classes:
-        for col in it.col_blocks.classes:
-            tables.add_shape(row, col, it.images)
-            if last == it.images:
-                tables.repeat_shape()
-            else:
-                tables.add_shape(row, col, last)
     x_zero = it.images * it.row_blocks.most_cells * it.col_blocks.most_cells
     y_zero = it.images * it.block_rows * it.block_cols
     width = it.vectors * it.lanes
@@ -159,20 +146,6 @@ def _tables(
         _apart((x_zero + 1) * it.x_width, it.number),
         _apart((y_zero + 1) * width, it.number),
     )
-    items = [in_order(ITEM, **{**item, "slice": item["slice"] + slices}) for item in it.items]
-    parts = {
-        "items_at": np.array(items, np.int64).reshape(-1),
-        "row_blocks_at": it.row_blocks.blocks.reshape(-1),
-        "col_blocks_at": it.col_blocks.blocks.reshape(-1),
-        "shapes_at": np.array(tables.shapes, np.int64),
-        "taps_at": tables.taps.reshape(-1),
-        "runs_at": np.concatenate(tables.runs).reshape(-1),
-    }
-    places: dict[str, int] = {}
-    at = 0
-    for name, part in parts.items():
-        places[name] = at
-        at += len(part)
     x_plane, y_plane = rows.size * cols.size, rows.out * cols.out
     x_tiles, y_tiles = it.most_tiles, it.most_panels
     slack = it.lanes
@@ -185,23 +158,37 @@ def _tables(
     if it is not first:
         tap_pitch = it.group_in * row_pitch
     sizes = {
-        "row_blocks": len(it.row_blocks.blocks),
-        "col_blocks": len(it.col_blocks.blocks),
+        "chunks": it.chunks,
+        "groups": it.groups,
+        "slice_parts": it.slices,
+        "group_parts": it.group_parts,
+        "tile_parts": it.tile_parts,
+        "panel_parts": it.panel_parts,
+        "first_slice": slices,
+        "keeps_x": int(it.keeps_x),
+        "row_blocks": it.row_blocks.count,
+        "col_blocks": it.col_blocks.count,
         "image_blocks": it.image_blocks,
         "images": it.images,
-        "col_classes": len(it.col_blocks.classes),
-        "ragged_images": int(last != it.images),
+        "last_images": last,
+        "x_block_rows": it.block_rows * it.row_axis.stride,
+        "x_block_cols": it.block_cols * it.col_axes[0][1].stride,
+        "y_block_rows": it.block_rows,
+        "y_block_cols": it.block_cols,
+        "classes": len(it.row_blocks.classes) + len(it.col_blocks.classes),
         "taps": it.taps,
         "tap_rows": it.row_axis.window,
         "tap_cols": it.col_axes[0][1].window,
         "lists_at": lists_at,
         "run": it.run,
+        "x_rows": rows.size,
         "x_cols": cols.size,
         "x_pixel": problem.in_c if nhwc else 1,
         "x_channel": 1 if nhwc else x_plane,
         "x_image": problem.in_c * x_plane,
         "x_channels": problem.in_c if not it.fold else it.group_in,
         "x_fold": problem.in_c,
+        "y_rows": rows.out,
         "y_cols": cols.out,
         "y_pixel": problem.out_c if nhwc else 1,
         "y_channel": 1 if nhwc else y_plane,
@@ -211,6 +198,7 @@ def _tables(
         "group_out": it.group_out,
         "big_tiles": it.big_tiles,
         "tiles": it.tiles,
+        "panels": it.panels,
         "whole_tiles": it.tiles if it.padded_in == it.out_rows else it.tiles - 1,
         "whole_panels": it.group_out // width,
         "x_tile": x_tile,
@@ -225,7 +213,6 @@ def _tables(
         "out_rows": it.out_rows,
         "out_cols": it.group_out if it.direct else it.padded_out,
     }
-    table = np.concatenate(list(parts.values())).tobytes()
     return table, in_order(WORDS, **places, **sizes), scratch
 
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,7 +18,7 @@ MOST_PIXELS = 512
 """Pixels of a chunk: more would make the sums of runs long, and was no faster where tried (28x28, 56x56 3x3)."""
 
 _MOST_FLAT = 1 << 20
-"""Pixels that are seen as one row, at most: the table has three words for each of its chunks."""
+"""Pixels that are seen as one row, at most."""
 
 
 class Geometry(NamedTuple):
@@ -215,22 +214,10 @@ class Sizes:
     def most_panels(self) -> int:
         return -(-self.groups // self.group_parts) * -(-self.panels // self.panel_parts)
 
-    @cached_property
-    def items(self) -> list[dict[str, int]]:
-        """Return what each item covers, as `ITEM` names it; slices are counted from this pass's first one."""
-        found: list[dict[str, int]] = []
-        copies = 0
-        for number, chunks in enumerate(_parts(self.chunks, self.slices)):
-            for groups in _parts(self.groups, self.group_parts):
-                for tiles in _parts(self.tiles, self.tile_parts):
-                    copies += 1
-                    for panels in _parts(self.panels, self.panel_parts):
-                        ranges = {"chunk": chunks, "tile": tiles, "panel": panels, "group": groups}
-                        item = {name: start for name, (start, _) in ranges.items()}
-                        item |= {f"{name}_end": stop for name, (_, stop) in ranges.items()}
-                        item |= {"slice": number, "key": copies if self.keeps_x else 0}
-                        found.append(item)
-        return found
+    @property
+    def items(self) -> int:
+        """Pieces of work: slices of the chunks by parts of groups, tiles and panels."""
+        return self.slices * self.group_parts * self.tile_parts * self.panel_parts
 
     @property
     def keeps_x(self) -> bool:
@@ -240,16 +227,9 @@ class Sizes:
     @property
     def grain(self) -> int:
         """Items to claim at a time: those that share a copy of x, but at least 8 claims in all."""
-        items = self.slices * self.group_parts * self.tile_parts * self.panel_parts
         if not self.keeps_x:
             return 1
-        return max(n for n in range(1, self.panel_parts + 1) if n == 1 or items >= 8 * n)
-
-
-def _parts(total: int, parts: int) -> Iterator[tuple[int, int]]:
-    """Cut a range into parts that differ by one at most."""
-    for part in range(parts):
-        yield total * part // parts, total * (part + 1) // parts
+        return max(n for n in range(1, self.panel_parts + 1) if n == 1 or self.items >= 8 * n)
 
 
 def _cover(total: int, big: int, small: int) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-"""Tables of the dense filter gradient: which pixels a chunk copies, and which of them each tap meets along each axis.
+"""The table of the dense filter gradient: which cells a chunk copies, and which of them each tap meets, axis by axis.
 
 A chunk is a box of `out_backprop`: images x rows x columns. Along one axis, blocks that meet the padding in the same
-way are one class; a shape is a class of rows, a class of columns and a number of images. Everything long hangs on
-shapes, so the tables grow neither with the batch nor with the image, but for two words per block of rows and of
-columns.
+way are one class, and neighbours of one class are a span. All else of a chunk follows from its class of rows, its class
+of columns and its number of images, and the kernel works that out. So tables grow neither with the batch nor with the
+image nor with the number of chunks.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..._geometry import Axis, tap_span
-from ..shared.words import in_order
-from .words import BLOCK, RUN, SHAPE, TAP
+from ..shared.words import in_order, narrow
+from .words import CLASS, RUN, SPAN, TAP
 
 _DENSE = 1.7
 """Cells with holes are copied as one run, holes included, up to this excess."""
@@ -41,22 +41,19 @@ class Class:
     """A row of words for each tap, as `TAP` names them."""
 
     @cached_property
-    def runs(self) -> Array:
-        """The cells in runs of equal steps: first, how many, how far apart, and how many are in those before it."""
-        return _numbered(runs_of(self.cells))
-
-    @cached_property
-    def output_runs(self) -> Array:
-        return _numbered([(0, self.count, 1)])
+    def runs(self) -> list[Run]:
+        """The cells in runs of equal steps."""
+        return runs_of(self.cells)
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
     """An axis of outputs cut into equal blocks, but for the last one."""
 
-    size: int
-    blocks: Array
-    """A row of words for each block, as `BLOCK` names them."""
+    count: int
+    """How many there are."""
+    spans: Array
+    """A row of words for each span of blocks, as `SPAN` names them."""
     classes: tuple[Class, ...]
 
     @property
@@ -87,21 +84,28 @@ def blocks(axis: Axis, size: int) -> Blocks:
     classes = tuple(
         _class(axis, int(counts[at]), met[at].tolist(), int(lows[at])) for at in firsts.tolist()
     )
-    like = np.searchsorted(looked, np.arange(len(starts)), "right") - 1
-    first_cells = np.where(lows[like] < _FAR, origins + lows[like], 0)
-    columns = {"kind": kinds.reshape(-1)[like], "x_first": first_cells, "y_first": starts}
-    return Blocks(size, np.column_stack([columns[name] for name in BLOCK]), classes)
+    kinds = kinds.reshape(-1)
+    fresh = np.concatenate([[True], kinds[1:] != kinds[:-1]])
+    columns = {
+        "first": looked,
+        "kind": kinds,
+        "x_first": np.where(lows < _FAR, origins[looked] + lows, 0),
+        "y_first": starts[looked],
+    }
+    return Blocks(len(starts), np.column_stack([columns[name] for name in SPAN])[fresh], classes)
 
 
 def join(pieces: Sequence[tuple[int, Blocks]]) -> Blocks:
     """Return the blocks of pieces of an axis, each with the output it starts at."""
     found: list[Array] = []
     classes: list[Class] = []
+    count = 0
     for start, piece in pieces:
-        moved = in_order(BLOCK, kind=len(classes), x_first=0, y_first=start)
-        found.append(np.add(piece.blocks, moved, dtype=np.int64))
+        moved = in_order(SPAN, first=count, kind=len(classes), x_first=0, y_first=start)
+        found.append(np.add(piece.spans, moved, dtype=np.int64))
         classes += piece.classes
-    return Blocks(pieces[0][1].size, np.concatenate(found), tuple(classes))
+        count += piece.count
+    return Blocks(count, np.concatenate(found), tuple(classes))
 
 
 def _class(axis: Axis, count: int, met: list[list[int]], low: int) -> Class:
@@ -146,95 +150,51 @@ def runs_of(cells: Array) -> list[Run]:
     return runs
 
 
-@dataclass(frozen=True)
-class PixelLayout:
-    """How an array's pixels lie: its rows and columns, and whether images follow each other without a gap."""
+def table(rows: Blocks, cols: Blocks, row_cells: int, listed: bool) -> tuple[bytes, dict[str, int]]:
+    """Return the table of a plan, and the words that say where its parts are.
 
-    rows: int
-    cols: int
-    joined: bool
-
-
-class Tables:
-    """Collects the words of one plan's table."""
-
-    def __init__(self, rows: Blocks, cols: Blocks, x: PixelLayout, y: PixelLayout) -> None:
-        self.rows, self.cols, self.x, self.y = rows, cols, x, y
-        self.shapes: list[int] = []
-        self.runs: list[Array] = []
-        self._runs = 0
-        classes = (*rows.classes, *cols.classes)
-        self.taps = np.concatenate([each.taps for each in classes])
-        """Those of all classes of rows, then of columns."""
-        starts = np.cumsum([0, *(len(each.taps) for each in classes)]).tolist()
-        self._taps_of = {id(each): start for each, start in zip(classes, starts, strict=False)}
-
-    def add_shape(self, row: Class, col: Class, images: int) -> None:
-        """Describe one shape: its runs, and what its lists of pixels are made of."""
-        sides = (
-            (row.cells, len(col.cells), col.runs, self.x),
-            (np.arange(row.count), col.count, col.output_runs, self.y),
-        )
-        repeat = images
-        ranges, pixels = [], []
-        joined = all(
-            len(rows) == image.rows and cols == image.cols and image.joined
-            for rows, cols, _, image in sides
-        )
-        for rows, cols, across, image in sides:
-            runs = _plane_runs(rows, across, image.cols)
-            if joined:
-                repeat = 1
-                count = images * image.rows * image.cols
-                runs = np.array([in_order(RUN, first=0, count=count, apart=1, place=0)])
-            ranges.append((self._runs, self._runs + len(runs)))
-            self.runs.append(runs)
-            self._runs += len(runs)
-            pixels.append(len(rows) * cols)
-        (x_run, x_run_end), (y_run, y_run_end) = ranges
-        self.shapes += in_order(
-            SHAPE,
-            x_run=x_run,
-            x_run_end=x_run_end,
-            y_run=y_run,
-            y_run_end=y_run_end,
-            images=repeat,
-            x_pixels=pixels[0],
-            y_pixels=pixels[1],
-            x_row=len(col.cells),
-            y_row=col.count,
-            all_images=images,
-            row_taps=self._taps_of[id(row)],
-            col_taps=self._taps_of[id(col)],
-        )
-
-    def repeat_shape(self) -> None:
-        """Describe the last shape once more."""
-        self.shapes += self.shapes[-len(SHAPE) :]
-
-
-def _numbered(runs: list[Run]) -> Array:
-    found = np.array(runs, np.int64).reshape(-1, 3)
-    return np.column_stack([found, np.cumsum(found[:, 1]) - found[:, 1]])
-
-
-def _plane_runs(rows: Array, across: Array, pitch: int) -> Array:
-    """Return the runs of some rows of a plane, as `RUN` names their words; `across` are those of the columns."""
-    if not len(rows) or not len(across):
-        return np.empty((0, len(RUN)), np.int64)
-    whole = len(across) == 1 and across[0, :3].tolist() == [0, pitch, 1]
-    if whole and len(rows) == rows[-1] - rows[0] + 1:
-        count = len(rows) * pitch
-        return np.array([in_order(RUN, first=int(rows[0]) * pitch, count=count, apart=1, place=0)])
-    first, count, apart, before = across.T
-    cols = int(count.sum())
-    columns = {
-        "first": rows[:, None] * pitch + first,
-        "count": count,
-        "apart": apart,
-        "place": np.arange(len(rows))[:, None] * cols + before,
+    `row_cells` are the cells of a whole row of x; taps are left out where no lists of pixels are `listed`.
+    """
+    classes: list[tuple[int, ...]] = []
+    taps: list[Array] = []
+    runs: list[tuple[int, ...]] = []
+    met = 0
+    for axis, whole in ((rows, None), (cols, row_cells)):
+        for each in axis.classes:
+            start, place = len(runs), 0
+            for first, count, apart in each.runs:
+                runs.append(in_order(RUN, first=first, count=count, apart=apart, place=place))
+                place += count
+            solid = len(each.runs) == 1 and each.runs[0][2] == 1
+            if whole is not None:
+                solid = each.runs == [(0, whole, 1)]
+            classes.append(
+                in_order(
+                    CLASS,
+                    x_run=start,
+                    x_run_end=len(runs),
+                    cells=len(each.cells),
+                    solid=int(solid),
+                    count=each.count,
+                    taps=met,
+                )
+            )
+            if listed:
+                taps.append(each.taps)
+                met += len(each.taps)
+    # One numbering for the classes of both axes.
+    moved = in_order(SPAN, first=0, kind=len(rows.classes), x_first=0, y_first=0)
+    parts = {
+        "": rows.spans,
+        "col_spans_at": np.add(cols.spans, moved, dtype=np.int64),
+        "classes_at": np.array(classes, np.int64),
+        "taps_at": np.concatenate(taps) if taps else np.empty(0, np.int64),
+        "runs_at": np.array(runs, np.int64),
     }
-    found = np.empty((len(rows), len(across), len(RUN)), np.int64)
-    for number, name in enumerate(RUN):
-        found[:, :, number] = columns[name]
-    return found.reshape(-1, len(RUN))
+    places: dict[str, int] = {"row_spans": len(rows.spans), "col_spans": len(cols.spans)}
+    at = 0
+    for name, part in parts.items():
+        if name:
+            places[name] = at
+        at += part.size
+    return narrow(np.concatenate([part.reshape(-1) for part in parts.values()])), places

@@ -6,55 +6,35 @@ from dataclasses import dataclass
 
 UNROLL = 4
 """Pixels per turn of the innermost loop; lists of pixels are padded to a multiple of it."""
-ITEM = (
-    "chunk",  # ranges: of chunks, ...
-    "chunk_end",
-    "tile",
-    "tile_end",
-    "panel",
-    "panel_end",
-    "group",
-    "group_end",
-    "slice",
-    "key",  # number of the item's copy of x if neighbouring items use the same, else 0
-)
-"""What the table says of an item."""
-BLOCK = ("kind", "x_first", "y_first")
-"""What the table says of a block of rows or columns: its class, its first cell in x and in dy."""
-SHAPE = (
-    "x_run",  # ranges of runs of pixels
-    "x_run_end",
-    "y_run",
-    "y_run_end",
-    "images",
-    "x_pixels",  # of one image
-    "y_pixels",
-    "x_row",  # pixels of a row
-    "y_row",
-    "all_images",
-    "row_taps",  # the first of the taps of its class of rows, and of columns
-    "col_taps",
-)
-"""What the table says of a shape of chunks."""
+SPAN = ("first", "kind", "x_first", "y_first")
+"""What the table says of blocks of rows or columns that follow each other and are alike: the first one, their class,
+and where the first one starts in x and in dy."""
+CLASS = ("x_run", "x_run_end", "cells", "solid", "count", "taps")
+"""What the table says of a class of blocks: its runs of cells of x, how many cells these are, whether they follow each
+other without a hole (columns: whether they are all of a row), how many outputs there are, and where its taps are."""
 TAP = ("first", "count", "start", "step")
 """What the table says of a tap along an axis: the first output that meets a cell, how many do, and in the copy the
 place of its cell and the distance to the next one's."""
 RUN = ("first", "count", "apart", "place")
-"""What the table says of a run of pixels: the first, how many, how far apart, and where the first goes."""
+"""What the table says of a run of cells along an axis: the first, how many, how far apart, and where the first goes."""
 
 WORDS = (
-    *("items_at", "row_blocks_at", "col_blocks_at", "shapes_at", "taps_at", "runs_at"),
+    *("row_spans", "col_spans", "col_spans_at", "classes_at", "taps_at", "runs_at"),
     *("lists_at", "tap_rows", "tap_cols"),
-    *("row_blocks", "col_blocks", "image_blocks", "images"),
-    *("col_classes", "ragged_images", "taps", "run"),
-    *("x_cols", "x_pixel", "x_channel", "x_image", "x_channels", "x_fold"),
-    *("y_cols", "y_pixel", "y_channel", "y_image", "y_channels"),
-    *("group_in", "group_out", "big_tiles", "tiles", "whole_tiles", "whole_panels"),
+    *("chunks", "groups", "slice_parts", "group_parts", "tile_parts", "panel_parts"),
+    *("first_slice", "keeps_x"),
+    *("row_blocks", "col_blocks", "image_blocks", "images", "last_images"),
+    *("x_block_rows", "x_block_cols", "y_block_rows", "y_block_cols"),
+    *("classes", "taps", "run"),
+    *("x_rows", "x_cols", "x_pixel", "x_channel", "x_image", "x_channels", "x_fold"),
+    *("y_rows", "y_cols", "y_pixel", "y_channel", "y_image", "y_channels"),
+    *("group_in", "group_out", "big_tiles", "tiles", "panels"),
+    *("whole_tiles", "whole_panels"),
     *("x_tile", "y_tile", "x_zero", "y_zero", "y_at"),
     *("out_slice", "out_group", "out_tap", "out_row", "out_rows", "out_cols"),
 )
-"""Run-time words behind the pointers (x, dy, out, table). Places in the table count 8 bytes, all others elements;
-`lists_at` is a place in scratch."""
+"""Run-time words behind the pointers (x, dy, out, table). Places in the table count 4 bytes, all others elements;
+`lists_at` is a place in scratch. Spans of rows stand first. The blocks' words are cells from one block to the next."""
 
 
 @dataclass(frozen=True)

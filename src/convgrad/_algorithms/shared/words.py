@@ -7,9 +7,15 @@ rows of a plan's table are treated alike.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from ..._codegen import Int, KernelBuilder, Pointer
 from ..._errors import InternalError
+
+FARTHEST = 2**31 - 1
+"""The largest number of a table of 32-bit ones."""
 
 
 def in_order(names: Sequence[str], /, **values: int) -> tuple[int, ...]:
@@ -27,6 +33,22 @@ def in_order(names: Sequence[str], /, **values: int) -> tuple[int, ...]:
             " please report this"
         )
     return tuple(values[name] for name in names)
+
+
+def narrow(numbers: Sequence[int] | np.ndarray[Any, np.dtype[np.int64]]) -> bytes:
+    """Return a table of 32-bit numbers as bytes, in whole 64-bit words; all must fit, which the caller has seen to.
+
+    >>> narrow([1, -2, 3]).hex()
+    '01000000feffffff0300000000000000'
+    """
+    wide = np.asarray(numbers, np.int64)
+    found = np.zeros(len(wide) + len(wide) % 2, np.int32)
+    found[: len(wide)] = wide
+    if (found[: len(wide)] != wide).any():
+        raise InternalError(
+            f"a table of 32-bit numbers has {wide.min()} to {wide.max()}; please report this"
+        )
+    return found.tobytes()
 
 
 def arguments(k: KernelBuilder, pointers: int, names: Sequence[str]) -> dict[str, Int]:
