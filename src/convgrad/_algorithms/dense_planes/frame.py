@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._codegen import I64, Int, KernelBuilder, Pointer, compute, element, symbol
+from ..._codegen import I32, Int, KernelBuilder, compute, element, symbol
 from ..._targets import Target
 from ..shared.words import arguments
 from .words import WORDS, PlanesKernel
@@ -21,10 +21,12 @@ class PlaceBlock:
     rows: Int
     col: Int
     cols: Int
-    vectors: Pointer
-    """In the table: where each vector starts among the staged cells, and where it is stored."""
+    start: Int
+    """Where its columns start; `col` lies before that if the block is narrower than a vector."""
     count: Int
     """Of vectors."""
+    in_row: Int
+    """Vectors of a row; 0 where they run on from row to row."""
 
 
 class Frame:
@@ -41,7 +43,7 @@ class Frame:
         self.source = k.arg_pointer(0, self.storage)
         self.packed = k.arg_pointer(1, self.number)
         self.result = k.arg_pointer(2, self.storage)
-        self.table = k.arg_pointer(3, I64)
+        self.table = k.arg_pointer(3, I32)
         self.word = arguments(k, 4, WORDS)
         self.totals = k.scratch(self.number, kernel.high * kernel.vectors * self.lanes)
         self.staged = k.scratch(self.number, 0)
@@ -56,15 +58,18 @@ class Frame:
         group, image = rest % word["groups"], rest // word["groups"]
         row = down * word["block_rows"]
         rows = k.min(word["block_rows"], word["places_down"] - row)
-        col = along * word["block_cols"]
-        cols = k.min(word["block_cols"], word["places_along"] - col)
+        start = along * word["block_cols"]
+        cols = k.min(word["block_cols"], word["places_along"] - start)
         if self.kernel.direct:
             # The last vector of a row overlaps the one before: all are whole.
-            last = (along + 1).equals(word["col_blocks"])
-            col = k.min(col, word["places_along"] - self.lanes)
-            at = k.select(last, word["last_vectors_at"], word["vectors_at"])
-            count = rows * k.select(last, word["last_in_row"], word["in_row"])
-        else:
-            at = word["vectors_at"]
-            count = ((rows - 1) * word["staged_cols"] + cols + (self.lanes - 1)) // self.lanes
-        return PlaceBlock(image, group, row, rows, col, cols, self.table.offset(at), count)
+            in_row = (cols + (self.lanes - 1)) // self.lanes
+            col = k.min(start, word["places_along"] - self.lanes)
+            return PlaceBlock(image, group, row, rows, col, cols, start, rows * in_row, in_row)
+        places = (rows - 1) * word["staged_cols"] + cols
+        count = (places + (self.lanes - 1)) // self.lanes
+        return PlaceBlock(image, group, row, rows, start, cols, start, count, k.i64(0))
+
+    def column(self, block: PlaceBlock, number: Int) -> Int:
+        """Return where a vector of a row starts, from the block's `col` on."""
+        last = self.word["places_along"] - self.lanes
+        return self.k.min(block.start + number * self.lanes, last) - block.col

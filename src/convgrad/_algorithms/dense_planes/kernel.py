@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
-from ..._codegen import Bool, Int, Pointer
+from ..._codegen import Bool, Int, Pointer, Variable
 from ..._kernel import KernelSource
 from ..._targets import Target
 from .frame import Frame, PlaceBlock
@@ -97,13 +97,9 @@ class _Writer:
                     self._phases(block, height, place, weights, masked)
             return
         chunks = (last - first + word["chunk"] - 1) // word["chunk"]
-        with (
-            k.loop(0, chunks, nonempty=True) as chunk,
-            k.loop(0, block.count, kernel.vectors, nonempty=True) as number,
-        ):
+        with k.loop(0, chunks, nonempty=True) as chunk, self._tiles(block) as vectors:
             begin = first + chunk * word["chunk"]
             end = k.min(begin + word["chunk"], last)
-            vectors = self._vectors(block, number)
             if kernel.segmented:
                 self._segments(block, begin, end, weights, vectors, masked)
             else:
@@ -127,14 +123,40 @@ class _Writer:
         with self.k.loop(first, last) as panel:
             yield panel * height + over
 
-    def _vectors(self, block: PlaceBlock, number: Int) -> list[_Vector]:
-        """Look a tile's vectors up; the last tile of a block may have one of them several times."""
+    @contextmanager
+    def _tiles(self, block: PlaceBlock) -> Iterator[list[_Vector]]:
+        """Loop over the tiles of a block; its last tile may have one of its vectors several times."""
+        k, word, vectors = self.k, self.word, self.kernel.vectors
+        # The next vector's row and its number in the row are carried along: a division per tile takes longer.
+        row, col = k.variable(k.i64(0)), k.variable(k.i64(0))
+        in_rows = self.kernel.direct and not self.kernel.tiled
+        carry = [row, col] if in_rows else []
+        with k.loop(0, block.count, vectors, carry=carry, nonempty=True) as number:
+            found = []
+            for v in range(vectors):
+                vector = k.min(number + v, block.count - 1)
+                if in_rows:
+                    place = self.frame.column(block, col.value)
+                    staged = row.value * word["staged_cols"] + place
+                    found.append(_Vector(staged, row.value * word["target_cols"] + place))
+                    self._follow(block, number + (v + 1) < block.count, row, col)
+                elif self.kernel.tiled:
+                    # There is a gap between tiles: those a multiple of 4 KB apart would share a set of the first cache.
+                    staged = (number * (word["depth"] + 1) + vector - number) * self.lanes
+                    found.append(_Vector(staged, self.frame.column(block, vector)))
+                else:
+                    found.append(_Vector(vector * self.lanes, vector * self.lanes))
+            yield found
+
+    def _follow(
+        self, block: PlaceBlock, more: Bool, row: Variable[Int], col: Variable[Int]
+    ) -> None:
+        """Go on to the next vector if there is one."""
         k = self.k
-        found = []
-        for v in range(self.kernel.vectors):
-            row = block.vectors.offset(k.min(number + v, block.count - 1) * 2)
-            found.append(_Vector(row.load_int(), row.offset(1).load_int()))
-        return found
+        following = col.value + 1
+        turns = following.equals(block.in_row)
+        col.value = k.select(more, k.select(turns, k.i64(0), following), col.value)
+        row.value = k.select(more & turns, row.value + 1, row.value)
 
     def _segments(
         self,
@@ -222,8 +244,7 @@ class _Writer:
             bounds = frame.table.offset(word["phases_at"] + phase)
             taps = (bounds.load_int(), bounds.offset(1).load_int())
             pixels = frame.pixels.offset(phase * size)
-            with k.loop(0, block.count, self.kernel.vectors, nonempty=True) as number:
-                vectors = self._vectors(block, number)
+            with self._tiles(block) as vectors:
                 places = [each.staged for each in vectors]
                 sums = self.tiles.sums(height, places, panel, taps, masked)
                 for i, value in enumerate(sums):

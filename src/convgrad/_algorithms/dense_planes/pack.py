@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._codegen import (
-    I64,
+    I32,
     Int,
     KernelBuilder,
     Pointer,
@@ -86,7 +86,7 @@ class _Writer:
         self.lanes = k.lanes(self.number)
         self.filter = k.arg_pointer(0, self.storage)
         self.packed = k.arg_pointer(1, self.number)
-        self.table = k.arg_pointer(2, I64)
+        self.table = k.arg_pointer(2, I32)
         self.word = arguments(k, 3, WORDS)
 
     def write(self) -> KernelSource:

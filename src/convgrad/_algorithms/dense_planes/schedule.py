@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-import numpy as np
-
 from ..._codegen import compute, element
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
@@ -19,11 +17,11 @@ from ..._targets import Target
 from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.runs import SHORT
 from ..shared.table import Candidate
-from ..shared.words import in_order
+from ..shared.words import FARTHEST, in_order, narrow
 from .lattice import displacements, is_flat, lattices, tap_list
 from .pack import WORDS as PACK_WORDS
 from .pack import PlanesPackKernel
-from .tables import NumberLists, products, vectors_of_places, vectors_of_rows, vectors_of_tiles
+from .tables import NumberLists, products
 from .words import WORDS, PlanesKernel
 from .work import work
 
@@ -52,7 +50,7 @@ _MOST_PHASES = 64
 _FEW_CHANNELS = 16
 """Below, the displacement of each product is listed."""
 _MOST_PRODUCTS = 4096
-"""Products that may be listed: 8 bytes each."""
+"""Products that may be listed: 4 bytes each."""
 _WORTH_ASKING = 64
 """Products of a sum from which on lines of the result are asked for ahead."""
 
@@ -72,6 +70,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
     rows, cols = lattices(problem)
     if (phases := rows.target_phases * cols.target_phases) > _MOST_PHASES:
         return f"the target has {phases} phases"
+    if max(*rows.source_phases, *cols.source_phases) > FARTHEST:
+        return f"the table holds distances up to {FARTHEST}"
     smallest = PlanesSizes(problem, target, "places").smallest
     if smallest > _MOST_SCRATCH:
         return f"one row of a block would take {smallest} bytes"
@@ -287,7 +287,7 @@ class PlanesSizes:
                 (filter_, "packed", "table"),
                 in_order(PACK_WORDS, **shape),
                 problem.groups * self.panels,
-                table=np.array(taps, np.int64).tobytes(),
+                table=narrow(taps),
             ),
             Step(
                 self._kernel(firsts),
@@ -344,22 +344,9 @@ class PlanesSizes:
         _, panel_range, panel_ranges = self.items()
         down, along, plane = self._staged(rows, cols)
         row_blocks, col_blocks = -(-self.rows.places // rows), -(-self.cols.places // cols)
-        last_start = (col_blocks - 1) * cols
-        last_cols = self.cols.places - last_start
         lists = NumberLists()
-        if self.direct:
-            usual = vectors_of_rows(rows, self.cols, 0, cols, along, self.lanes)
-            last = vectors_of_rows(rows, self.cols, last_start, last_cols, along, self.lanes)
-            if self.source == "tiled":
-                plane = self.vectors * self.lanes
-                usual, last = (
-                    vectors_of_tiles(each, self.depth, self.vectors, self.lanes)
-                    for each in (usual, last)
-                )
-            vectors_at, last_at = lists.add(usual), lists.add(last)
-        else:
-            count = self.block_vectors(rows, cols)
-            vectors_at = last_at = lists.add(vectors_of_places(count, self.lanes))
+        if self.source == "tiled":
+            plane = self.vectors * self.lanes
         moves = displacements(self.rows, self.cols, down, along)
         line = 64 // self.number
         valid_at = self.depth * plane + line
@@ -402,10 +389,6 @@ class PlanesSizes:
             pixels_at=pixels_at,
             rows_at=lists.add(self.rows.source_phases),
             cols_at=lists.add(self.cols.source_phases),
-            vectors_at=vectors_at,
-            last_vectors_at=last_at,
-            in_row=-(-cols // self.lanes),
-            last_in_row=-(-last_cols // self.lanes),
             taps_at=lists.add(moves),
             products_at=lists.add(products(moves, self.depth, plane)) if self.is_listed else 0,
             phases_at=lists.add(firsts),

@@ -39,10 +39,9 @@ class Stager:
                     there.offset(v * lanes).store(here.offset(v * lanes).load(lanes), aligned=True)
             # The last tile's vectors may overlap, and be fewer.
             with k.loop(whole * vectors, block.count, nonempty=True) as number:
-                vector = block.vectors.offset(number * 2)
-                here = plane.offset(vector.offset(1).load_int())
-                there = self.frame.staged.offset(channel * tile + vector.load_int())
-                there.store(here.load(lanes))
+                here = plane.offset(self.frame.column(block, number))
+                place = whole * size + (number - whole * vectors) * lanes
+                staged.offset(place).store(here.load(lanes))
 
     def validity(self, block: PlaceBlock) -> None:
         """Stage one channel of ones: what is 0 lies beside the image."""

@@ -38,17 +38,13 @@ WORDS = (
     "pixels_at",
     "rows_at",  # places in the table: phases of the source
     "cols_at",
-    "vectors_at",  # vectors of a block, and of the last block along a row
-    "last_vectors_at",
-    "in_row",  # vectors of a row of a block, and of the last one
-    "last_in_row",
     "taps_at",  # displacement of each tap
     "products_at",  # displacement of each product, where they are listed
     "phases_at",  # first tap of each phase of the target, and behind the last one
     "phases_down",  # of the target
     "phases_along",
 )
-"""The run-time words behind the pointers."""
+"""The run-time words behind the pointers. Places in the table count 4 bytes."""
 
 
 @dataclass(frozen=True)
