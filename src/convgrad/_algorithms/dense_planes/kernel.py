@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
-from ..._codegen import Bool, Int, Pointer, Variable
+from ..._codegen import Bool, Int, Pointer
 from ..._kernel import KernelSource
 from ..._targets import Target
 from .frame import Frame, PlaceBlock
@@ -126,37 +126,51 @@ class _Writer:
     @contextmanager
     def _tiles(self, block: PlaceBlock) -> Iterator[list[_Vector]]:
         """Loop over the tiles of a block; its last tile may have one of its vectors several times."""
-        k, word, vectors = self.k, self.word, self.kernel.vectors
+        if self.kernel.direct and not self.kernel.tiled:
+            with self._tiles_of_rows(block) as found:
+                yield found
+            return
+        k, frame, lanes, vectors = self.k, self.frame, self.lanes, self.kernel.vectors
+        last = block.count - 1
+        if self.kernel.tiled:
+            # There is a gap between tiles: those a multiple of 4 KB apart would share a set of the first cache.
+            size = (self.word["depth"] + 1) * lanes
+            whole = last // vectors * vectors
+            limits = whole * size + (last - whole) * lanes, frame.column(block, last)
+            starts = k.i64(0), frame.column(block, k.i64(0))
+        else:
+            size, limits, starts = k.i64(lanes), (last * lanes,) * 2, (k.i64(0),) * 2
+        with k.loop(0, block.count, vectors, nonempty=True) as number:
+            # Places only grow, so the last vector's own limit them: fewer instructions than to limit the numbers.
+            corner = number * size + starts[0], number * lanes + starts[1]
+            yield [
+                _Vector(
+                    *(
+                        k.min(at + v * lanes, limit)
+                        for at, limit in zip(corner, limits, strict=True)
+                    )
+                )
+                for v in range(vectors)
+            ]
+
+    @contextmanager
+    def _tiles_of_rows(self, block: PlaceBlock) -> Iterator[list[_Vector]]:
+        """Loop over the tiles of a block whose vectors start anew in each row."""
+        k, word = self.k, self.word
         # The next vector's row and its number in the row are carried along: a division per tile takes longer.
         row, col = k.variable(k.i64(0)), k.variable(k.i64(0))
-        in_rows = self.kernel.direct and not self.kernel.tiled
-        carry = [row, col] if in_rows else []
-        with k.loop(0, block.count, vectors, carry=carry, nonempty=True) as number:
+        vectors = self.kernel.vectors
+        with k.loop(0, block.count, vectors, carry=[row, col], nonempty=True) as number:
             found = []
             for v in range(vectors):
-                vector = k.min(number + v, block.count - 1)
-                if in_rows:
-                    place = self.frame.column(block, col.value)
-                    staged = row.value * word["staged_cols"] + place
-                    found.append(_Vector(staged, row.value * word["target_cols"] + place))
-                    self._follow(block, number + (v + 1) < block.count, row, col)
-                elif self.kernel.tiled:
-                    # There is a gap between tiles: those a multiple of 4 KB apart would share a set of the first cache.
-                    staged = (number * (word["depth"] + 1) + vector - number) * self.lanes
-                    found.append(_Vector(staged, self.frame.column(block, vector)))
-                else:
-                    found.append(_Vector(vector * self.lanes, vector * self.lanes))
+                place = self.frame.column(block, col.value)
+                staged = row.value * word["staged_cols"] + place
+                found.append(_Vector(staged, row.value * word["target_cols"] + place))
+                following = col.value + 1
+                turns, more = following.equals(block.in_row), number + (v + 1) < block.count
+                col.value = k.select(more, k.select(turns, k.i64(0), following), col.value)
+                row.value = k.select(more & turns, row.value + 1, row.value)
             yield found
-
-    def _follow(
-        self, block: PlaceBlock, more: Bool, row: Variable[Int], col: Variable[Int]
-    ) -> None:
-        """Go on to the next vector if there is one."""
-        k = self.k
-        following = col.value + 1
-        turns = following.equals(block.in_row)
-        col.value = k.select(more, k.select(turns, k.i64(0), following), col.value)
-        row.value = k.select(more & turns, row.value + 1, row.value)
 
     def _segments(
         self,
