@@ -21,6 +21,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import graph, testing
     from ._explain import Explanation, explain
+    from ._export.door import export
 
 __all__ = [
     "Explanation",
@@ -36,6 +37,7 @@ __all__ = [
     "dispatch",
     "errors",
     "explain",
+    "export",
     "get_num_threads",
     "graph",
     "nn",
@@ -55,6 +57,10 @@ def __getattr__(name: str) -> Any:
         from . import _explain
 
         return getattr(_explain, name)
+    if name == "export":
+        from ._export import door
+
+        return door.export
     if name in ("graph", "testing"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

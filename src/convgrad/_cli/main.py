@@ -22,7 +22,18 @@ from .._version import __version__
 from .screen import Screen
 from .verb import DONE, INTERRUPTED, REFUSED, Refusal, Verb
 
-VERBS = ("run", "explain", "bench", "check", "graph", "studio", "info", "cache", "completion")
+VERBS = (
+    "run",
+    "explain",
+    "export",
+    "bench",
+    "check",
+    "graph",
+    "studio",
+    "info",
+    "cache",
+    "completion",
+)
 """One module each, in the order of --help."""
 
 _EPILOG = """exit status:

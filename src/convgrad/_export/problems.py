@@ -1,0 +1,178 @@
+"""What a caller names as problems: lines, files of lines, layers, networks, pages and graphs.
+
+A word is read as the first of these that fits: a line of `_problem_text`, a layer, a network, a file. A file is a page
+if it begins as JSON or SVG does, and else lines; a recording is such a file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .. import _layer_text, _networks, _problem_text
+from .._errors import ArgumentError, ArgumentTypeError, nearest, shown
+from .._files import open_regular
+from .._graph.operation import Graph
+from .._graph.scope import Scope
+from .._graph.table import convolutions
+from .._pages.build import build
+from .._pages.files import read_page
+from .._pages.page import Page
+from .._problem import Kind, Problem
+
+OPS = {
+    "fwd": Kind.FORWARD,
+    "dx": Kind.INPUT_GRADIENT,
+    "dw": Kind.FILTER_GRADIENT,
+}
+"""The three operations on a layer, as benchmarks call them."""
+_MOST_BYTES = 1 << 26
+"""Of a file of lines."""
+
+
+@dataclass
+class Reader:
+    """Collects problems. The settings are for layers and networks, which do not say their own."""
+
+    batch: int | None = None
+    dtype: str | None = None
+    data_format: str | None = None
+    problems: dict[Problem, None] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    """What was left out, and why."""
+    _used: set[str] = field(default_factory=set)
+
+    def read(self, what: Any) -> None:
+        """Take in whatever a caller names."""
+        if isinstance(what, Problem):
+            self.problems[what] = None
+        elif isinstance(what, str):
+            self._text(what)
+        elif isinstance(what, os.PathLike):
+            self._file(Path(os.fspath(what)))
+        elif isinstance(what, Page):
+            self._page(what)
+        elif isinstance(what, Scope):
+            self._graph(what.graph)
+        elif isinstance(what, Graph):
+            self._graph(what)
+        elif isinstance(what, Iterable):
+            for each in what:
+                if isinstance(each, Iterable) and not isinstance(each, str | os.PathLike):
+                    raise ArgumentTypeError(
+                        f"export: `problems` must be a list of texts, paths and graphs, got {shown(each)} in it."
+                    )
+                self.read(each)
+        else:
+            raise ArgumentTypeError(
+                f"export: `problems` must be text, a path, a graph or a list of these, got {shown(what)}."
+            )
+
+    def lines(self, text: str, name: str) -> None:
+        """Take in a file of lines."""
+        self.problems.update(dict.fromkeys(_problem_text.read_lines(text, name)))
+
+    def check_settings(self) -> None:
+        """Refuse settings that nothing has used: problems that say their own do not heed them."""
+        for name in ("batch", "dtype", "data_format"):
+            if getattr(self, name) is not None and name not in self._used:
+                users = "a network" if name == "batch" else "a layer or a network"
+                raise ArgumentError(
+                    f"export: `{name}` is for {users}, got {getattr(self, name)!r} and problems that say their own."
+                )
+
+    def _text(self, text: str) -> None:
+        words = text.partition("#")[0].split()
+        if "\n" in text or len(words) != 1:
+            self.lines(text, "problems")
+        elif _layer_text.looks_like(words[0]):
+            self._layer(words[0])
+        elif words[0] in _problem_text.OPS:
+            self.lines(text, "problems")  # says what is missing
+        elif self._is_network(words[0]):
+            self._network(words[0])
+        elif Path(text).exists():
+            self._file(Path(text))
+        else:
+            known = [*_networks.NETWORKS, *_problem_text.OPS]
+            raise ArgumentError(
+                f"export: `problems` must be lines ({_problem_text.FORM}), layers, networks or files; "
+                f"{shown(text)} is none of them{nearest(text, known) or '.'}"
+            )
+
+    def _is_network(self, word: str) -> bool:
+        try:
+            _networks.find(word)
+        except ValueError:
+            return False
+        return True
+
+    def _settings(self) -> str:
+        """Return the keys that follow a layer."""
+        self._used |= {"dtype", "data_format"}
+        found = (("dtype", self.dtype), ("data_format", self.data_format))
+        return "".join(f" {key}={value}" for key, value in found if value is not None)
+
+    def _layer(self, word: str) -> None:
+        self.lines(word + self._settings(), "problems")
+
+    def _network(self, word: str) -> None:
+        """Take in a training step of a network: nobody asks for the gradient of the image."""
+        self._used.add("batch")
+        rows = _networks.NETWORKS[_networks.find(word)].texts()
+        for number, row in enumerate(rows):
+            line = f"{row}b{self.batch or 1}{self._settings()}"
+            for problem in _problem_text.read_lines(line, word):
+                if number or problem.kind is not Kind.INPUT_GRADIENT:
+                    self.problems[problem] = None
+
+    def _file(self, path: Path) -> None:
+        try:
+            with open_regular(path) as file:
+                data = file.read(_MOST_BYTES + 1)
+        except OSError as error:
+            raise ArgumentError(
+                f"export: the file {path} cannot be read: {error.strerror or error}."
+            ) from None
+        if data.lstrip()[:1] in (b"{", b"<"):
+            self._page(read_page(path))
+            return
+        if len(data) > _MOST_BYTES:
+            raise ArgumentError(f"export: the file {path} has more than {_MOST_BYTES:,} bytes.")
+        try:
+            self.lines(data.decode("utf-8"), str(path))
+        except UnicodeDecodeError as error:
+            raise ArgumentError(
+                f"export: the file {path} must be text in UTF-8, got byte {error.start} that is not."
+            ) from None
+
+    def _page(self, page: Page) -> None:
+        built = build(page)
+        for block, reason in built.problems.items():
+            self.notes.append(f"block {block} is not computed: {reason}")
+        self._graph(built.scope.graph)
+
+    def _graph(self, graph: Graph) -> None:
+        types = {row.name for row in convolutions.ROWS}
+        for node in graph.nodes:
+            if node.type in types:
+                problem = convolutions.problem_of(node)
+                if problem is None:
+                    self.notes.append(
+                        f"{node.name} ({node.type}) is left out: its sizes are unknown"
+                    )
+                else:
+                    self.problems[problem] = None
+
+
+def chosen(problems: Iterable[Problem], ops: Sequence[str] | None) -> list[Problem]:
+    """Return the problems of some of the three operations; of all if none are named."""
+    if ops is None:
+        return list(problems)
+    if isinstance(ops, str) or not ops or any(op not in OPS for op in ops):
+        raise ArgumentError(f"export: `ops` must be a list of {', '.join(OPS)}, got {shown(ops)}.")
+    kinds = {OPS[op] for op in ops}
+    return [problem for problem in problems if problem.kind in kinds]
