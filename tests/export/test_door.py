@@ -1,0 +1,432 @@
+"""`convgrad.export` and the verb: every way to name problems, every refusal, and no folder that is half written."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import convgrad
+from convgrad import _problem_text, _targets, graph
+from convgrad._cli.main import main
+from convgrad._errors import ArgumentError, ArgumentTypeError, CompileError
+from convgrad._export import door, folder, names, object_size, pack
+from convgrad._export.problems import Reader, chosen
+from convgrad._jit import objects
+from convgrad._program import Launch, Program
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE = "conv2d 1x8x8x4 3x3x4x8"
+
+
+def lines(what, **settings):
+    reader = Reader(**settings)
+    reader.read(what)
+    reader.check_settings()
+    return [_problem_text.write(problem) for problem in reader.problems]
+
+
+def test_lines_layers_networks_and_files(tmp_path):
+    assert lines(LINE) == [f"{LINE} padding=1,1:1,1"]
+    assert lines([LINE, LINE, f"# a comment\n{LINE} strides=2\n"]) == [
+        f"{LINE} padding=1,1:1,1",
+        f"{LINE} strides=2 padding=0,1:0,1",
+    ]
+    three = lines("8x56x56x144k3s2", dtype="bfloat16", data_format="NCHW")
+    assert [line.split()[0] for line in three] == [
+        "depthwise_conv2d",
+        "depthwise_conv2d_backprop_input",
+        "depthwise_conv2d_backprop_filter",
+    ]
+    assert all(line.endswith("data_format=NCHW dtype=bfloat16") for line in three)
+    file = tmp_path / "recorded.txt"
+    file.write_text(f"{LINE}\n1x4x4x2k3\n")
+    assert lines(file) == lines(str(file)) == lines([LINE, "1x4x4x2k3"])
+    assert lines(_problem_text.read(LINE)) == lines(LINE)
+
+
+def test_a_network_is_its_training_step():
+    found = lines("MobileNetV2", batch=4)
+    assert len(found) == 89 and all(line.split()[1].startswith("4x") for line in found)
+    assert not any("backprop_input 4x224x224x3 " in line for line in found)
+    assert any("conv2d 4x224x224x3 " in line for line in found)
+
+
+def test_graphs_and_pages_give_their_convolutions(tmp_path):
+    scope = graph.Scope.new_root_scope()
+    x = graph.ops.Placeholder(scope, "float32", shape=[2, 8, 8, 3])
+    f = graph.ops.Placeholder(scope, "float32", shape=[3, 3, 3, 4])
+    y = graph.ops.Conv2D(scope, x, f, strides=[1, 2, 2, 1], padding="SAME")
+    graph.add_symbolic_gradients(scope, [y], [f])
+    unknown = graph.ops.Placeholder(scope, "float32", shape=[None, 8, 8, 3])
+    graph.ops.Conv2D(scope, unknown, f, strides=[1, 1, 1, 1], padding="SAME")
+    reader = Reader()
+    reader.read(scope)
+    found = [_problem_text.write(problem) for problem in reader.problems]
+    assert [line.split()[0] for line in found] == ["conv2d", "conv2d_backprop_filter"]
+    (note,) = reader.notes
+    assert "sizes are unknown" in note
+    path = tmp_path / "page.json"
+    graph.save(scope, path)
+    assert lines(path) == lines(graph.load(path)) == lines(str(path)) == found
+
+
+def test_ops_keep_some_of_the_three():
+    problems = list(_problem_text.read_lines("1x4x4x2k3", "it"))
+    assert chosen(problems, None) == problems
+    assert [each.kind.short for each in chosen(problems, ["fwd", "dw"])] == ["fwd", "bwd_filter"]
+    for wrong in ([], ["forward"], "fwd"):
+        with pytest.raises(ArgumentError, match="`ops` must be a list of fwd, dx, dw"):
+            chosen(problems, wrong)
+
+
+@pytest.mark.parametrize(
+    ("what", "settings", "match"),
+    [
+        ("mobilenet_v9", {}, "did you mean 'mobilenet_v"),
+        ("no/such/file.txt", {}, "is none of them"),
+        ("conv2d", {}, "problems, line 1: INPUT and FILTER must follow conv2d"),
+        ("conv2d 1x8x8x4 3x3x5x8", {}, "problems, line 1: .*evenly divisible"),
+        (LINE, {"batch": 8}, "`batch` is for a network, got 8"),
+        (LINE, {"dtype": "float16"}, "`dtype` is for a layer or a network, got 'float16'"),
+        ("1x8x8x4k3", {"data_format": "NCWH"}, "`data_format` must be NHWC or NCHW"),
+        ("1x8x8x4k3", {"batch": 2}, "`batch` is for a network"),
+    ],
+)
+def test_wrong_problems_are_named(what, settings, match):
+    with pytest.raises(ArgumentError, match=match):
+        lines(what, **settings)
+
+
+@pytest.mark.parametrize("what", [3, [3], None, [[LINE]], b"conv2d"])
+def test_wrong_types_are_named(what):
+    with pytest.raises(ArgumentTypeError, match="export: `problems` must be"):
+        lines(what)
+
+
+def test_files_that_are_none(tmp_path):
+    (tmp_path / "binary").write_bytes(b"conv2d \xff\xfe")
+    with pytest.raises(ArgumentError, match="UTF-8, got byte 7"):
+        lines(tmp_path / "binary")
+    with pytest.raises(ArgumentError, match="it is a folder"):
+        lines(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ArgumentError, match="it is a pipe"):
+        lines(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("", "C identifier"),
+        ("2fast", "C identifier"),
+        ("a-b", "C identifier"),
+        ("_a", "C identifier"),
+        ("ä", "C identifier"),
+        ("a\n", "C identifier"),
+        ("../up", "C identifier"),
+        (None, "C identifier"),
+        ("int", "a word of C"),
+        ("class", "a word of C"),
+        ("cg_pack", "taken"),
+        ("linux", "taken"),
+        ("main", "taken; try|taken"),
+        ("a" * 41, "at most 40 letters"),
+    ],
+)
+def test_names_that_are_no_names_of_c(tmp_path, name, match):
+    with pytest.raises(ArgumentError, match=f"export: `name` must .*({match})"):
+        convgrad.export(LINE, tmp_path / "pack", name=name)
+    assert not (tmp_path / "pack").exists()
+
+
+def test_functions_have_different_names_where_descriptors_differ():
+    texts = [
+        *(
+            f"conv2d 1x8x8x4 3x3x4x8 {more}"
+            for more in ("", "padding=VALID", "padding=1,1:1,2", "strides=2,1")
+        ),
+        *(f"conv2d 1x8x8x4 3x3x2x8 {more}" for more in ("", "dilations=2", "dtype=float64")),
+        "depthwise_conv2d 1x8x8x4 3x3x4x2",
+        "conv2d 1x4x8x8 3x3x4x8 data_format=NCHW",
+        "conv2d 1x8x8x4 3x3x1x8",
+    ]
+    problems = [_problem_text.read(text) for text in texts]
+    found = {names.function("n", each) for each in problems}
+    assert len(found) == len({pack.descriptor(each) for each in problems}) == len(texts)
+    assert all(name.isidentifier() for name in found)
+
+
+def test_targets_and_caches_are_checked(tmp_path):
+    for settings, match in (
+        ({"target": "avx3"}, "`target` must be host or one of avx512, .* got 'avx3'"),
+        ({"target": 3}, "`target` must be"),
+        (
+            {"target": "neon", "system": "dos"},
+            "`system` must be one of linux, .* for neon, got 'dos'",
+        ),
+        ({"target": "cortex_m4", "system": "linux"}, "`system` must be one of none for cortex_m4"),
+        ({"l1": 5}, "`l1` must be bytes of a cache"),
+        ({"l2": "1M"}, "`l2` must be bytes of a cache"),
+        ({"l3": True}, "`l3` must be bytes of a cache"),
+        ({"batch": 0}, "`batch` must be a whole number"),
+    ):
+        with pytest.raises(ArgumentError, match=f"export: {match}"):
+            convgrad.export(LINE, tmp_path / "pack", name="it", **settings)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_no_kernel_computes_is_refused_or_listed(tmp_path):
+    texts = [LINE, f"{LINE} dtype=int32"]
+    with pytest.raises(ArgumentError, match="dtype=int32` is refused: no kernel computes in int32"):
+        convgrad.export(texts, tmp_path / "pack", name="it", with_test=False)
+    assert not (tmp_path / "pack").exists()
+    report = convgrad.export(
+        texts, tmp_path / "pack", name="it", with_test=False, skip_refused=True
+    )
+    assert [each.line for each in report.pack.refused] == [f"{LINE} padding=1,1:1,1 dtype=int32"]
+    assert "refused: conv2d" in str(report)
+    assert "# refused: conv2d" in (tmp_path / "pack/it.txt").read_text()
+    with pytest.raises(ArgumentError, match="none of them is left"):
+        convgrad.export(texts[1], tmp_path / "other", name="it", skip_refused=True)
+
+
+def test_a_problem_that_only_the_reference_takes_is_refused(monkeypatch, tmp_path):
+    from convgrad import _planner
+    from convgrad._plan import Plan
+
+    monkeypatch.setattr(_planner, "choose", lambda problem, target: Plan(problem, "reference"))
+    with pytest.raises(ArgumentError, match=r"is refused: no kernel takes it \(\w+: .*\)\."):
+        convgrad.export("conv2d 1x9x9x4 3x3x4x8 strides=2", tmp_path / "pack", name="it")
+
+
+@pytest.mark.parametrize("target", ["cortex_m4", "wasm"])
+def test_what_does_not_fit_the_address_space_is_refused(tmp_path, target):
+    large = "conv2d 64x1024x1024x8 1x1x8x8"
+    with pytest.raises(
+        ArgumentError, match=rf"`{large} .*4,294,967,552 bytes, and {target} has room for 2,147"
+    ):
+        convgrad.export(large, tmp_path / "pack", name="it", target=target)
+
+
+def test_images_too_long_to_plan_are_refused(tmp_path):
+    with pytest.raises(ArgumentError, match="at most 262,144 rows and columns"):
+        convgrad.export("conv2d 1x300000x1x1 1x1x1x1", tmp_path / "pack", name="it")
+
+
+def test_kernels_with_too_many_words_are_refused():
+    problem, target = _problem_text.read(LINE), _targets.find("avx2")
+    fits = Program(("k",), (Launch(0, (0, 1, 2), tuple(range(92)), 1, 1, 0, bytes(8)),))
+    pack._check(LINE, fits, [0], problem, target)
+    for launch in (
+        replace(fits.launches[0], words=tuple(range(93))),
+        replace(fits.launches[0], places=(0,) * 7),
+    ):
+        with pytest.raises(ArgumentError, match="at most 96 words and 6 pointers"):
+            pack._check(LINE, replace(fits, launches=(launch,)), [0], problem, target)
+    with pytest.raises(ArgumentError, match="does not fit"):
+        pack._check(LINE, fits, [2**31], problem, _targets.find("wasm"))
+
+
+def test_a_folder_keeps_what_it_has(tmp_path):
+    place = tmp_path / "pack"
+    place.mkdir()
+    (place / "mine.txt").write_text("mine")
+    convgrad.export(LINE, place, name="one", with_test=False)
+    convgrad.export(LINE, place, name="two", with_test=False)  # the header of both is the same
+    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    with pytest.raises(ArgumentError, match=r"libone.a exists; `force` \(--force\) replaces it"):
+        convgrad.export(f"{LINE} strides=2", place, name="one", with_test=False)
+    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
+    convgrad.export(f"{LINE} strides=2", place, name="one", with_test=False, force=True)
+    assert (place / "one.h").read_bytes() != before["one.h"]
+    assert (place / "mine.txt").read_text() == "mine"
+
+
+def test_a_header_of_another_version_is_not_replaced(tmp_path):
+    (tmp_path / "convgrad_pack.h").write_text("/* another one */")
+    with pytest.raises(ArgumentError, match=r"convgrad_pack\.h exists"):
+        convgrad.export(LINE, tmp_path, name="one", with_test=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["convgrad_pack.h"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_no_half_pack_is_left_behind(monkeypatch, tmp_path, there):
+    place = tmp_path / "deep" / "pack"
+    if there:
+        place.mkdir(parents=True)
+    written = []
+
+    def full(path, data):
+        written.append(path)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        path.write_bytes(data)
+
+    monkeypatch.setattr(folder, "_write", full)
+    with pytest.raises(OSError, match="No space left"):
+        convgrad.export(LINE, place, name="one", with_test=False)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+    assert place.exists() == there
+
+
+def test_a_file_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArgumentError, match="`out` must be a folder, got the file"):
+        convgrad.export(LINE, tmp_path / "file", name="one")
+    (tmp_path / "pack" / "one.c").mkdir(parents=True)
+    with pytest.raises(ArgumentError, match=r"one\.c is a folder"):
+        convgrad.export(LINE, tmp_path / "pack", name="one")
+
+
+def test_a_compiler_that_dies_leaves_nothing(monkeypatch, tmp_path):
+    def die(*_, **__):
+        raise CompileError("LLVM's process died (signal 11, SIGSEGV)")
+
+    monkeypatch.setattr(objects, "compile_all", die)
+    with pytest.raises(CompileError, match="SIGSEGV"):
+        convgrad.export(LINE, tmp_path / "pack", name="one")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("row", [row.name for row in _targets.ALL])
+def test_every_target_and_system_is_written(tmp_path, row):
+    for system in _targets.find(row).systems:
+        report = convgrad.export(
+            [LINE, "1x8x8x4k3"], tmp_path / system.name, name="one", target=row, system=system.name
+        )
+        assert report.pack.code_bytes > 500
+        assert report.to_dict()["triple"] == system.triple
+        assert sorted(path.name for path in (tmp_path / system.name).iterdir()) == list(
+            report.files
+        )
+
+
+def test_sizes_of_what_is_no_object():
+    for data in (b"", b"\x7fELF", b"MZ" * 50, b"\x7fELF\x02" + bytes(30)):
+        with pytest.raises(ValueError, match="object file"):
+            object_size.loaded_bytes(data)
+
+
+def test_the_report_adds_up(tmp_path):
+    report = convgrad.export(["2x9x9x8k3o16", "2x9x9x8k3"], tmp_path / "pack", name="one")
+    facts = report.to_dict()
+    json.dumps(facts)
+    assert len(facts["problems"]) == 6
+    assert facts["scratch_bytes"] == max(each["scratch_bytes"] for each in facts["problems"])
+    symbols = {symbol for each in facts["problems"] for symbol in each["kernels"]}
+    assert facts["kernels"] == len(symbols)
+    assert facts["code_bytes"] <= sum(each["code_bytes"] for each in facts["problems"])
+    assert facts["folder"] == str(tmp_path / "pack")
+    header = (tmp_path / "pack/one.h").read_text()
+    for each in facts["problems"]:
+        assert f"#define {each['function']}_SCRATCH {each['scratch_bytes']}\n" in header
+        assert each["line"] in header and each["line"] in str(report)
+
+
+def test_progress_is_told(tmp_path):
+    told = []
+    convgrad.export(
+        [LINE], tmp_path / "pack", name="one", progress=lambda done, text: told.append((done, text))
+    )
+    assert [text.split()[0] for _, text in told] == [
+        "planning",
+        "compiling",
+        "compiling",
+        "computing",
+    ]
+    assert sum(done for done, _ in told) == 3
+
+
+# The command line.
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        capsys.readouterr()
+        status = main([str(word) for word in words])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def test_the_verb_takes_a_line_in_bare_words(command, tmp_path):
+    status, out, err = command("export", *LINE.split(), "strides=2", "-o", "pack", "--name", "one")
+    assert (status, err) == (0, "")
+    assert f"{LINE} strides=2 padding=0,1:0,1" in out and "1 problems" in out
+    assert "pack: 9 files" in out
+    status, out, err = command("export", *LINE.split(), "-o", "pack", "--name", "one")
+    assert status == 2 and err.count("\n") == 1 and "--force" in err
+
+
+def test_the_verb_takes_everything_else(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{LINE}\n# nothing\n"))
+    status, out, _ = command(
+        *(
+            "export",
+            "-",
+            "1x8x8x4k3",
+            "--ops",
+            "fwd,dw",
+            "--dtype",
+            "half",
+            "--target",
+            "cortex_m7",
+        ),
+        *("--l1", "16K", "-o", "pack", "--name", "one", "--no-self-test", "--json"),
+    )
+    assert status == 0
+    facts = json.loads(out)
+    assert [each["line"].split()[0] for each in facts["problems"]] == [
+        "conv2d",
+        "depthwise_conv2d",
+        "depthwise_conv2d_backprop_filter",
+    ]
+    assert facts["cache_bytes"][0] == 16384 and facts["target"] == "cortex_m7"
+    assert "one_test.c" not in facts["files"]
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (["mobilenet_v9", "-o", "p", "--name", "n"], "did you mean 'mobilenet_v"),
+        ([LINE, "-o", "p", "--name", "float"], "`name` must not be a word of C"),
+        ([LINE, "--name", "n"], "-o/--output"),
+        ([LINE, "-o", "p"], "--name"),
+        ([LINE, "-o", "p", "--name", "n", "--target", "avx3"], "did you mean 'avx2'"),
+        (
+            [LINE, "-o", "p", "--name", "n", "--l1", "many"],
+            "bytes must be a number such as 32768 or 32K",
+        ),
+        ([LINE, "-o", "p", "--name", "n", "--ops", "up"], "`ops` must be a list of fwd, dx, dw"),
+        (["-o", "p", "--name", "n"], "PROBLEMS"),
+        ([f"{LINE} dtype=int32", "-o", "p", "--name", "n"], "no kernel computes in int32"),
+        (["# nothing", "-o", "p", "--name", "n"], "must hold at least one"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_one_line(command, words, match, tmp_path):
+    status, out, err = command("export", *words)
+    assert status == 2 and out == "" and err.count("\n") == 1
+    assert match in err
+    assert not (tmp_path / "p").exists()
+
+
+def test_refused_problems_are_listed_on_request(command):
+    status, out, err = command(
+        "export", LINE, f"{LINE} dtype=int32", "-o", "p", "--name", "n", "--skip-refused"
+    )
+    assert status == 0 and "1 problems" in out
+    assert err.startswith("refused: conv2d 1x8x8x4 3x3x4x8 padding=1,1:1,1 dtype=int32: no kernel")
+
+
+def test_the_door_is_public():
+    assert convgrad.export is door.export
+    assert "export" in convgrad.__all__
