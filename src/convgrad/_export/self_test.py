@@ -140,6 +140,13 @@ static void fill(void *to, size_t bytes, uint32_t which, int32_t dtype, int spre
   }
 }
 
+/* Rubbish where nothing has been written yet: NaN in every dtype. Volatile, or compilers call memset, which bare
+   machines may not have. */
+static void spoil(volatile unsigned char *to, size_t bytes) {
+  size_t at;
+  for (at = 0; at < bytes; at++) to[at] = 0xff;
+}
+
 static double powered(double value, int exponent) {
   for (; exponent > 0; exponent--) value *= 2.0;
   for (; exponent < 0; exponent++) value *= 0.5;
@@ -214,7 +221,6 @@ int main(void) {
     unsigned char *scratch, *first, *second, *result;
     const char *trouble = NULL;
     int turn, code = CG_OK;
-    size_t i;
     if (needed > $NAME$_TEST_BYTES || row->spread == 0) {
       printf("left out %s: needs %lu bytes\\n", entry->line, (unsigned long)needed);
       left_out++;
@@ -228,9 +234,8 @@ int main(void) {
     fill(second, entry->bytes[1], 2, dtype, row->spread);
     if (cg_find(&$NAME$, &entry->problem) != entry) trouble = "not found by its descriptor";
     for (turn = 0; turn < 2 && code == CG_OK && !trouble; turn++) {
-      /* Rubbish where nothing has been written yet: NaN in every dtype. */
-      for (i = 0; i < scratch_bytes; i++) scratch[i] = 0xff;
-      for (i = 0; i < entry->bytes[2]; i++) result[i] = 0xff;
+      spoil(scratch, scratch_bytes);
+      spoil(result, entry->bytes[2]);
       code = turn ? run_backwards(entry, first, second, result, scratch, scratch_bytes)
                   : cg_run(entry, first, second, result, scratch, scratch_bytes);
       if (code == CG_OK) trouble = wrong(row, result);
