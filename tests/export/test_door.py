@@ -361,7 +361,7 @@ def command(tmp_path, monkeypatch, capsys):
 def test_the_verb_takes_a_line_in_bare_words(command, tmp_path):
     status, out, err = command("export", *LINE.split(), "strides=2", "-o", "pack", "--name", "one")
     assert (status, err) == (0, "")
-    assert f"{LINE} strides=2 padding=0,1:0,1" in out and "1 problems" in out
+    assert f"{LINE} strides=2 padding=0,1:0,1" in out and "1 problem " in out
     assert "pack: 9 files" in out
     status, out, err = command("export", *LINE.split(), "-o", "pack", "--name", "one")
     assert status == 2 and err.count("\n") == 1 and "--force" in err
@@ -423,7 +423,7 @@ def test_refused_problems_are_listed_on_request(command):
     status, out, err = command(
         "export", LINE, f"{LINE} dtype=int32", "-o", "p", "--name", "n", "--skip-refused"
     )
-    assert status == 0 and "1 problems" in out
+    assert status == 0 and "1 problem " in out
     assert err.startswith("refused: conv2d 1x8x8x4 3x3x4x8 padding=1,1:1,1 dtype=int32: no kernel")
 
 

@@ -34,7 +34,7 @@ class Report:
             for entry in pack.entries
         ]
         total = (
-            *(f"{len(pack.entries)} problems", f"{len(pack.codes)} kernels"),
+            *(_count(len(pack.entries), "problem"), _count(len(pack.codes), "kernel")),
             *(f"{pack.code_bytes:,}", f"{pack.table_bytes:,}", f"{pack.word_bytes:,}"),
             *(f"{pack.scratch_bytes:,}", ""),
         )
@@ -102,3 +102,7 @@ def text_file(pack: Pack, facts: list[str]) -> str:
         lines += [f"#{row[1:]}" if row.startswith(" ") else f"# {row}", entry.line]
     lines += [f"# refused: {each.line}: {each.reason}" for each in pack.refused]
     return "\n".join(lines) + "\n"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
