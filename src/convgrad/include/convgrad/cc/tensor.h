@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "convgrad/cc/memory.h"
+#include "convgrad/cc/tensor_memory.h"
 #include "convgrad/cc/summary.h"
 #include "convgrad/cc/tensor_shape.h"
 #include "convgrad/cc/view.h"

@@ -1,6 +1,6 @@
 // Memory of tensors: asked for without exceptions, shared by counting.
-#ifndef CONVGRAD_CC_MEMORY_H_
-#define CONVGRAD_CC_MEMORY_H_
+#ifndef CONVGRAD_CC_TENSOR_MEMORY_H_
+#define CONVGRAD_CC_TENSOR_MEMORY_H_
 
 #include <atomic>
 #include <cstddef>
@@ -88,4 +88,4 @@ inline Status NoRoom(DataType type, const TensorShape& shape) {
 }  // namespace detail
 }  // namespace convgrad
 
-#endif  // CONVGRAD_CC_MEMORY_H_
+#endif  // CONVGRAD_CC_TENSOR_MEMORY_H_
