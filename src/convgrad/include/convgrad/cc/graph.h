@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -71,45 +72,60 @@ struct OutputHash {
   }
 };
 
+namespace detail {
+
+struct NodeParts {
+  std::string name;
+  const OpRow* row = nullptr;
+  Attributes attrs;
+  std::vector<Output> inputs;
+  std::vector<Node*> control_inputs;
+  std::vector<Spec> specs;
+  std::string device, assigned_device, kernel_label;
+};
+
+}  // namespace detail
+
 class Node {
  public:
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return parts_.name; }
   // TensorFlow's name of the op, such as Neg of the class Negate.
-  std::string type_string() const { return row_->type; }
+  std::string type_string() const { return parts_.row->type; }
   int id() const { return id_; }
-  int num_inputs() const { return static_cast<int>(inputs_.size()); }
-  int num_outputs() const { return static_cast<int>(specs_.size()); }
+  int num_inputs() const { return static_cast<int>(parts_.inputs.size()); }
+  int num_outputs() const { return static_cast<int>(parts_.specs.size()); }
   DataType input_type(int i) const {
     const Output from = input(i);
     if (from.node() == nullptr) return DT_INVALID;
     const DataType type = from.node()->spec(from.index()).dtype;
-    return detail::PinOf(*row_, i).ref ? MakeRefType(type) : type;
+    return detail::PinOf(*parts_.row, i).ref ? MakeRefType(type) : type;
   }
   DataType output_type(int i) const {
     if (i < 0 || i >= num_outputs()) return DT_INVALID;
-    return detail::GivesRef(*row_) ? MakeRefType(spec(i).dtype) : spec(i).dtype;
+    return detail::GivesRef(*parts_.row) ? MakeRefType(spec(i).dtype) : spec(i).dtype;
   }
   bool IsOp() const { return true; }
-  const std::string& requested_device() const { return device_; }
-  const std::string& assigned_device_name() const { return assigned_device_; }
+  const std::string& requested_device() const { return parts_.device; }
+  const std::string& assigned_device_name() const { return parts_.assigned_device; }
 
   // What follows is not TensorFlow's.
-  const detail::OpRow& row() const { return *row_; }
-  const detail::Attributes& attrs() const { return attrs_; }
+  const detail::OpRow& row() const { return *parts_.row; }
+  const detail::Attributes& attrs() const { return parts_.attrs; }
   Output input(int i) const {
-    return i >= 0 && i < num_inputs() ? inputs_[static_cast<std::size_t>(i)] : Output();
+    return i >= 0 && i < num_inputs() ? parts_.inputs[static_cast<std::size_t>(i)] : Output();
   }
-  const std::vector<Output>& inputs() const { return inputs_; }
-  const std::vector<Node*>& control_inputs() const { return control_inputs_; }
+  const std::vector<Output>& inputs() const { return parts_.inputs; }
+  const std::vector<Node*>& control_inputs() const { return parts_.control_inputs; }
   const detail::Spec& spec(int i) const {
     static const detail::Spec kNone;
-    return i >= 0 && i < num_outputs() ? specs_[static_cast<std::size_t>(i)] : kNone;
+    return i >= 0 && i < num_outputs() ? parts_.specs[static_cast<std::size_t>(i)] : kNone;
   }
+  const std::string& kernel_label() const { return parts_.kernel_label; }
   const Graph* graph() const { return graph_; }
   // The Variable whose value this is: of a chain of updates the first.
   const Node* variable() const {
     const Node* at = this;
-    while (at->row_->updates) at = at->inputs_[0].node();
+    while (at->parts_.row->updates) at = at->parts_.inputs[0].node();
     return at;
   }
 
@@ -118,13 +134,7 @@ class Node {
 
   const Graph* graph_ = nullptr;
   int id_ = 0;
-  std::string name_;
-  const detail::OpRow* row_ = nullptr;
-  detail::Attributes attrs_;
-  std::vector<Output> inputs_;
-  std::vector<Node*> control_inputs_;
-  std::vector<detail::Spec> specs_;
-  std::string device_, assigned_device_;
+  detail::NodeParts parts_;
 };
 
 // Nodes in the order they were made, which is an order they can run in.
@@ -159,28 +169,24 @@ class Graph {
   }
   std::vector<Node*> nodes() const { return op_nodes(); }
 
-  // Not TensorFlow's: a node that was checked. It stays where it is.
-  Node* Add(std::string name, const detail::OpRow& row, detail::Attributes attrs,
-            std::vector<Output> inputs, std::vector<Node*> control_inputs,
-            std::vector<detail::Spec> specs, std::string device, std::string assigned_device) {
+  // Not TensorFlow's: a node that was checked. It stays where it is. A name that is taken gets a number.
+  Node* Add(detail::NodeParts parts) {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const std::string wanted = parts.name;
+    for (int number = 1; !names_.insert(parts.name).second; ++number) {
+      parts.name = wanted + "_" + std::to_string(number);
+    }
     Node& node = nodes_.emplace_back();
     node.graph_ = this;
     node.id_ = static_cast<int>(nodes_.size()) - 1 + kFirstId;
-    node.name_ = std::move(name);
-    node.row_ = &row;
-    node.attrs_ = std::move(attrs);
-    node.inputs_ = std::move(inputs);
-    node.control_inputs_ = std::move(control_inputs);
-    node.specs_ = std::move(specs);
-    node.device_ = std::move(device);
-    node.assigned_device_ = std::move(assigned_device);
+    node.parts_ = std::move(parts);
     return &node;
   }
 
  private:
   mutable std::mutex mutex_;
   std::deque<Node> nodes_;
+  std::unordered_set<std::string> names_;
 };
 
 inline std::int32_t Operation::num_inputs() const { return node_ ? node_->num_inputs() : 0; }

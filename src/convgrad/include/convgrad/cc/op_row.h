@@ -73,11 +73,13 @@ class KernelContext {
  public:
   // `types` are the outputs', as the shape rule found them.
   KernelContext(const OpRow& row, const Attributes& attrs, const std::string& node_name,
-                std::vector<Tensor> inputs, std::vector<DataType> types, int threads)
+                std::vector<Tensor> inputs, std::vector<const Spec*> input_specs,
+                std::vector<DataType> types, int threads)
       : row_(row),
         attrs_(attrs),
         node_name_(node_name),
         inputs_(std::move(inputs)),
+        input_specs_(std::move(input_specs)),
         types_(std::move(types)),
         outputs_(types_.size()),
         threads_(threads) {}
@@ -89,6 +91,13 @@ class KernelContext {
   const Tensor& input(int i) const {
     static const Tensor kNone;
     return i >= 0 && i < num_inputs() ? inputs_[static_cast<std::size_t>(i)] : kNone;
+  }
+  // What the graph knew of input i.
+  const Spec& input_spec(int i) const {
+    static const Spec kNone;
+    return i >= 0 && i < static_cast<int>(input_specs_.size())
+               ? *input_specs_[static_cast<std::size_t>(i)]
+               : kNone;
   }
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
 
@@ -120,6 +129,7 @@ class KernelContext {
   const Attributes& attrs_;
   const std::string& node_name_;
   std::vector<Tensor> inputs_;
+  std::vector<const Spec*> input_specs_;
   std::vector<DataType> types_;
   std::vector<Tensor> outputs_;
   int threads_;
@@ -166,7 +176,8 @@ struct OpRow {
   bool elementwise, alias, updates, internal;
   bool eager;        // needs no more than its input's shape, so it runs as soon as it can
   const char* type;  // TensorFlow's name of the op: Neg of the class Negate
-  const char* types; // attributes that are inputs' types: "T:0,Tidx:1"
+  const char* types;  // attributes that are inputs' types: "T:0,Tidx:1"
+  const char* gives;  // the type of outputs: "T", "Ref(T)", "bool"
 };
 
 inline bool IsVariable(const OpRow& row) { return std::string_view(row.name) == "Variable"; }

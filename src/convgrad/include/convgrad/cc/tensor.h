@@ -268,6 +268,19 @@ class Tensor {
   std::size_t offset_ = 0;
 };
 
+namespace detail {
+
+// The same numbers in memory of their own; without memory, a tensor that is not initialized.
+inline Tensor DeepCopy(const Tensor& tensor) {
+  const std::string_view bytes = tensor.tensor_data();
+  if (bytes.empty()) return tensor;
+  Tensor copy(tensor.dtype(), tensor.shape());
+  if (copy.data() != nullptr) std::memcpy(copy.data(), bytes.data(), bytes.size());
+  return copy;
+}
+
+}  // namespace detail
+
 inline std::ostream& operator<<(std::ostream& stream, const Tensor& tensor) {
   return stream << tensor.DebugString();
 }
