@@ -21,8 +21,8 @@ CC = INCLUDE / "convgrad" / "cc"
 
 HEADERS = {
     "math_ops": (
-        "Cast Add Subtract Multiply Div AddN Equal Negate Square Sqrt Exp Log Tanh Sigmoid MatMul Sum Mean ArgMax Range "
-        "SpreadReduced"
+        "Cast Add Subtract Multiply Div AddN Equal Negate Square Sqrt Exp Log Tanh Sigmoid MatMul Sum Mean ArgMax "
+        "Range SpreadReduced"
     ),
     "array_ops": "Placeholder Shape Reshape Transpose InvertPermutation OneHot BroadcastTo SumToShape",
     "random_ops": "RandomNormal RandomUniform",
@@ -395,9 +395,8 @@ def op_class(row: Row) -> list[str]:
             "",
         ]
     for attr in row.optional:
-        lines += [
-            f"  static Attrs {attr.setter}({KINDS[attr.kind][0]} x) {{ return Attrs().{attr.setter}(x); }}"
-        ]
+        start = f"  static Attrs {attr.setter}({KINDS[attr.kind][0]} x) {{"
+        lines += [start, f"    return Attrs().{attr.setter}(x);", "  }"]
     lines += [""] if row.optional else []
     lines += ["  ::convgrad::Operation operation;"]
     lines += [f"  ::convgrad::Output {output};" for output in row.outputs]
@@ -456,9 +455,8 @@ def body(row: Row) -> list[str]:
     else:
         names = ", ".join(pin.name for pin in row.inputs)
         lines += [f"      const std::vector<::convgrad::Input> from = {{{names}}};"]
-    lines += [
-        f'      operation = ::convgrad::detail::Make(scope, "{row.name}", from, std::move(given));'
-    ]
+    start = "      operation = ::convgrad::detail::Make("
+    lines += wrapped(start, ["scope", f'"{row.name}"', "from", "std::move(given)"], ");")
     lines += [f"      {name} = operation.output({at});" for at, name in enumerate(row.outputs)]
     lines += ["    }", "    CONVGRAD_CATCH(scope.UpdateStatus(::convgrad::detail::OutOfMemory());)"]
     return lines

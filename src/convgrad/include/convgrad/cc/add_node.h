@@ -1,4 +1,5 @@
-// How a node is made: constants for numbers, names, attributes, types, shapes. All op classes go through here.
+// How a node is made: constants for numbers, names, attributes, types, shapes. All op classes go
+// through here.
 #ifndef CONVGRAD_CC_ADD_NODE_H_
 #define CONVGRAD_CC_ADD_NODE_H_
 
@@ -190,8 +191,8 @@ class NodeBuilder {
     }
     if (const auto* shape = std::get_if<PartialTensorShape>(&value)) {
       if (!shape->IsValid()) {
-        return errors::InvalidArgument("Shape ", shape->DebugString(), " is not valid\n\t for attr '",
-                                       attr.name, "'", Context());
+        return errors::InvalidArgument("Shape ", shape->DebugString(),
+                                       " is not valid\n\t for attr '", attr.name, "'", Context());
       }
     }
     if (const auto* tensor = std::get_if<Tensor>(&value)) {
@@ -283,7 +284,8 @@ inline Output AddOp(const Scope& scope, std::string_view name, const std::vector
 
 inline Status NoGradients(const Scope&, const Operation& op, const std::vector<Output>&,
                           std::vector<Output>* grad_inputs) {
-  CONVGRAD_TRY { grad_inputs->assign(static_cast<std::size_t>(op.num_inputs()), Output(nullptr, -1)); }
+  const auto count = static_cast<std::size_t>(op.num_inputs());
+  CONVGRAD_TRY { grad_inputs->assign(count, Output(nullptr, -1)); }
   CONVGRAD_CATCH(return OutOfMemory();)
   return Status();
 }

@@ -1,4 +1,5 @@
-// gtl::ArraySlice: somebody else's array, looked at. Nothing here keeps one: attributes own their lists.
+// gtl::ArraySlice: somebody else's array, looked at. Nothing here keeps one: attributes own their
+// lists.
 #ifndef CONVGRAD_CC_ARRAY_SLICE_H_
 #define CONVGRAD_CC_ARRAY_SLICE_H_
 
@@ -23,7 +24,7 @@ class ArraySlice {
   ArraySlice(const T* data, std::size_t size) : data_(data), size_(size) {}
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winit-list-lifetime"  // it lives as long as the call it is an argument of
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"  // it lives as long as the call
 #endif
   ArraySlice(std::initializer_list<T> list) : data_(list.begin()), size_(list.size()) {}
 #if defined(__GNUC__) && !defined(__clang__)
@@ -32,9 +33,11 @@ class ArraySlice {
   template <std::size_t kSize>
   ArraySlice(const T (&array)[kSize]) : data_(array), size_(kSize) {}
   // Vectors, arrays and whatever else has data() and size().
-  template <class C, class = std::enable_if_t<
-                         std::is_convertible_v<decltype(std::declval<const C&>().data()), const T*> &&
-                         std::is_convertible_v<decltype(std::declval<const C&>().size()), std::size_t>>>
+  template <
+      class C,
+      class = std::enable_if_t<
+          std::is_convertible_v<decltype(std::declval<const C&>().data()), const T*> &&
+          std::is_convertible_v<decltype(std::declval<const C&>().size()), std::size_t>>>
   ArraySlice(const C& container) : data_(container.data()), size_(container.size()) {}
 
   const T* begin() const { return data_; }

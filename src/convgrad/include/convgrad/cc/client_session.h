@@ -1,4 +1,5 @@
-// ClientSession: runs a graph. It keeps the values of Variables, and the ways through the graph it has prepared.
+// ClientSession: runs a graph. It keeps the values of Variables, and the ways through the graph it
+// has prepared.
 #ifndef CONVGRAD_CC_CLIENT_SESSION_H_
 #define CONVGRAD_CC_CLIENT_SESSION_H_
 
@@ -126,14 +127,16 @@ class Run {
                                                node.name(), "}}]]"));
   }
 
-  // A second update of a Variable must build on the first: there is no order between them otherwise.
+  // A second update of a Variable must build on the first: there is no order between them
+  // otherwise.
   Status NoteUpdate(const Step& step) {
     if (step.outputs[0] < 0) return Status();
     const auto [at, is_new] = pending_.emplace(step.node->variable(), &step);
     if (!is_new && step.node->input(0).node() != at->second->node) {
       return Located(errors::InvalidArgument(
-                         "Variable '", at->first->name(), "' must not be changed twice in one run, by '",
-                         at->second->node->name(), "' and '", step.node->name(),
+                         "Variable '", at->first->name(),
+                         "' must not be changed twice in one run, by '", at->second->node->name(),
+                         "' and '", step.node->name(),
                          "'; give the second the first's output"),
                      *step.node);
     }
@@ -151,8 +154,9 @@ class Run {
 
 }  // namespace detail
 
-// A run computes what is fetched and nothing else. All of it sees Variables as they were before; new values are kept
-// when everything has been computed, so a run that fails changes nothing. Several threads may run one session.
+// A run computes what is fetched and nothing else. All of it sees Variables as they were before;
+// new values are kept when everything has been computed, so a run that fails changes nothing.
+// Several threads may run one session.
 class ClientSession {
  public:
   using FeedType = detail::FeedMap;

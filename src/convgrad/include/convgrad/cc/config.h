@@ -8,9 +8,9 @@
 #error "convgrad's headers need C++17"
 #endif
 
-// `CONVGRAD_TRY { ... } CONVGRAD_CATCH(return detail::OutOfMemory();)`: the standard library's own exceptions (no
-// memory, no thread) become values before they could leave. Without exceptions both are empty, and the standard library
-// ends the process where it would have thrown.
+// `CONVGRAD_TRY { ... } CONVGRAD_CATCH(return detail::OutOfMemory();)`: the standard library's own
+// exceptions (no memory, no thread) become values before they could leave. Without exceptions both
+// are empty, and the standard library ends the process where it would have thrown.
 #if defined(__cpp_exceptions) || defined(_CPPUNWIND)
 #define CONVGRAD_TRY try
 #define CONVGRAD_CATCH(...) \

@@ -12,8 +12,8 @@
 namespace convgrad {
 namespace detail {
 
-// Walks back from the outputs, a node when all that was made from it has been there. Lists take the place of recursion:
-// a chain may be as long as memory allows.
+// Walks back from the outputs, a node when all that was made from it has been there. Lists take the
+// place of recursion: a chain may be as long as memory allows.
 class GradientWalk {
  public:
   GradientWalk(const Scope& scope, const std::vector<Output>& outputs,
@@ -210,9 +210,9 @@ inline Status AddGradients(const Scope& scope, const std::vector<Output>& output
 
 }  // namespace detail
 
-// Adds nodes for the gradients of the sum of `outputs`, weighted by `grad_inputs`, with respect to each of `inputs`.
-// NoGradient() for one that is only reached through ops without a gradient; INVALID_ARGUMENT for one that no output
-// depends on. The results can be differentiated again.
+// Adds nodes for the gradients of the sum of `outputs`, weighted by `grad_inputs`, with respect to
+// each of `inputs`. NoGradient() for one that is only reached through ops without a gradient;
+// INVALID_ARGUMENT for one that no output depends on. The results can be differentiated again.
 inline Status AddSymbolicGradients(const Scope& scope, const std::vector<Output>& outputs,
                                    const std::vector<Output>& inputs,
                                    const std::vector<Output>& grad_inputs,

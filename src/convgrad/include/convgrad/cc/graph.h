@@ -169,7 +169,8 @@ class Graph {
   }
   std::vector<Node*> nodes() const { return op_nodes(); }
 
-  // Not TensorFlow's: a node that was checked. It stays where it is. A name that is taken gets a number.
+  // Not TensorFlow's: a node that was checked. It stays where it is. A name that is taken gets a
+  // number.
   Node* Add(detail::NodeParts parts) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const std::string wanted = parts.name;

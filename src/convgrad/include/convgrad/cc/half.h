@@ -54,7 +54,8 @@ inline float FloatFromHalf(std::uint16_t half) {
   return sign ? -small : small;
 }
 
-// A float that rounds to the half the double rounds to: cut off, its last bit says whether anything was.
+// A float that rounds to the half the double rounds to: cut off, its last bit says whether anything
+// was.
 inline float OddFloat(double value) {
   const float near = static_cast<float>(value);
   if (static_cast<double>(near) == value || value != value) return near;
@@ -81,7 +82,8 @@ using bfloat16 = Eigen::bfloat16;
 
 namespace detail {
 
-// What both have: conversions from any number and to any number, through float; comparisons and += on float.
+// What both have: conversions from any number and to any number, through float; comparisons and +=
+// on float.
 template <class Self>
 struct Narrow {
   template <class T, class = std::enable_if_t<std::is_arithmetic_v<T>>>

@@ -14,7 +14,8 @@
 namespace convgrad {
 namespace detail {
 
-// What C++ constants may be: numbers; strings only so that the refusal is a Status and not a page of the compiler's.
+// What C++ constants may be: numbers; strings only so that the refusal is a Status and not a page
+// of the compiler's.
 template <class T>
 constexpr bool kIsConstant = std::is_arithmetic_v<T> || std::is_same_v<T, half> ||
                              std::is_same_v<T, bfloat16> || std::is_convertible_v<T, std::string>;

@@ -137,7 +137,8 @@ class KernelContext {
 
 using InferFunc = Status (*)(InferenceContext*);
 using ComputeFunc = Status (*)(KernelContext*);
-// `grads` has one entry per output, without a node where there is none; `grad_inputs` gets one per input.
+// `grads` has one entry per output, without a node where there is none; `grad_inputs` gets one per
+// input.
 using GradFunc = Status (*)(const Scope& scope, const Operation& op,
                             const std::vector<Output>& grads, std::vector<Output>* grad_inputs);
 
@@ -191,12 +192,12 @@ inline const Pin& PinOf(const OpRow& row, int i) {
 // In table/rows.h; null if there is none.
 inline const OpRow* FindRow(std::string_view name);
 
-// How a node is made: all op classes and all gradients go through it. A null Operation after an error, which
-// scope.status() says. In scope.h.
+// How a node is made: all op classes and all gradients go through it. A null Operation after an
+// error, which scope.status() says. In scope.h.
 inline Operation AddNode(const Scope& scope, const OpRow& row, const std::vector<Input>& inputs,
                          Attributes attrs);
-// The first output of a node by the name of its op. Attributes not given have their defaults; those of another op,
-// which a gradient hands on, are left out.
+// The first output of a node by the name of its op. Attributes not given have their defaults; those
+// of another op, which a gradient hands on, are left out.
 inline Output AddOp(const Scope& scope, std::string_view name, const std::vector<Input>& inputs,
                     Attributes attrs);
 inline Output AddOp(const Scope& scope, std::string_view name, const std::vector<Input>& inputs);

@@ -16,8 +16,8 @@ namespace convgrad {
 
 struct CompositeOpScopes;
 
-// Copies are cheap and share the graph and its status. Where there is no memory, functions that make a scope return
-// the one they were called on, and the status says it.
+// Copies are cheap and share the graph and its status. Where there is no memory, functions that
+// make a scope return the one they were called on, and the status says it.
 class Scope {
  public:
   Scope(const Scope& other) = default;
@@ -36,7 +36,8 @@ class Scope {
     CONVGRAD_CATCH(return Scope(nullptr);)
   }
 
-  // Names of nodes made in it begin with this scope's and its own; a second one of a name gets a number.
+  // Names of nodes made in it begin with this scope's and its own; a second one of a name gets a
+  // number.
   Scope NewSubScope(const std::string& child_scope_name) const {
     return With([&](Impl* impl) {
       impl->op_name.clear();
@@ -51,7 +52,8 @@ class Scope {
   Scope WithOpName(Fragments... fragments) const {
     return With([&](Impl* impl) { impl->op_name = strings::StrCat(fragments...); });
   }
-  // Nodes run behind these and what the scope had before; they run even if nobody reads their outputs.
+  // Nodes run behind these and what the scope had before; they run even if nobody reads their
+  // outputs.
   Scope WithControlDependencies(gtl::ArraySlice<Operation> control_deps) const {
     return With([&](Impl* impl) {
       for (const Operation& op : control_deps) {

@@ -118,7 +118,8 @@ class WayFinder {
   }
   static std::size_t At(const Node& node) { return static_cast<std::size_t>(node.id()); }
 
-  // Nodes behind a fed tensor whose numbers the graph was built on: what is known of them may not hold.
+  // Nodes behind a fed tensor whose numbers the graph was built on: what is known of them may not
+  // hold.
   void FindDoubtful(const Graph& graph) {
     int first = -1;
     for (const Output& feed : feeds_) {
@@ -135,7 +136,8 @@ class WayFinder {
     }
   }
 
-  // What must run, by number; nodes that need a shape alone run as soon as they can, so that the tensor can end.
+  // What must run, by number; nodes that need a shape alone run as soon as they can, so that the
+  // tensor can end.
   std::vector<const Node*> Ordered() {
     std::vector<const Node*> open, found;
     const auto want = [&](const Node* node) {

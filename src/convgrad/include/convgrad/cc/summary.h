@@ -18,7 +18,8 @@ namespace detail {
 inline std::string FloatText(double value, bool is_float) {
   char text[40];
   std::snprintf(text, sizeof text, "%.*g", is_float ? 6 : 15, value);
-  const double back = is_float ? static_cast<double>(std::strtof(text, nullptr)) : std::strtod(text, nullptr);
+  const double back =
+      is_float ? static_cast<double>(std::strtof(text, nullptr)) : std::strtod(text, nullptr);
   if (back != value && value == value) {
     std::snprintf(text, sizeof text, "%.*g", is_float ? 9 : 17, value);
   }

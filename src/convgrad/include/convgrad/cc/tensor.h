@@ -19,7 +19,8 @@
 
 namespace convgrad {
 
-// A view of another type or number of dimensions than the tensor's is empty, where TensorFlow ends the process.
+// A view of another type or number of dimensions than the tensor's is empty, where TensorFlow ends
+// the process.
 class Tensor {
  public:
   Tensor() : Tensor(DT_FLOAT) {}

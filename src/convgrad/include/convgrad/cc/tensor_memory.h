@@ -82,7 +82,8 @@ inline bool BytesOf(DataType type, const TensorShape& shape, std::size_t* bytes)
 inline Status NoRoom(DataType type, const TensorShape& shape) {
   return errors::ResourceExhausted("OOM when allocating tensor with shape", shape.DebugString(),
                                    " and type ", DataTypeString(type),
-                                   " on /job:localhost/replica:0/task:0/device:CPU:0 by allocator cpu");
+                                   " on /job:localhost/replica:0/task:0/device:CPU:0",
+                                   " by allocator cpu");
 }
 
 }  // namespace detail

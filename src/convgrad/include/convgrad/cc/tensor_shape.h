@@ -1,7 +1,8 @@
 // TensorShape and PartialTensorShape.
 //
-// Where TensorFlow ends the process (a negative size, more elements than 63 bits count), the shape is kept as it is and
-// says IsValid() == false; a tensor of it has no memory, and a node refuses it.
+// Where TensorFlow ends the process (a negative size, more elements than 63 bits count), the shape
+// is kept as it is and says IsValid() == false; a tensor of it has no memory, and a node refuses
+// it.
 #ifndef CONVGRAD_CC_TENSOR_SHAPE_H_
 #define CONVGRAD_CC_TENSOR_SHAPE_H_
 
@@ -177,7 +178,9 @@ class TensorShape {
     const detail::Sizes more = other.sizes_;
     for (const std::int64_t size : more) sizes_.Push(size);
   }
-  Status AppendShapeWithStatus(const TensorShape& other) { return Try([&] { AppendShape(other); }); }
+  Status AppendShapeWithStatus(const TensorShape& other) {
+    return Try([&] { AppendShape(other); });
+  }
   void InsertDim(int at, std::int64_t size) {
     if (at >= 0 && at <= dims()) sizes_.Insert(static_cast<std::size_t>(at), size);
   }
@@ -192,7 +195,8 @@ class TensorShape {
   }
   Status SetDimWithStatus(int i, std::int64_t size) {
     if (i < 0 || i >= dims()) {
-      return errors::InvalidArgument("Index must be non-negative and less than ", dims(), ", got ", i);
+      return errors::InvalidArgument("Index must be non-negative and less than ", dims(), ", got ",
+                                     i);
     }
     return Try([&] { set_dim(i, size); });
   }

@@ -13,7 +13,8 @@ namespace convgrad {
 
 using tstring = std::string;
 
-// DT_STRING and what else no op here takes is named so that programs compile; tensors of them have no memory.
+// DT_STRING and what else no op here takes is named so that programs compile; tensors of them have
+// no memory.
 enum DataType : int {
   DT_INVALID = 0,
   DT_FLOAT = 1,

@@ -20,8 +20,9 @@ namespace detail {
 template <int kDims>
 using Extents = std::array<std::int64_t, static_cast<std::size_t>(kDims)>;
 
-// What Eigen::TensorMap is to most programs: (i, j, ...), size(), dimension(i), data(), setZero(), setConstant(v), =.
-// An index outside gives an element of nobody's, never memory that is not the tensor's.
+// What Eigen::TensorMap is to most programs: (i, j, ...), size(), dimension(i), data(), setZero(),
+// setConstant(v), =. An index outside gives an element of nobody's, never memory that is not the
+// tensor's.
 template <class T, int kDims>
 class View {
  public:

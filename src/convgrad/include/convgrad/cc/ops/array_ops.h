@@ -86,7 +86,9 @@ class OneHot {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs Axis(std::int64_t x) { return Attrs().Axis(x); }
+  static Attrs Axis(std::int64_t x) {
+    return Attrs().Axis(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -123,7 +125,9 @@ class Placeholder {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs Shape(PartialTensorShape x) { return Attrs().Shape(x); }
+  static Attrs Shape(PartialTensorShape x) {
+    return Attrs().Shape(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -180,7 +184,9 @@ class Shape {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs OutType(DataType x) { return Attrs().OutType(x); }
+  static Attrs OutType(DataType x) {
+    return Attrs().OutType(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;

@@ -85,7 +85,9 @@ class ArgMax {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs OutputType(DataType x) { return Attrs().OutputType(x); }
+  static Attrs OutputType(DataType x) {
+    return Attrs().OutputType(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -235,8 +237,12 @@ class MatMul {
   operator ::convgrad::Input() const { return product; }
   ::convgrad::Node* node() const { return product.node(); }
 
-  static Attrs TransposeA(bool x) { return Attrs().TransposeA(x); }
-  static Attrs TransposeB(bool x) { return Attrs().TransposeB(x); }
+  static Attrs TransposeA(bool x) {
+    return Attrs().TransposeA(x);
+  }
+  static Attrs TransposeB(bool x) {
+    return Attrs().TransposeB(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output product;
@@ -273,7 +279,9 @@ class Mean {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs KeepDims(bool x) { return Attrs().KeepDims(x); }
+  static Attrs KeepDims(bool x) {
+    return Attrs().KeepDims(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -462,7 +470,9 @@ class Sum {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs KeepDims(bool x) { return Attrs().KeepDims(x); }
+  static Attrs KeepDims(bool x) {
+    return Attrs().KeepDims(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;

@@ -45,7 +45,9 @@ class SpreadReduced {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs Mean(bool x) { return Attrs().Mean(x); }
+  static Attrs Mean(bool x) {
+    return Attrs().Mean(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;

@@ -43,7 +43,9 @@ class BiasAdd {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -80,7 +82,9 @@ class BiasAddGrad {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -141,10 +145,18 @@ class Conv2D {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs UseCudnnOnGpu(bool x) { return Attrs().UseCudnnOnGpu(x); }
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
-  static Attrs Dilations(const gtl::ArraySlice<int>& x) { return Attrs().Dilations(x); }
+  static Attrs UseCudnnOnGpu(bool x) {
+    return Attrs().UseCudnnOnGpu(x);
+  }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
+  static Attrs Dilations(const gtl::ArraySlice<int>& x) {
+    return Attrs().Dilations(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -208,10 +220,18 @@ class Conv2DBackpropFilter {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs UseCudnnOnGpu(bool x) { return Attrs().UseCudnnOnGpu(x); }
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
-  static Attrs Dilations(const gtl::ArraySlice<int>& x) { return Attrs().Dilations(x); }
+  static Attrs UseCudnnOnGpu(bool x) {
+    return Attrs().UseCudnnOnGpu(x);
+  }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
+  static Attrs Dilations(const gtl::ArraySlice<int>& x) {
+    return Attrs().Dilations(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -275,10 +295,18 @@ class Conv2DBackpropInput {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs UseCudnnOnGpu(bool x) { return Attrs().UseCudnnOnGpu(x); }
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
-  static Attrs Dilations(const gtl::ArraySlice<int>& x) { return Attrs().Dilations(x); }
+  static Attrs UseCudnnOnGpu(bool x) {
+    return Attrs().UseCudnnOnGpu(x);
+  }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
+  static Attrs Dilations(const gtl::ArraySlice<int>& x) {
+    return Attrs().Dilations(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -334,9 +362,15 @@ class DepthwiseConv2dNative {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
-  static Attrs Dilations(const gtl::ArraySlice<int>& x) { return Attrs().Dilations(x); }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
+  static Attrs Dilations(const gtl::ArraySlice<int>& x) {
+    return Attrs().Dilations(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -386,7 +420,8 @@ class DepthwiseConv2dNativeBackpropFilter {
       given.Set("data_format", attrs.data_format_);
       given.Set("dilations", ::convgrad::detail::Numbers(attrs.dilations_));
       const std::vector<::convgrad::Input> from = {input, filter_sizes, out_backprop};
-      operation = ::convgrad::detail::Make(scope, "DepthwiseConv2dNativeBackpropFilter", from, std::move(given));
+      operation = ::convgrad::detail::Make(scope, "DepthwiseConv2dNativeBackpropFilter", from,
+                                           std::move(given));
       output = operation.output(0);
     }
     CONVGRAD_CATCH(scope.UpdateStatus(::convgrad::detail::OutOfMemory());)
@@ -396,9 +431,15 @@ class DepthwiseConv2dNativeBackpropFilter {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
-  static Attrs Dilations(const gtl::ArraySlice<int>& x) { return Attrs().Dilations(x); }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
+  static Attrs Dilations(const gtl::ArraySlice<int>& x) {
+    return Attrs().Dilations(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -446,7 +487,8 @@ class DepthwiseConv2dNativeBackpropInput {
       given.Set("data_format", attrs.data_format_);
       given.Set("dilations", ::convgrad::detail::Numbers(attrs.dilations_));
       const std::vector<::convgrad::Input> from = {input_sizes, filter, out_backprop};
-      operation = ::convgrad::detail::Make(scope, "DepthwiseConv2dNativeBackpropInput", from, std::move(given));
+      operation = ::convgrad::detail::Make(scope, "DepthwiseConv2dNativeBackpropInput", from,
+                                           std::move(given));
       output = operation.output(0);
     }
     CONVGRAD_CATCH(scope.UpdateStatus(::convgrad::detail::OutOfMemory());)
@@ -456,9 +498,15 @@ class DepthwiseConv2dNativeBackpropInput {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
-  static Attrs Dilations(const gtl::ArraySlice<int>& x) { return Attrs().Dilations(x); }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
+  static Attrs Dilations(const gtl::ArraySlice<int>& x) {
+    return Attrs().Dilations(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -550,8 +598,12 @@ class MaxPool {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -603,8 +655,12 @@ class MaxPoolGradGrad {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -660,7 +716,8 @@ class SoftmaxCrossEntropyWithLogits {
     CONVGRAD_TRY {
       ::convgrad::detail::Attributes given;
       const std::vector<::convgrad::Input> from = {features, labels};
-      operation = ::convgrad::detail::Make(scope, "SoftmaxCrossEntropyWithLogits", from, std::move(given));
+      operation = ::convgrad::detail::Make(scope, "SoftmaxCrossEntropyWithLogits", from,
+                                           std::move(given));
       loss = operation.output(0);
       backprop = operation.output(1);
     }

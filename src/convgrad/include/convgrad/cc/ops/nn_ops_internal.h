@@ -59,8 +59,12 @@ class MaxPoolGrad {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) { return Attrs().ExplicitPaddings(x); }
-  static Attrs DataFormat(StringPiece x) { return Attrs().DataFormat(x); }
+  static Attrs ExplicitPaddings(const gtl::ArraySlice<int>& x) {
+    return Attrs().ExplicitPaddings(x);
+  }
+  static Attrs DataFormat(StringPiece x) {
+    return Attrs().DataFormat(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;

@@ -16,12 +16,13 @@
 namespace convgrad {
 namespace detail {
 
-// A list that Attrs own, where TensorFlow's look at one that may be gone. It asks for no memory; of a list longer than
-// any op takes it keeps so much that the op refuses it.
+// A list that Attrs own, where TensorFlow's look at one that may be gone. It asks for no memory; of
+// a list longer than any op takes it keeps so much that the op refuses it.
 class IntList {
  public:
   IntList() = default;
-  IntList(std::initializer_list<int> list) : IntList(gtl::ArraySlice<int>(list.begin(), list.size())) {}
+  IntList(std::initializer_list<int> list)
+      : IntList(gtl::ArraySlice<int>(list.begin(), list.size())) {}
   IntList(const gtl::ArraySlice<int>& list) : size_(std::min(list.size(), kMost)) {
     std::copy_n(list.data(), size_, list_);
   }

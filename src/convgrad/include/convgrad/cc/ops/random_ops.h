@@ -52,8 +52,12 @@ class RandomNormal {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs Seed(std::int64_t x) { return Attrs().Seed(x); }
-  static Attrs Seed2(std::int64_t x) { return Attrs().Seed2(x); }
+  static Attrs Seed(std::int64_t x) {
+    return Attrs().Seed(x);
+  }
+  static Attrs Seed2(std::int64_t x) {
+    return Attrs().Seed2(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;
@@ -99,8 +103,12 @@ class RandomUniform {
   operator ::convgrad::Input() const { return output; }
   ::convgrad::Node* node() const { return output.node(); }
 
-  static Attrs Seed(std::int64_t x) { return Attrs().Seed(x); }
-  static Attrs Seed2(std::int64_t x) { return Attrs().Seed2(x); }
+  static Attrs Seed(std::int64_t x) {
+    return Attrs().Seed(x);
+  }
+  static Attrs Seed2(std::int64_t x) {
+    return Attrs().Seed2(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output;

@@ -50,8 +50,12 @@ class Assign {
   operator ::convgrad::Input() const { return output_ref; }
   ::convgrad::Node* node() const { return output_ref.node(); }
 
-  static Attrs ValidateShape(bool x) { return Attrs().ValidateShape(x); }
-  static Attrs UseLocking(bool x) { return Attrs().UseLocking(x); }
+  static Attrs ValidateShape(bool x) {
+    return Attrs().ValidateShape(x);
+  }
+  static Attrs UseLocking(bool x) {
+    return Attrs().UseLocking(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output output_ref;
@@ -97,8 +101,12 @@ class Variable {
   operator ::convgrad::Input() const { return ref; }
   ::convgrad::Node* node() const { return ref.node(); }
 
-  static Attrs Container(StringPiece x) { return Attrs().Container(x); }
-  static Attrs SharedName(StringPiece x) { return Attrs().SharedName(x); }
+  static Attrs Container(StringPiece x) {
+    return Attrs().Container(x);
+  }
+  static Attrs SharedName(StringPiece x) {
+    return Attrs().SharedName(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output ref;

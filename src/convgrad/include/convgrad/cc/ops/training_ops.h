@@ -45,7 +45,9 @@ class ApplyGradientDescent {
   operator ::convgrad::Input() const { return out; }
   ::convgrad::Node* node() const { return out.node(); }
 
-  static Attrs UseLocking(bool x) { return Attrs().UseLocking(x); }
+  static Attrs UseLocking(bool x) {
+    return Attrs().UseLocking(x);
+  }
 
   ::convgrad::Operation operation;
   ::convgrad::Output out;
