@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -227,6 +228,14 @@ def test_info_says_why_not_a_better_row(monkeypatch):
         "avx512": "the CPU lacks avx512bw, avx512dq, avx512vl",
         "sse2": "comes later in the order",
     }
+
+
+def test_info_says_where_the_headers_are(convgrad_command):
+    ending = convgrad_command("info", "--include")
+    folder = Path(ending.out.strip())
+    assert ending.status == 0 and (folder / "convgrad" / "cc" / "convgrad.h").is_file()
+    for words in (("--include",), ()):
+        assert convgrad_command("info", *words, "--json").document["include"] == str(folder)
 
 
 def test_info_imports_no_framework():

@@ -24,20 +24,32 @@ SUMMARY = "versions, CPU row, caches, threads, switches"
 EXAMPLES = """
 convgrad info
 convgrad info --json
+convgrad info --include
 CONVGRAD_NUM_THREADS=1 convgrad info
 """
 
+INCLUDE = Path(__file__).resolve().parents[1] / "include"
+"""The folder of the C++ headers."""
 _NEEDED = ("numpy", "ml_dtypes", "llvmlite")
 _EXTRAS = ("rich", "shtab", "matplotlib", "scikit-learn")
 _PEERS = ("torch", "tensorflow", "tensorflow-cpu", "jax", "jaxlib", "keras")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    """It has none of its own."""
+    """Add what may be asked for alone."""
+    parser.add_argument(
+        "--include",
+        action="store_true",
+        help="print only the folder of the C++ headers, for a compiler's -I",
+    )
 
 
 def run(given: Namespace, screen: Screen) -> int:
     """Print what is known about this installation."""
+    if given.include:
+        screen.line(str(INCLUDE))
+        screen.document({"include": str(INCLUDE)})
+        return DONE
     facts: dict[str, Any] = {
         "convgrad": __version__,
         "python": platform.python_version(),
@@ -49,6 +61,7 @@ def run(given: Namespace, screen: Screen) -> int:
         "cpu": _cpu(),
         "cache": kernel_cache(),
         "threads": _threads(),
+        "include": str(INCLUDE),
         "switches": [_switch(row) for row in _config.SWITCHES.values()],
     }
     _print(facts, screen)
@@ -191,6 +204,7 @@ def _print(facts: dict[str, Any], screen: Screen) -> None:
         ("kernel cache", _cache_text(facts["cache"])),
         ("threads", f"{threads['number']}: {threads['source']}"),
         ("pool", f"{threads['pool']}: {threads['pool_reason']}"),
+        ("C++ headers", facts["include"]),
     ]
     screen.table(("what", "value"), rows, left=2)
     screen.line()
