@@ -56,7 +56,13 @@ def _reshape_infer(call: Call) -> Sequence[Spec]:
 
 
 def _reshape(node: Operation) -> Kernel:
-    return lambda x, shape: x.reshape(shape.tolist())
+    def run(x: Any, shape: Any) -> Any:
+        wanted = shape.tolist()
+        if shape.ndim == 1 and min(wanted, default=0) < -1:  # NumPy reads any negative size as -1
+            raise ArgumentError(f"Reshape: `shape` must hold sizes >= 0 or one -1, got {wanted}.")
+        return x.reshape(wanted)
+
+    return run
 
 
 def _reshape_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
