@@ -1,0 +1,224 @@
+"""Files of convolutions for `conv_run.cc`: writing what is to be run, and reading what came of it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from convgrad import _oracle, _problem
+from convgrad._api import raw
+from convgrad._arguments import RAW, settings
+from convgrad._dtypes import BFLOAT16, DTYPES
+from convgrad._problem import Kind, Problem
+
+Array = np.ndarray[Any, np.dtype[Any]]
+NAMES = {
+    "float": np.dtype(np.float32),
+    "double": np.dtype(np.float64),
+    "half": np.dtype(np.float16),
+    "bfloat16": BFLOAT16.numpy,
+    "int32": np.dtype(np.int32),
+    "int64": np.dtype(np.int64),
+}
+_NAME_OF = {dtype: name for name, dtype in NAMES.items()}
+CALLS = {call.function: call for call in raw.SIX}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of an operation: its attributes as TensorFlow has them, and its inputs in order."""
+
+    op: str
+    inputs: tuple[Array, ...]
+    strides: tuple[int, ...] = (1, 1, 1, 1)
+    dilations: tuple[int, ...] = (1, 1, 1, 1)
+    padding: str = "SAME"
+    explicit: tuple[int, ...] = ()
+    data_format: str = "NHWC"
+    threads: int = 1
+
+    def line(self) -> str:
+        inputs = " ".join(
+            f"in={_NAME_OF[each.dtype]}:{'x'.join(map(str, each.shape))}" for each in self.inputs
+        )
+        return f"RUN op={self.op} threads={self.threads} {self.settings_text()} {inputs}"
+
+    def settings_text(self) -> str:
+        lists = (("strides", self.strides), ("dilations", self.dilations), ("explicit", self.explicit))
+        words = " ".join(f"{name}={','.join(map(str, numbers))}" for name, numbers in lists)
+        return f"{words} padding={self.padding} format={self.data_format}"
+
+    def problem(self) -> Problem:
+        """The convolution, by the Python library's own rules."""
+        call = CALLS[self.op]
+        how = settings(
+            self.op,
+            RAW,
+            list(self.strides),
+            self.padding,
+            self.data_format,
+            list(self.dilations),
+            list(self.explicit),
+        )
+        shapes = [each.shape for each in self.inputs]
+        if call.kind is Kind.INPUT_GRADIENT:
+            shapes[0] = tuple(self.inputs[0].tolist())
+        if call.kind is Kind.FILTER_GRADIENT:
+            shapes[1] = tuple(self.inputs[1].tolist())
+        dtype = next(row for row in DTYPES if row.numpy == self.inputs[-1].dtype)
+        grad = shapes[2] if len(shapes) == 3 else None
+        return _problem.build(call, how, dtype, shapes[0], shapes[1], grad)
+
+    def operands(self) -> tuple[Array, Array]:
+        kind = CALLS[self.op].kind
+        return self.inputs[1 if kind is Kind.INPUT_GRADIENT else 0], self.inputs[-1]
+
+    def expected(self) -> Array:
+        """The reference's sums, of float64 or of integers that wrap around."""
+        first, second = self.operands()
+        if first.dtype != np.int32:
+            first, second = first.astype(np.float64), second.astype(np.float64)
+        return _oracle.compute(self.problem(), first, second)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A result, or the code and the words of a refusal."""
+
+    result: Array | None = None
+    code: int = 0
+    message: str = ""
+
+
+@dataclass
+class Program:
+    """A compiled `conv_run`, and where its files go."""
+
+    path: Path
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    said: str = ""
+    errors: str = ""
+
+    def run(self, cases: Sequence[Case]) -> list[Answer]:
+        asked, given = self.folder / "cases", self.folder / "answers"
+        with asked.open("wb") as file:
+            for case in cases:
+                file.write(f"{case.line()}\n".encode())
+                for each in case.inputs:
+                    file.write(np.ascontiguousarray(each).tobytes())
+        self._call(asked, given)
+        answers = []
+        with given.open("rb") as file:
+            for _ in cases:
+                head = file.readline().decode().rstrip("\n")
+                if not head.startswith("OK "):
+                    code, _, message = head.partition(" ")
+                    answers.append(Answer(code=int(code), message=message))
+                    continue
+                _, name, text = head.split(" ")
+                shape = tuple(int(size) for size in text.strip("[]").split(",") if size)
+                dtype = NAMES[name]
+                data = file.read(int(np.prod(shape)) * dtype.itemsize)
+                answers.append(Answer(np.frombuffer(data, dtype).reshape(shape)))
+        return answers
+
+    def infer(self, lines: Sequence[str]) -> list[str]:
+        """Return `[1,?,5,2]`, or `code message`, for each line behind INFER."""
+        asked, given = self.folder / "cases", self.folder / "answers"
+        asked.write_text("".join(f"INFER {line}\n" for line in lines))
+        self._call(asked, given)
+        return [line.removeprefix("SHAPE ") for line in given.read_text().splitlines()]
+
+    def _call(self, asked: Path, given: Path) -> None:
+        done = subprocess.run(
+            [self.path, asked, given], capture_output=True, text=True, env=self.environment or None
+        )
+        self.said, self.errors = done.stdout, done.stderr
+        assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+
+
+def random_cases(
+    seed: int, count: int, dtypes: Sequence[str], large: bool = False, threads: int = 1
+) -> list[Case]:
+    """Return valid calls of all six operations, empty ones among them."""
+    random = np.random.default_rng(seed)
+    cases: list[Case] = []
+    while len(cases) < count:
+        dtype = NAMES[str(random.choice(list(dtypes)))]
+        op = str(random.choice(list(CALLS)))
+        call = CALLS[op]
+        if dtype == np.int32 and (call.depthwise or call.kind is Kind.FILTER_GRADIENT):
+            continue
+        made = _random_case(random, op, dtype, large, threads)
+        if made is not None:
+            cases.append(made)
+    return cases
+
+
+def _random_case(
+    random: np.random.Generator, op: str, dtype: np.dtype[Any], large: bool, threads: int
+) -> Case | None:
+    call = CALLS[op]
+
+    def pick(low: int, high: int) -> int:
+        return int(random.integers(low, high + 1))
+
+    most = 24 if large else 9
+    batch = pick(1, 4) if large or pick(0, 9) else 0
+    rows, cols = pick(1, most), pick(1, most)
+    window = (pick(1, 5), pick(1, 5))
+    strides, dilations = (pick(1, 3), pick(1, 3)), (pick(1, 3), pick(1, 3))
+    if call.depthwise:
+        channels, multiplier = pick(1, 40 if large else 5), pick(1, 3)
+        filters, out = (*window, channels, multiplier), channels * multiplier
+    else:
+        groups, depth, per_group = pick(1, 3), pick(1, 20 if large else 5), pick(1, 20 if large else 5)
+        channels, out = groups * depth, groups * per_group
+        filters = (*window, depth, out)
+    nhwc = bool(pick(0, 1))
+    four = (lambda r, c, rest: (rest, r, c, rest)) if nhwc else (lambda r, c, rest: (rest, rest, r, c))
+    padding = str(random.choice(["SAME", "VALID", "EXPLICIT"]))
+    pads = [pick(0, 4) for _ in range(4)]
+    explicit = (0, 0, *pads, 0, 0) if nhwc else (0, 0, 0, 0, *pads)
+
+    def image(height: int, width: int, depth: int) -> tuple[int, ...]:
+        return (batch, height, width, depth) if nhwc else (batch, depth, height, width)
+
+    shape = image(rows, cols, channels)
+    case = Case(
+        op.replace("BackpropInput", "").replace("BackpropFilter", ""),
+        (np.zeros(shape, dtype), np.zeros(filters, dtype)),
+        four(*strides, 1),
+        four(*dilations, 1),
+        padding,
+        explicit if padding == "EXPLICIT" else (),
+        "NHWC" if nhwc else "NCHW",
+        threads,
+    )
+    try:
+        grad = case.problem().output_shape
+    except ValueError:  # the window is too large
+        return None
+    assert len(grad) == 4 and out in grad
+
+    def numbers(of: tuple[int, ...]) -> Array:
+        if dtype == np.int32:
+            return random.integers(-(2**31), 2**31, of).astype(np.int32)
+        return random.standard_normal(of).astype(dtype)
+
+    if call.kind is Kind.FORWARD:
+        inputs = (numbers(shape), numbers(filters))
+    elif call.kind is Kind.INPUT_GRADIENT:
+        inputs = (np.array(shape, np.int32), numbers(filters), numbers(grad))
+    else:
+        inputs = (numbers(shape), np.array(filters, np.int32), numbers(grad))
+    return Case(op, inputs, *(getattr(case, name) for name in _SETTINGS), threads)
+
+
+_SETTINGS = ("strides", "dilations", "padding", "explicit", "data_format")
