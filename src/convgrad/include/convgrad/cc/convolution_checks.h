@@ -130,10 +130,6 @@ inline Status ReadSettings(const ConvRow& row, const Attributes& attrs, ConvSett
     const std::vector<std::int64_t>& pads = attrs.Ints("explicit_paddings");
     const std::size_t rows = to->nhwc ? 2 : 4;
     for (std::size_t i = 0; i < 4; ++i) {
-      if (pads[rows + i] > kLargestInt32) {
-        return errors::InvalidArgument(row.op, ": all elements of `explicit_paddings` must be below",
-                                       " 2**31, got ", pads[rows + i], " in ", ListText(pads), ".");
-      }
       to->pads[i / 2][i % 2] = pads[rows + i];
     }
   } else {
@@ -151,6 +147,12 @@ inline Status SolveRowsOrColumns(const ConvRow& row, const ConvSettings& setting
   axis->dilation = settings.dilations[at];
   axis->before = settings.pads[at][0];
   axis->after = settings.pads[at][1];
+  for (const std::int64_t pad : settings.pads[at]) {
+    if (pad > kLargestInt32) {
+      return errors::InvalidArgument(row.op, ": all elements of `explicit_paddings` must be below ",
+                                     "2**31, got ", pad, ".");
+    }
+  }
   if (!SolveAxis(settings.padding, axis)) {
     return errors::InvalidArgument(row.op, ": ", at == 0 ? "rows" : "columns",
                                    " plus padding and reach must stay below 2**62 (input ", size,

@@ -30,18 +30,21 @@ inline Status ReadSizes(const ConvRow& row, const char* name, const Tensor& tens
                                    tensor.dims());
   }
   to->count = tensor.dim_size(0);
+  const bool dense_input = row.kind == CG_INPUT_GRADIENT && !row.depthwise;
+  if (dense_input && to->count != 4 && to->count != 2) {
+    return errors::InvalidArgument(
+        "Conv2DBackpropInput requires input_sizes to contain 4 values or 2 values, but got: ",
+        to->count);
+  }
   for (std::int64_t i = 0; i < to->count; ++i) {
     const std::int64_t size =
         tensor.dtype() == DT_INT64
             ? static_cast<const std::int64_t*>(tensor.data())[i]
             : std::int64_t{static_cast<const std::int32_t*>(tensor.data())[i]};
     if (i < 4) to->sizes[static_cast<std::size_t>(i)] = size;
-    if (size >= 0) continue;
-    if (row.depthwise) {
-      return errors::InvalidArgument("Dimension ", i, " of ", name, " must be >= 0");
-    }
-    if (to->count == 2) continue;  // has words of its own
-    return errors::InvalidArgument("Dimension ", size, " must be >= 0");
+    if (size >= 0 || (dense_input && to->count == 2)) continue;  // two have words of their own
+    if (!row.depthwise) return errors::InvalidArgument("Dimension ", size, " must be >= 0");
+    return errors::InvalidArgument("Dimension ", i, " of ", name, " must be >= 0");
   }
   return to->count == 4 ? CheckElements(to->sizes, 1) : Status();
 }
@@ -73,18 +76,13 @@ inline Status InputGradientShapes(KernelContext* context, const ConvRow& row, bo
                                   FourSizes* input, FourSizes* filter) {
   const TensorShape& f = context->input(1).shape();
   const TensorShape& g = context->input(2).shape();
+  if (!row.depthwise && g.dims() != 4) {
+    return errors::InvalidArgument("input_sizes must be 4-dimensional, got: ", g.dims());
+  }
   SizesGiven given;
   TF_RETURN_IF_ERROR(ReadSizes(row, "input_sizes", context->input(0), &given));
-  if (row.depthwise) {
-    if (given.count != 4) {
-      return errors::InvalidArgument(row.label, ": input must be 4-dimensional");
-    }
-  } else if (given.count != 4 && given.count != 2) {
-    return errors::InvalidArgument(
-        "Conv2DBackpropInput requires input_sizes to contain 4 values or 2 values, but got: ",
-        given.count);
-  } else if (g.dims() != 4) {
-    return errors::InvalidArgument("input_sizes must be 4-dimensional, got: ", g.dims());
+  if (row.depthwise && given.count != 4) {
+    return errors::InvalidArgument(row.label, ": input must be 4-dimensional");
   }
   TF_RETURN_IF_ERROR(FourDimensions(row, "filter", f));
   TF_RETURN_IF_ERROR(FourDimensions(row, "out_backprop", g));

@@ -124,7 +124,8 @@ inline Status DenseDepths(std::int64_t in_c, const FourSizes& filter) {
                                    ") is not a multiple of input depth of filter (", depth, ")");
   }
   const std::int64_t groups = in_c / depth;
-  if (groups > 0 && out_c != kUnknown && out_c % groups != 0) {
+  if (groups == 0) return errors::InvalidArgument("Number of groups must not be 0");
+  if (out_c != kUnknown && out_c % groups != 0) {
     return errors::InvalidArgument("Depth of output (", out_c,
                                    ") is not a multiple of the number of groups (", groups, ")");
   }
