@@ -27,7 +27,15 @@ NAMES = {
     "BackpropInput": ("input_sizes", "filter", "out_backprop"),
     "BackpropFilter": ("input", "filter_sizes", "out_backprop"),
 }
-NOT_FOLLOWED = ("on CPU", "CPU implementation", "equal length strides", "larger than 0", "OOM", "enough elements", "-92233")
+NOT_FOLLOWED = (
+    "on CPU",
+    "CPU implementation",
+    "equal length strides",
+    "larger than 0",
+    "OOM",
+    "enough elements",
+    "-92233",
+)
 """What its CPU kernels do not have, and where they die or wrap around on other data."""
 CODES = {"InvalidArgumentError": 3, "UnimplementedError": 12, "ResourceExhaustedError": 8}
 
@@ -60,10 +68,15 @@ def settings(choose: random.Random) -> dict[str, Any]:
     strides, dilations = steps(choose.choice([0, -1])), steps(choose.choice([0, -1]))
     if data_format == "NCHW":
         strides, dilations = (
-            [each[0], each[3], each[1], each[2]] if len(each) == 4 else each for each in (strides, dilations)
+            [each[0], each[3], each[1], each[2]] if len(each) == 4 else each
+            for each in (strides, dilations)
         )
     return dict(
-        strides=strides, dilations=dilations, padding=padding, explicit_paddings=explicit, data_format=data_format
+        strides=strides,
+        dilations=dilations,
+        padding=padding,
+        explicit_paddings=explicit,
+        data_format=data_format,
     )
 
 
@@ -127,7 +140,9 @@ def infer(choose: random.Random) -> tuple[str, str] | None:
     base, suffix = choose.choice(BASES), choose.choice(list(NAMES))
     how = settings(choose)
     words, inputs = [], {}
-    given = dict(zip(("input", "filter", "out_backprop"), shapes(choose, base != "Conv2D", how), strict=True))
+    given = dict(
+        zip(("input", "filter", "out_backprop"), shapes(choose, base != "Conv2D", how), strict=True)
+    )
     with tf.Graph().as_default():
         for name in NAMES[suffix]:
             tensor = spoil(choose, given[name.removesuffix("_sizes")], 0.15)
@@ -171,7 +186,9 @@ def run(choose: random.Random) -> tuple[str, str] | None:
         if len(steps[1]) == 4 and min(steps[1]) > 0:
             how["strides"] = [steps[1][0], steps[1][1], steps[1][1], steps[1][3]]
     words, inputs, feeds = [], {}, {}
-    given = dict(zip(("input", "filter", "out_backprop"), shapes(choose, base != "Conv2D", how), strict=True))
+    given = dict(
+        zip(("input", "filter", "out_backprop"), shapes(choose, base != "Conv2D", how), strict=True)
+    )
     with tf.Graph().as_default():
         for name in NAMES[suffix]:
             tensor = spoil(choose, given[name.removesuffix("_sizes")], 0.2)
@@ -183,7 +200,9 @@ def run(choose: random.Random) -> tuple[str, str] | None:
                 value = np.array(tensor, np.int32)
                 if choose.random() < 0.05:
                     value = choose.choice([np.array(3, np.int32), value[None]])
-                words.append(f"in=int32:{'x'.join(map(str, value.shape))}={';'.join(map(str, value.ravel()))}")
+                words.append(
+                    f"in=int32:{'x'.join(map(str, value.shape))}={';'.join(map(str, value.ravel()))}"
+                )
             else:
                 value = np.ones(tensor, np.float32)
                 words.append(f"in=float:{'x'.join(map(str, tensor))}")

@@ -17,6 +17,7 @@
 
 #ifdef CONVGRAD_TEST_PACK
 #include CONVGRAD_TEST_PACK
+CONVGRAD_USE_PACK(CONVGRAD_TEST_NAME)
 #endif
 
 using namespace convgrad;
@@ -132,7 +133,7 @@ bool Run(const Line& line, const Functions& functions, std::istream& from, std::
   }
   const std::string name = "node";
   const DataType dtype = inputs.back().dtype();
-  detail::KernelContext context(row, line.attrs, name, inputs, {dtype}, line.threads);
+  detail::KernelContext context(row, line.attrs, name, inputs, {}, {dtype}, line.threads);
   const Status status = functions.compute(&context);
   if (!status.ok()) {
     Refuse(to, status);

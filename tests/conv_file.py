@@ -49,7 +49,11 @@ class Case:
         return f"RUN op={self.op} threads={self.threads} {self.settings_text()} {inputs}"
 
     def settings_text(self) -> str:
-        lists = (("strides", self.strides), ("dilations", self.dilations), ("explicit", self.explicit))
+        lists = (
+            ("strides", self.strides),
+            ("dilations", self.dilations),
+            ("explicit", self.explicit),
+        )
         words = " ".join(f"{name}={','.join(map(str, numbers))}" for name, numbers in lists)
         return f"{words} padding={self.padding} format={self.data_format}"
 
@@ -178,11 +182,17 @@ def _random_case(
         channels, multiplier = pick(1, 40 if large else 5), pick(1, 3)
         filters, out = (*window, channels, multiplier), channels * multiplier
     else:
-        groups, depth, per_group = pick(1, 3), pick(1, 20 if large else 5), pick(1, 20 if large else 5)
+        groups, depth, per_group = (
+            pick(1, 3),
+            pick(1, 20 if large else 5),
+            pick(1, 20 if large else 5),
+        )
         channels, out = groups * depth, groups * per_group
         filters = (*window, depth, out)
     nhwc = bool(pick(0, 1))
-    four = (lambda r, c, rest: (rest, r, c, rest)) if nhwc else (lambda r, c, rest: (rest, rest, r, c))
+    four = (
+        (lambda r, c, rest: (rest, r, c, rest)) if nhwc else (lambda r, c, rest: (rest, rest, r, c))
+    )
     padding = str(random.choice(["SAME", "VALID", "EXPLICIT"]))
     pads = [pick(0, 4) for _ in range(4)]
     explicit = (0, 0, *pads, 0, 0) if nhwc else (0, 0, 0, 0, *pads)
