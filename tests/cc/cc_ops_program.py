@@ -15,8 +15,8 @@ from cc_cases import Case, read_results
 import convgrad
 
 INCLUDE = Path(convgrad.__file__).parent / "include"
-FLAGS = ["-std=c++17", "-O1", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror", "-pthread"]
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = "-std=c++17 -O1 -Wall -Wextra -Wconversion -Wshadow -pedantic -Werror -pthread".split()
+SANITIZERS = "-fsanitize=address,undefined -fno-sanitize-recover=all".split()
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,7 @@ class Runner:
         probe = folder / "probe.cc"
         probe.write_text("int main() { return 0; }\n")
         extra = SANITIZERS
-        if subprocess.run(
-            [compiler, *extra, probe, "-o", folder / "probe"], capture_output=True
-        ).returncode:
+        if subprocess.run([compiler, *extra, probe, "-o", folder / "probe"], capture_output=True).returncode:
             extra = []
         program = folder / "ops_cases"
         source = Path(__file__).parent / "ops_cases.cc"
