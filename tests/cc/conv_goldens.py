@@ -63,21 +63,33 @@ def settings(choose: random.Random) -> dict[str, Any]:
     if padding != "EXPLICIT":
         explicit = []
     if choose.random() < 0.1:
-        explicit = choose.choice([[], [1], [0] * 8, [0, 0, -1, 0, 0, 0, 0, 0], [1] * 8, [0] * 9, [2, 0, 0, 0, 0, 0, 0, 0],
-                                  [0, 0, 2**63 - 1, 2, 2**63 - 1, 1, 0, 0], [0, 0, 0, 0, 2**62, 2**62, 0, 0]])  # fmt: skip
+        huge = [0, 0, 2**63 - 1, 2, 2**63 - 1, 1, 0, 0]
+        explicit = choose.choice(
+            [
+                [],
+                [1],
+                [0] * 8,
+                [1] * 8,
+                [0] * 9,
+                [0, 0, -1, *[0] * 5],
+                [2, *[0] * 7],
+                huge,
+                [0] * 4 + [2**62] * 2 + [0] * 2,
+            ]
+        )
     strides, dilations = steps(choose.choice([0, -1])), steps(choose.choice([0, -1]))
     if data_format == "NCHW":
         strides, dilations = (
             [each[0], each[3], each[1], each[2]] if len(each) == 4 else each
             for each in (strides, dilations)
         )
-    return dict(
-        strides=strides,
-        dilations=dilations,
-        padding=padding,
-        explicit_paddings=explicit,
-        data_format=data_format,
-    )
+    return {
+        "strides": strides,
+        "dilations": dilations,
+        "padding": padding,
+        "explicit_paddings": explicit,
+        "data_format": data_format,
+    }
 
 
 def settings_text(how: dict[str, Any]) -> str:

@@ -17,7 +17,16 @@ from convgrad import _problem_text
 
 HERE = Path(__file__).parent
 INCLUDE = Path(convgrad.__file__).parent / "include"
-STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror", "-pthread"]
+STRICT = [
+    "-std=c++17",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Wshadow",
+    "-pedantic",
+    "-Werror",
+    "-pthread",
+]
 COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
 SANITIZED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 TOLERANCES = {"float": 1e-6, "double": 1e-11, "half": 1e-3, "bfloat16": 8e-3}
