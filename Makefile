@@ -18,7 +18,7 @@ PAGE ?=
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint format docs emulate devices campaign accuracy soak faults clean
-.PHONY: studio studio-build test-studio wheel
+.PHONY: studio studio-build test-studio test-cc wheel
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -50,6 +50,9 @@ test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then
 	@$(PY) tools/studio_page.py --npm run --silent test
 	@echo "== pytest, in Chromium"
 	@$(PY) -m pytest --quiet tests/studio_browser
+
+test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and exported packs on every target found here
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export)
 
 wheel: $(STAMP) ## build a wheel with the studio's page into dist, and say its size
 	@CONVGRAD_STUDIO=require $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .

@@ -1,0 +1,6 @@
+#ifndef CONVGRAD_SHIM_TENSORFLOW_CC_OPS_NN_OPS_H_
+#define CONVGRAD_SHIM_TENSORFLOW_CC_OPS_NN_OPS_H_
+
+#include "tensorflow/convgrad.h"
+
+#endif  // CONVGRAD_SHIM_TENSORFLOW_CC_OPS_NN_OPS_H_

@@ -1,0 +1,105 @@
+"""Compile the C++ programs of `tests/cc` with whatever compilers are here, and run them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAMS = ROOT / "tests" / "cc"
+INCLUDE = ROOT / "src" / "convgrad" / "include"
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-pedantic", "-Werror")
+COMPILERS = ("g++", "clang++")
+SANITIZED = (
+    "-O1",
+    "-g",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    "-fno-omit-frame-pointer",
+)
+MINUTES = 10
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A compiler and the flags that matter."""
+
+    compiler: str
+    name: str
+    flags: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.compiler} {self.name}"
+
+
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "C++17": ("-std=c++17", "-O0"),
+    "C++20": ("-std=c++20", "-O2"),
+    "plain": ("-std=c++17", "-O1", "-fno-exceptions", "-fno-rtti"),
+    "sanitized": ("-std=c++17", *SANITIZED),
+}
+
+
+def found() -> list[str]:
+    """Return the compilers of this machine; `CXX` names another, or the only one wanted."""
+    named = os.environ.get("CXX")
+    return [each for each in ([named] if named else COMPILERS) if shutil.which(each)]
+
+
+def setting(compiler: str, variant: str) -> Setting:
+    return Setting(compiler, variant, VARIANTS[variant])
+
+
+def settings() -> list[Setting]:
+    """Return every compiler with every variant, the cheapest first."""
+    return [setting(compiler, variant) for variant in VARIANTS for compiler in found()]
+
+
+class CompileFailed(Exception):
+    """The compiler's own words."""
+
+
+class Builds:
+    """Programs compiled in this run, each setting once, whichever worker came first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def program(self, source: Path, how: Setting, *more: str) -> Path:
+        """Return the compiled program; `more` are flags and sources of this program alone."""
+        flags = [*how.flags, *WARNINGS, f"-I{INCLUDE}", f"-I{INCLUDE / 'shim'}", f"-I{PROGRAMS}"]
+        command = [how.compiler, *flags, str(source), *more, "-pthread"]
+        key = hashlib.sha256("\0".join(command).encode()).hexdigest()[:16]
+        place = self.folder / f"{source.stem}-{key}"
+        if not place.exists():
+            part = place.with_suffix(f".{os.getpid()}")
+            done = subprocess.run(
+                [*command, "-o", str(part)],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60 * MINUTES,
+            )
+            if done.returncode:
+                raise CompileFailed(" ".join(command) + "\n" + done.stderr[:8000])
+            os.replace(part, place)
+        return place
+
+
+def run(
+    program: Path, *arguments: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program for at most some minutes, quietly."""
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", "ASAN_OPTIONS": "allocator_may_return_null=1"}
+    return subprocess.run(
+        [str(program), *arguments],
+        env={**os.environ, **quiet, **(environment or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60 * MINUTES,
+    )
