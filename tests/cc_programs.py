@@ -90,6 +90,27 @@ class Builds:
         return place
 
 
+def together(names: list[str], folder: Path) -> Path:
+    """Write one program of several, chosen by its first argument: the kernels are then compiled once.
+
+    Each is in a namespace of its own; what it includes has been included before it.
+    """
+    texts = {name: (PROGRAMS / f"{name}.cc").read_text() for name in names}
+    includes = {line for text in texts.values() for line in text.splitlines() if line.startswith("#include")}
+    lines = [*sorted(includes), ""]
+    for name in names:
+        lines += [f"#define main Main_{name}", f"namespace program_{name} {{"]
+        lines += [f'#include "{name}.cc"', "}", "#undef main"]
+    lines += ["int main(int argc, char** argv) {", '  const std::string name = argc > 1 ? argv[1] : "";']
+    for name, text in texts.items():
+        arguments = "argc - 1, argv + 1" if "int main(int argc" in text else ""
+        lines.append(f'  if (name == "{name}") return program_{name}::Main_{name}({arguments});')
+    lines += ["  return 2;", "}", ""]
+    place = folder / "together.cc"
+    place.write_text("\n".join(lines))
+    return place
+
+
 def run(
     program: Path, *arguments: str, environment: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:

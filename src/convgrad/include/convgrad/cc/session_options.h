@@ -9,6 +9,18 @@ namespace convgrad {
 
 class ConfigProto {
  public:
+  // Graphs may always grow behind a session's back; TensorFlow asks for this setting first.
+  class Experimental {
+   public:
+    bool disable_optimize_for_static_graph() const { return growing_; }
+    void set_disable_optimize_for_static_graph(bool growing) { growing_ = growing; }
+
+   private:
+    bool growing_ = false;
+  };
+  const Experimental& experimental() const { return experimental_; }
+  Experimental* mutable_experimental() { return &experimental_; }
+
   // Threads of one op; 0 for as many as there are processors.
   std::int32_t intra_op_parallelism_threads() const { return intra_op_; }
   void set_intra_op_parallelism_threads(std::int32_t threads) { intra_op_ = threads; }
@@ -20,6 +32,7 @@ class ConfigProto {
   void set_allow_soft_placement(bool allow) { soft_placement_ = allow; }
 
  private:
+  Experimental experimental_;
   std::int32_t intra_op_ = 0;
   std::int32_t inter_op_ = 0;
   bool soft_placement_ = false;

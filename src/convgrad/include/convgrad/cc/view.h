@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <type_traits>
 
 #include "convgrad/cc/types.h"
@@ -108,6 +109,18 @@ class View {
   Extents<kDims> sizes_;
   std::int64_t size_ = 0;
 };
+
+// The elements in lines, one per index of all dimensions but the last.
+template <class T, int kDims>
+std::ostream& operator<<(std::ostream& stream, const View<T, kDims>& view) {
+  std::int64_t width = 1;
+  if constexpr (kDims > 1) width = view.dimension(kDims - 1);
+  for (std::int64_t at = 0; at < view.size(); ++at) {
+    if (at > 0) stream << (at % width == 0 ? '\n' : ' ');
+    stream << view[at];
+  }
+  return stream;
+}
 
 }  // namespace detail
 
