@@ -29,8 +29,10 @@ void FitLine() {
   std::vector<Tensor> outputs;
   const ClientSession::FeedType feeds = {{x, {{-1.f}, {0.f}, {1.f}, {2.f}}}, {y, {{-3.f}, {-1.f}, {1.f}, {3.f}}}};
   for (int step = 0; step < 40; ++step) {
-    TF_CHECK_OK(session.Run(feeds, {loss}, {step_slope.out.op(), step_offset.out.op()}, &outputs));
-    if (step % 10 == 0) Show("line, step " + std::to_string(step), outputs[0].shape().DebugString());
+    TF_CHECK_OK(session.Run(feeds, {loss, grads[0], grads[1]}, &outputs));
+    // Fed back: TensorFlow may otherwise change one Variable before the other's gradient is computed.
+    TF_CHECK_OK(session.Run({{grads[0], outputs[1]}, {grads[1], outputs[2]}}, {}, {step_slope.out.op(), step_offset.out.op()}, nullptr));
+    if (step % 10 == 0) Show("line, step " + std::to_string(step), outputs[0]);
   }
   TF_CHECK_OK(session.Run(feeds, {loss, slope, offset}, &outputs));
   Show("loss below 0.01", outputs[0].scalar<float>()() < 0.01f ? "yes" : "no");
@@ -70,7 +72,8 @@ void FitNetwork() {
   Show("gradient of w2", outputs[2]);
   Show("gradient of b1", outputs[3]);
   for (int step = 0; step < 20; ++step) {
-    TF_CHECK_OK(session.Run({{x, data}, {y, wanted}}, {apply_w1, apply_w2, apply_b1}, nullptr));
+    TF_CHECK_OK(session.Run({{x, data}, {y, wanted}}, grads, &outputs));
+    TF_CHECK_OK(session.Run({{grads[0], outputs[0]}, {grads[1], outputs[1]}, {grads[2], outputs[2]}}, {apply_w1, apply_w2, apply_b1}, nullptr));
   }
   TF_CHECK_OK(session.Run({{x, data}, {y, wanted}}, {loss, w1, w2, b1, layer_2}, &outputs));
   Show("last loss", outputs[0]);
