@@ -96,12 +96,17 @@ def together(names: list[str], folder: Path) -> Path:
     Each is in a namespace of its own; what it includes has been included before it.
     """
     texts = {name: (PROGRAMS / f"{name}.cc").read_text() for name in names}
-    includes = {line for text in texts.values() for line in text.splitlines() if line.startswith("#include")}
+    includes = {
+        line for text in texts.values() for line in text.splitlines() if line.startswith("#include")
+    }
     lines = [*sorted(includes), ""]
     for name in names:
         lines += [f"#define main Main_{name}", f"namespace program_{name} {{"]
         lines += [f'#include "{name}.cc"', "}", "#undef main"]
-    lines += ["int main(int argc, char** argv) {", '  const std::string name = argc > 1 ? argv[1] : "";']
+    lines += [
+        "int main(int argc, char** argv) {",
+        '  const std::string name = argc > 1 ? argv[1] : "";',
+    ]
     for name, text in texts.items():
         arguments = "argc - 1, argv + 1" if "int main(int argc" in text else ""
         lines.append(f'  if (name == "{name}") return program_{name}::Main_{name}({arguments});')

@@ -198,7 +198,7 @@ USES: dict[str, dict[str, str]] = {
     },
     "Status": {
         "Status(), OK, ok": "Status found; found = OkStatus(); bool good = found.ok(); (void)good;",
-        "absl::Status": "absl::Status found = absl::OkStatus(); found = absl::InvalidArgumentError(absl::StrCat(\"a\", 1));",
+        "absl::Status": 'absl::Status found = absl::OkStatus(); found = absl::InvalidArgumentError(absl::StrCat("a", 1));',
         "Status(code, message)": 'Status found(absl::StatusCode::kInvalidArgument, "a");',
         "errors::InvalidArgument": 'Status found = errors::InvalidArgument("a", 1);',
         "errors::IsInvalidArgument": "bool found = errors::IsInvalidArgument(status) || absl::IsNotFound(status); (void)found;",
@@ -243,7 +243,8 @@ USES: dict[str, dict[str, str]] = {
     },
 }
 
-HEAD = """// Written by tools/cc_surface.py: one use of every member, each in a function of its own.
+HEAD = (
+    """// Written by tools/cc_surface.py: one use of every member, each in a function of its own.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -286,7 +287,9 @@ struct Given {
   Status status;
   ClientSession session{scope};
 };
-""" % FILTER
+"""
+    % FILTER
+)
 
 NAMES = ("scope", "output", "sizes", "operation", "filter", "tensor", "shape", "strides", "outputs")
 NAMES += ("status", "session")
@@ -303,7 +306,9 @@ def program(wanted: dict[str, set[str]] | None = None) -> tuple[str, list[tuple[
             needed = [name for name in NAMES if re.search(rf"\b{name}\b", code)]
             taken = " ".join(f"auto& {name} = given.{name};" for name in needed)
             quiet = " ".join(f"(void){name};" for name in needed)
-            lines.append(f"void Use{len(order)}(Given& given) {{ (void)given; {taken} {quiet} {code} }}")
+            lines.append(
+                f"void Use{len(order)}(Given& given) {{ (void)given; {taken} {quiet} {code} }}"
+            )
             order.append((group, member))
     calls = " ".join(f"(void)Use{at};" for at in range(len(order)))
     lines.append(f"int main() {{ {calls} return 0; }}\n")
@@ -317,8 +322,14 @@ def compiles(source: str, order: list[tuple[str, str]], flags: list[str]) -> dic
         place.write_text(source)
         command = ["g++", "-std=c++17", "-w", "-fsyntax-only", "-fmax-errors=0", *flags, str(place)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-    bad_lines = {int(each) for each in re.findall(r"surface\.cc:(\d+):\d+: (?:error|  required)", done.stderr)}
-    bad_lines |= {int(each) for each in re.findall(r"surface\.cc:(\d+):\d+:\s+required from here", done.stderr)}
+    bad_lines = {
+        int(each)
+        for each in re.findall(r"surface\.cc:(\d+):\d+: (?:error|  required)", done.stderr)
+    }
+    bad_lines |= {
+        int(each)
+        for each in re.findall(r"surface\.cc:(\d+):\d+:\s+required from here", done.stderr)
+    }
     first = HEAD.count("\n") + 2
     good: dict[str, set[str]] = {}
     for at, (group, member) in enumerate(order):

@@ -34,7 +34,9 @@ class Runner:
         probe = folder / "probe.cc"
         probe.write_text("int main() { return 0; }\n")
         extra = SANITIZERS
-        if subprocess.run([compiler, *extra, probe, "-o", folder / "probe"], capture_output=True).returncode:
+        if subprocess.run(
+            [compiler, *extra, probe, "-o", folder / "probe"], capture_output=True
+        ).returncode:
             extra = []
         program = folder / "ops_cases"
         source = Path(__file__).parent / "ops_cases.cc"

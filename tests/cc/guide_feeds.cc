@@ -39,7 +39,7 @@ int main() {
   Show("squared", outputs[0]);
   Show("product replaced", session.Run({{product, {{7.f, -2.f}}}}, {squared}, &outputs));
   Show("squared", outputs[0]);
-  Show("fetched twice", session.Run({{product, 3.f}}, {squared, squared}, &outputs));
+  Show("fetched twice", session.Run({{product, {{3.f}}}}, {squared, squared}, &outputs));
   Show("first", outputs[0]);
   Show("second", outputs[1]);
   Show("nothing fetched", session.Run({{a, 1}}, {}, &outputs));

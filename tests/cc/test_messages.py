@@ -21,7 +21,9 @@ def spoken(builds: Builds, how: Setting) -> dict[str, str]:
 
 def check(lines: dict[str, str]) -> None:
     assert list(lines) == list(GOLDEN)
-    wanted = {label: DIFFERENCES[label][0] if label in DIFFERENCES else GOLDEN[label] for label in GOLDEN}
+    wanted = {
+        label: DIFFERENCES[label][0] if label in DIFFERENCES else GOLDEN[label] for label in GOLDEN
+    }
     # Compilers differ in which argument of a call they compute first, and so which constant is the first one.
     unnumbered = {label: _CONSTANT.sub("Const", line) for label, line in wanted.items()}
     wrong = {

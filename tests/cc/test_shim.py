@@ -34,7 +34,9 @@ def test_all_include_lines_together_in_any_order(builds: Builds, tmp_path: Path)
 def test_two_files_of_one_program_may_include_everything(builds: Builds, tmp_path: Path) -> None:
     text = '#include "tensorflow/cc/ops/standard_ops.h"\n#include "tensorflow/cc/client/client_session.h"\n'
     other = tmp_path / "other.cc"
-    other.write_text(text + "int Other() { return tensorflow::Scope::NewRootScope().ok() ? 0 : 1; }\n")
+    other.write_text(
+        text + "int Other() { return tensorflow::Scope::NewRootScope().ok() ? 0 : 1; }\n"
+    )
     source = tmp_path / "main.cc"
     source.write_text(text + "int Other();\nint main() { return Other(); }\n")
     for compiler in found():
