@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,6 +62,14 @@ def settings() -> list[Setting]:
     return [setting(compiler, variant) for variant in VARIANTS for compiler in found()]
 
 
+@contextmanager
+def _lock(place: Path) -> Iterator[None]:
+    """Hold a file: a worker that wants what another compiles waits for it."""
+    with place.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 class CompileFailed(Exception):
     """The compiler's own words."""
 
@@ -75,7 +86,9 @@ class Builds:
         command = [how.compiler, *flags, str(source), *more, "-pthread"]
         key = hashlib.sha256("\0".join(command).encode()).hexdigest()[:16]
         place = self.folder / f"{source.stem}-{key}"
-        if not place.exists():
+        with _lock(place.with_suffix(".lock")):
+            if place.exists():
+                return place
             part = place.with_suffix(f".{os.getpid()}")
             done = subprocess.run(
                 [*command, "-o", str(part)],
@@ -88,6 +101,11 @@ class Builds:
                 raise CompileFailed(" ".join(command) + "\n" + done.stderr[:8000])
             os.replace(part, place)
         return place
+
+    def all_together(self, how: Setting) -> Path:
+        """Return the guide's programs and the messages as one program."""
+        names = sorted(path.stem for path in PROGRAMS.glob("guide_*.cc"))
+        return self.program(together([*names, "messages"], self.folder), how)
 
 
 def together(names: list[str], folder: Path) -> Path:
@@ -112,7 +130,9 @@ def together(names: list[str], folder: Path) -> Path:
         lines.append(f'  if (name == "{name}") return program_{name}::Main_{name}({arguments});')
     lines += ["  return 2;", "}", ""]
     place = folder / "together.cc"
-    place.write_text("\n".join(lines))
+    text = "\n".join(lines)
+    if not place.exists() or place.read_text() != text:
+        place.write_text(text)
     return place
 
 

@@ -14,7 +14,7 @@ _CONSTANT = re.compile(r"\bConst(_\d+)?(?=[/,)])")
 
 
 def spoken(builds: Builds, how: Setting) -> dict[str, str]:
-    done = run(builds.program(PROGRAMS / "messages.cc", how))
+    done = run(builds.all_together(how), "messages")
     assert done.returncode == 0, done.stderr
     return labelled(done.stdout)
 

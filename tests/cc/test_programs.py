@@ -26,7 +26,7 @@ DEFAULT = settings()[:1] if found() else []
 
 
 def check(source: Path, how: Setting, builds: Builds) -> None:
-    done = run(builds.program(source, how))
+    done = run(builds.all_together(how), source.stem)
     assert done.returncode == 0, done.stderr
     golden = labelled((PROGRAMS / "goldens" / f"{source.stem}.txt").read_text())
     golden |= OURS.get(source.stem, {})
