@@ -216,7 +216,7 @@ class Fuzz {
   Input Sizes() {
     if (random_.OneIn(6)) return AnyInput();
     Tensor sizes(DT_INT32, TensorShape({random_.OneIn(10) ? static_cast<int64>(random_.Below(7)) : 4}));
-    for (int64 i = 0; i < sizes.NumElements(); ++i) sizes.flat<int32>()(i) = Number() + static_cast<int>(random_.Below(3));
+    for (int64 i = 0; i < sizes.NumElements(); ++i) sizes.flat<int32>()(i) = random_.OneIn(3) ? Number() : static_cast<int>(random_.Below(5));
     return Input(sizes);
   }
 

@@ -84,7 +84,7 @@ Outcome Work() {
   const std::vector<int> strides = {1, 2, 2, 1};
   const Tensor image = Numbers(DT_FLOAT, {1, 5, 5, 2}, 1);
   const Tensor filter = Numbers(DT_FLOAT, {3, 3, 2, 2}, 2);
-  const std::string name = "a name that is too long to be kept inside a string";
+  const std::string name = "a_name_that_is_too_long_to_be_kept_inside_a_string";
   std::vector<Output> outputs(1);
   std::vector<Output> inputs(2);
   std::vector<Output> wanted(4);
@@ -119,7 +119,7 @@ Outcome Work() {
   ClientSession session(root);
   outcome.status = session.Run(feeds, wanted, &outcome.values);
   if (!outcome.status.ok()) return outcome;
-  auto bad = Conv2D(root, w, w, strides, "NONE");
+  (void)Conv2D(root, w, w, strides, "NONE");
   if (root.ok()) {
     armed = false;
     std::printf("a wrong padding was taken\n");
