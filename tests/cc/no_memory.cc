@@ -92,7 +92,7 @@ Outcome Work() {
   ClientSession::FeedType feeds;
   Armed now;
   Scope root = Scope::NewRootScope();
-  Scope scope = root.NewSubScope(name).WithOpName(name);
+  Scope scope = root.NewSubScope(name).WithOpName(name.c_str());
   auto x = Placeholder(root.WithOpName("x"), DT_FLOAT, Placeholder::Shape({-1, 5, 5, 2}));
   auto w = Const(scope, filter);
   auto y = Conv2D(root, x, w, strides, "SAME");
