@@ -92,7 +92,7 @@ def test_the_look_up_finds_what_the_function_runs(tmp_path):
 
 def test_without_options_the_row_has_its_own_caches(tmp_path):
     """A pack is the same wherever it is written, unless the host is asked for."""
-    report = convgrad.export("1x8x8x4k3", tmp_path / "pack", name="row", with_test=False)
+    report = convgrad.export("1x8x8x4k3", tmp_path / "pack", name="caches", with_test=False)
     row = report.pack.target
     assert row.name == _jit.host_target().name
     assert row == _targets.find(row.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -136,6 +137,12 @@ def test_files_that_are_none(tmp_path):
         ("cg_pack", "taken"),
         ("linux", "taken"),
         ("main", "taken; try|taken"),
+        ("log", "taken"),
+        ("stdint", "taken"),
+        ("String", "taken"),
+        ("m", "taken"),
+        ("Con", "taken"),
+        ("convgrad_packs", "taken"),
         ("a" * 41, "at most 40 letters"),
     ],
 )
@@ -143,6 +150,30 @@ def test_names_that_are_no_names_of_c(tmp_path, name, match):
     with pytest.raises(ArgumentError, match=f"export: `name` must .*({match})"):
         convgrad.export(LINE, tmp_path / "pack", name=name)
     assert not (tmp_path / "pack").exists()
+
+
+def test_no_pack_is_called_as_something_in_its_files(tmp_path):
+    """A variable of C with the name of another one does not compile, and one of a parameter draws a warning."""
+    convgrad.export([LINE, "1x8x8x4k3"], tmp_path, name="it")
+    found = set()
+    for file in ("it.c", "it.h", "it_test.c"):
+        text = re.sub(
+            r'/\*.*?\*/|"[^"\n]*"|#[^\n]*', " ", (tmp_path / file).read_text(), flags=re.DOTALL
+        )
+        found |= set(re.findall(r"(?<![\w.>])[A-Za-z]\w*", text))
+    other = {name for name in found if not name.startswith(("it", "cg", "CG_"))}
+    assert "rows" in other
+    assert sorted(other - names.RESERVED - names.TAKEN) == []
+
+
+def test_packs_whose_names_differ_in_case_do_not_hide_each_other(tmp_path):
+    for name in ("net_a", "Net_a"):
+        convgrad.export(LINE, tmp_path / name, name=name, with_test=False)
+    guards = {
+        (tmp_path / name / f"{name}.h").read_text().split("#ifndef ")[1].split()[0]
+        for name in ("net_a", "Net_a")
+    }
+    assert guards == {"CONVGRAD_PACK_net_a_H", "CONVGRAD_PACK_Net_a_H"}
 
 
 def test_functions_have_different_names_where_descriptors_differ():

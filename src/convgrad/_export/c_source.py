@@ -37,7 +37,8 @@ _WIDTH = 112
 
 def header(pack: Pack) -> str:
     """Return NAME.h: a function for each problem, its scratch as a macro, and the table to look problems up in."""
-    guard = f"{pack.name.upper()}_H"
+    # As the name is written, and more: `Net` and `net` are two packs, and a program may have a net.h of its own.
+    guard = f"CONVGRAD_PACK_{pack.name}_H"
     parts = [
         f"/* {pack.name}.h: {len(pack.entries)} convolutions for {pack.label}.",
         f"   Written by convgrad {__version__}; do not edit.",

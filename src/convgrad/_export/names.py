@@ -22,14 +22,38 @@ thread_local throw true try typedef typeid typename typeof union unsigned using 
 xor xor_eq
 """
 _TAKEN = """
-NULL SIZE_MAX EOF INFINITY NAN abort abs calloc convgrad convgrad_pack errno exit free i386 int32_t int64_t linux
-main malloc memcmp memcpy memmove memset printf ptrdiff_t puts realloc size_t stderr stdin stdout unix uint16_t
-uint32_t uint64_t uint8_t uintptr_t
+NULL SIZE_MAX EOF INFINITY NAN convgrad convgrad_pack int32_t int64_t linux i386 main ptrdiff_t size_t stderr stdin
+stdout unix uint16_t uint32_t uint64_t uint8_t uintptr_t
+abort abs acos acosh alloca asin asinh atan atan2 atanh atexit atof atoi atol bcmp bcopy bsearch bzero calloc cbrt ceil
+clock copysign cos cosh ctime div erf erfc exit exp exp2 expm1 fabs fclose fdim feof ferror fflush ffs fgetc fgets floor
+fma fmax fmin fmod fopen fprintf fputc fputs fread free frexp fscanf fseek ftell fwrite gamma getc getchar getenv gets
+hypot ilogb index isalnum isalpha isdigit isfinite isinf islower isnan isnormal isprint isspace isupper j0 j1 jn labs
+ldexp ldiv lgamma llabs llrint llround log log10 log1p log2 logb longjmp lrint lround malloc memchr memcmp memcpy
+memmove memset mktime modf nan nearbyint nextafter open perror pow printf putc putchar puts qsort raise rand read
+realloc remainder remove rename rewind rindex rint round scalbn scanf setjmp signal signbit sin sinh snprintf sprintf
+sqrt srand sscanf stpcpy strcat strchr strcmp strcpy strdup strlen strncat strncmp strncpy strrchr strspn strstr strtod
+strtok strtol strtoul system tan tanh tgamma time tolower toupper trunc ungetc vprintf write y0 y1 yn
+apart at bias bits brain bytes chunk code count digest dtype element entry exponent failed fill filter filter_backprop
+first fraction from half i input input_backprop job known launch left_out memory mixed narrow needed number odd
+out_backprop output places powered rest result row row_count rows run_backwards samples scratch scratch_bytes second
+sign size spoil spread sum test_row to tolerance trouble turn unit value values want weight which widened wrong
+begin digest_high digest_low end words
+"""
+_FILES = """
+assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic stdbool
+stddef stdint stdio stdlib stdnoreturn string strings tgmath threads time uchar wchar wctype
+alloca cpuid dirent dlfcn elf endian fcntl features getopt glob link malloc memory poll pthread regex sched
+semaphore syslog termios unistd varargs windows
+c dl gcc gcc_s gomp m mingw32 moldname msvcrt omp resolv rt stdcxx supc util
+aux com1 com2 com3 com4 com5 com6 com7 com8 com9 con lpt1 lpt2 lpt3 lpt4 lpt5 lpt6 lpt7 lpt8 lpt9 nul prn
 """
 RESERVED = frozenset(_RESERVED.split())
 """Words of C and C++."""
 TAKEN = frozenset(_TAKEN.split())
 """Names that compilers, C libraries and our own files have in places where a pack's name stands."""
+FILES = frozenset(_FILES.split())
+"""Names of headers, of libraries behind `-l` and of devices of Windows, in small letters: a pack brings NAME.h and
+libNAME.a, and its folder is searched before the system's."""
 
 
 def check(name: object) -> str:
@@ -45,7 +69,8 @@ def check(name: object) -> str:
         )
     if len(name) > LONGEST:
         raise ArgumentError(f"{where} must have at most {LONGEST} letters, got {len(name)}.")
-    if name in RESERVED or name in TAKEN or name.lower().startswith(("cg_", "cgk_")):
+    ours = name.lower().startswith(("cg_", "cgk_", "convgrad"))
+    if ours or name in RESERVED or name in TAKEN or name.lower() in FILES:
         reason = "a word of C or C++" if name in RESERVED else "taken"
         raise ArgumentError(f"{where} must not be {reason}, got {name!r}; try {name}_pack.")
     return name
