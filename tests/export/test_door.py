@@ -15,7 +15,7 @@ import pytest
 import convgrad
 from convgrad import _problem_text, _targets, graph
 from convgrad._cli.main import main
-from convgrad._errors import ArgumentError, ArgumentTypeError, CompileError
+from convgrad._errors import ArgumentError, ArgumentTypeError, CompileError, ConvgradError
 from convgrad._export import door, folder, names, object_size, pack
 from convgrad._export.problems import Reader, chosen
 from convgrad._jit import objects
@@ -49,6 +49,10 @@ def test_lines_layers_networks_and_files(tmp_path):
     file.write_text(f"{LINE}\n1x4x4x2k3\n")
     assert lines(file) == lines(str(file)) == lines([LINE, "1x4x4x2k3"])
     assert lines(_problem_text.read(LINE)) == lines(LINE)
+    assert lines(f"@{file}") == lines(file)
+    spaced = tmp_path / "with blanks.txt"
+    spaced.write_text(LINE)
+    assert lines(f"@{spaced}") == lines(str(spaced)) == lines(LINE)
 
 
 def test_a_network_is_its_training_step():
@@ -306,6 +310,83 @@ def test_no_half_pack_is_left_behind(monkeypatch, tmp_path, there):
     assert place.exists() == there
 
 
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyboardInterrupt()])
+@pytest.mark.parametrize("number", range(1, 17))
+def test_names_given_half_way_are_taken_back(monkeypatch, tmp_path, error, number):
+    old = {f"{letter}.c": b"old" for letter in "abcde"}
+    for name, data in old.items():
+        (tmp_path / name).write_bytes(data)
+    rename, calls = Path.rename, []
+
+    def broken(path, target):
+        calls.append(path)
+        if len(calls) == number:
+            raise error
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", broken)
+    new = {f"{letter}.c": b"new" for letter in "xabycdez"}
+    with pytest.raises(type(error)):
+        folder.write(tmp_path, new)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == old
+    monkeypatch.undo()
+    folder.write(tmp_path, new)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == new
+
+
+def test_folders_above_a_pack_that_fails_are_removed(monkeypatch, tmp_path):
+    monkeypatch.setattr(folder, "_write", lambda path, data: path / "missing" / data)
+    with pytest.raises(TypeError):
+        folder.write(tmp_path / "a" / "b" / "c", {"x": b""})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_with_long_names(tmp_path):
+    place = tmp_path / ("ü" * 127)  # 254 bytes, one less than a name may have
+    convgrad.export(LINE, place, name="one", with_test=False)
+    assert (place / "one.c").is_file() and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"out": 5}, "`out` must be a path, got 5"),
+        ({"out": None}, "`out` must be a path, got None"),
+        ({"out": b"there"}, "`out` must be a path"),
+        ({"out": ""}, "`out` must name a folder, got ''"),
+        ({"out": "a\0b"}, "`out` must name a folder"),
+        ({"out": "o" * 5000}, "`out` leads nowhere: .*too long"),
+        ({"problems": "a" * 5000}, "`problems` must be lines .* none of them"),
+        ({"problems": "@" + "a" * 5000}, "the file .* cannot be read: .*too long"),
+        ({"problems": "@a\0b"}, "the file .* cannot be read: .*null"),
+        ({"problems": "@"}, "the file .* cannot be read: it is a folder"),
+        ({"ops": 5}, "`ops` must be a list of fwd, dx, dw, got 5"),
+        ({"ops": [[]]}, "`ops` must be a list of fwd, dx, dw"),
+        ({"dtype": 5}, "`dtype` must be one word, got 5"),
+        ({"data_format": "NHWC dtype=half"}, "`data_format` must be one word"),
+        ({"progress": 5}, "`progress` must be a function or None, got 5"),
+    ],
+)
+def test_wrong_arguments_are_named(tmp_path, monkeypatch, given, match):
+    monkeypatch.chdir(tmp_path)
+    values = {"problems": LINE, "out": "pack", "name": "it", "target": "avx2", **given}
+    with pytest.raises(ConvgradError, match=f"^export: {match}"):
+        convgrad.export(**values)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipe_in_the_folder_is_not_read(tmp_path):
+    os.mkfifo(tmp_path / "convgrad_pack.h")
+    with pytest.raises(ArgumentError, match=r"convgrad_pack\.h exists"):
+        convgrad.export(LINE, tmp_path, name="one", with_test=False)
+
+
+def test_a_file_without_a_problem_is_refused(tmp_path):
+    (tmp_path / "empty").write_text("# none\n\n")
+    with pytest.raises(ArgumentError, match="empty must hold a problem"):
+        lines([LINE, tmp_path / "empty"])
+
+
 def test_a_file_is_no_folder(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(ArgumentError, match="`out` must be a folder, got the file"):
@@ -358,6 +439,7 @@ def test_the_report_adds_up(tmp_path):
     for each in facts["problems"]:
         assert f"#define {each['function']}_SCRATCH {each['scratch_bytes']}\n" in header
         assert each["line"] in header and each["line"] in str(report)
+    assert repr(report).startswith("<pack one of 6 problems for ") and len(repr(report)) < 300
 
 
 def test_progress_is_told(tmp_path):

@@ -1,8 +1,8 @@
 """Write kernels for problems as a static library with C around it, for programs without Python: a pack.
 
 PROBLEMS are any of: lines such as "conv2d 1x28x28x64 3x3x64x64 strides=2", one in quotes each or one in bare words;
-layers such as 8x56x56x144k3s2, which stand for their three operations; networks such as mobilenet_v2; files of lines,
-such as a recording; page files of blocks; - for lines from standard input.
+layers such as 8x56x56x144k3s2, which stand for their three operations; networks such as mobilenet_v2; @FILE, or just
+FILE, with lines, such as a recording, or with a page of blocks; - for lines from standard input.
 
 The folder then holds libNAME.a, NAME.c, NAME.h and convgrad_pack.h, which is all a program needs; NAME_test.c, a
 program that knows what the pack must compute; files for CMake and pkg-config; and NAME.txt, the problems and their
@@ -28,8 +28,8 @@ EXAMPLES = """
 convgrad export mobilenet_v2 -o pack --name mobile
 convgrad export mobilenet_v2 --batch 8 --ops fwd -o pack --name mobile --target neon --system android
 convgrad export conv2d 1x28x28x8 3x3x8x16 strides=2 -o pack --name small --target cortex_m4
-convgrad export recorded.txt -o pack --name app --target host
-convgrad export page.json -o pack --name page --target wasm_simd --json
+convgrad export @recorded.txt -o pack --name app --target host
+convgrad export @page.json -o pack --name page --target wasm_simd --json
 """
 
 _SYSTEMS = tuple(dict.fromkeys(system.name for row in _targets.SYSTEMS.values() for system in row))

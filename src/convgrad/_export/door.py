@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import _jit, _targets
-from .._errors import ArgumentError, nearest, shown
+from .._errors import ArgumentError, ArgumentTypeError, nearest, shown
 from .._targets import System, Target
 from . import archive, c_source, folder, listing, names, packaging, self_test
 from . import pack as packs
@@ -51,7 +51,8 @@ def export(
     ----------
     problems : text, path, graph, or a list of these
         Lines such as ``"conv2d 1x28x28x64 3x3x64x64 strides=2"``, layers (``"8x56x56x144k3s2"`` stands for its three
-        operations), networks (``"mobilenet_v2"``), files of lines such as a recording, page files, pages and graphs.
+        operations), networks (``"mobilenet_v2"``), files of lines such as a recording, page files, pages and graphs;
+        ``"@FILE"`` is always a file.
     out : path
         The folder; it is made if it is not there.
     name : str
@@ -75,7 +76,7 @@ def export(
     force : bool
         Replace files that are there.
     progress : callable
-        Called with how many of about ``2 * len(problems)`` steps were done since, and a text.
+        Called with how many of about ``3 * len(problems)`` steps were done since, and a text.
 
     Returns
     -------
@@ -98,23 +99,31 @@ def export(
         raise ArgumentError(
             f"export: `batch` must be a whole number of at least 1, got {shown(batch)}."
         )
+    for word, text in (("dtype", dtype), ("data_format", data_format)):
+        if text is not None and (not isinstance(text, str) or len(text.split()) != 1):
+            raise ArgumentTypeError(f"export: `{word}` must be one word, got {shown(text)}.")
+    if progress is not None and not callable(progress):
+        raise ArgumentTypeError(
+            f"export: `progress` must be a function or None, got {shown(progress)}."
+        )
+    where_to = folder.named(out)
     reader = Reader(batch, dtype, data_format)
     reader.read(problems)
     reader.check_settings()
     wanted = chosen(reader.problems, ops)
     if not wanted:
         raise ArgumentError(f"export: `problems` must hold at least one, got {shown(problems)}.")
-    place = folder.check(Path(out), file_names(name, with_test), force=force)
+    place = folder.check(where_to, file_names(name, with_test), force=force)
     advance = progress or (lambda done, text: None)
     made = packs.make(name, wanted, row, where, skip_refused=skip_refused, advance=advance)
     if not made.entries:
         reasons = "; ".join(f"{each.line}: {each.reason}" for each in made.refused)
         raise ArgumentError(f"export: `problems`: none of them is left: {shown(reasons)}.")
     files = contents(made, with_test, advance)
-    folder.check(Path(out), files, force=force)
+    folder.check(where_to, files, force=force)
     folder.write(place, files)
     seconds = time.perf_counter() - started
-    return Report(made, str(out), tuple(sorted(files)), tuple(reader.notes), seconds)
+    return Report(made, str(where_to), tuple(sorted(files)), tuple(reader.notes), seconds)
 
 
 def file_names(name: str, with_test: bool) -> list[str]:

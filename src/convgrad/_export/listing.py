@@ -12,7 +12,7 @@ from .pack import Pack
 COLUMNS = ("problem", "algorithm", "code", "tables", "words", "scratch", "threads")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What `convgrad.export` has written: print it, or use `to_dict()`."""
 
@@ -78,6 +78,11 @@ class Report:
             "notes": list(self.notes),
             "seconds": self.seconds,
         }
+
+    def __repr__(self) -> str:
+        # Not the fields: among them are the objects of all kernels, byte by byte.
+        problems = _count(len(self.pack.entries), "problem")
+        return f"<pack {self.pack.name} of {problems} for {self.pack.label} in {self.folder!r}>"
 
     def __str__(self) -> str:
         lines = [aligned([list(COLUMNS), *map(list, self.rows())], (0, 1))]

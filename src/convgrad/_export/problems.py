@@ -1,13 +1,14 @@
 """What a caller names as problems: lines, files of lines, layers, networks, pages and graphs.
 
-A word is read as the first of these that fits: a line of `_problem_text`, a layer, a network, a file. A file is a page
-if it begins as JSON or SVG does, and else lines; a recording is such a file.
+A word is read as the first of these that fits: a line of `_problem_text`, a layer, a network, a file; behind an @, as
+other verbs have it, it is a file in any case. A file is a page if it begins as JSON or SVG does, and else lines; a
+recording is such a file.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,7 @@ class Reader:
 
     def lines(self, text: str, name: str) -> None:
         """Take in a file of lines."""
-        self.problems.update(dict.fromkeys(_problem_text.read_lines(text, name)))
+        self.problems.update(dict.fromkeys(_problem_text.read_lines(text, f"export: {name}")))
 
     def check_settings(self) -> None:
         """Refuse settings that nothing has used: problems that say their own do not heed them."""
@@ -86,7 +87,11 @@ class Reader:
 
     def _text(self, text: str) -> None:
         words = text.partition("#")[0].split()
-        if "\n" in text or len(words) != 1:
+        if text.startswith("@") and "\n" not in text:
+            self._file(Path(text[1:]))
+        elif len(words) > 1 and _is_file(text) and not _is_line(words[0]):
+            self._file(Path(text))
+        elif "\n" in text or len(words) != 1:
             self.lines(text, "problems")
         elif _layer_text.looks_like(words[0]):
             self._layer(words[0])
@@ -94,12 +99,12 @@ class Reader:
             self.lines(text, "problems")  # says what is missing
         elif self._is_network(words[0]):
             self._network(words[0])
-        elif Path(text).exists():
+        elif _is_file(text):
             self._file(Path(text))
         else:
             known = [*_networks.NETWORKS, *_problem_text.OPS]
             raise ArgumentError(
-                f"export: `problems` must be lines ({_problem_text.FORM}), layers, networks or files; "
+                f"export: `problems` must be lines ({_problem_text.FORM}), layers, networks or @FILE; "
                 f"{shown(text)} is none of them{nearest(text, known) or '.'}"
             )
 
@@ -133,9 +138,10 @@ class Reader:
         try:
             with open_regular(path) as file:
                 data = file.read(_MOST_BYTES + 1)
-        except OSError as error:
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
             raise ArgumentError(
-                f"export: the file {path} cannot be read: {error.strerror or error}."
+                f"export: the file {shown(str(path))} cannot be read: {reason}."
             ) from None
         if data.lstrip()[:1] in (b"{", b"<"):
             self._page(read_page(path))
@@ -143,11 +149,14 @@ class Reader:
         if len(data) > _MOST_BYTES:
             raise ArgumentError(f"export: the file {path} has more than {_MOST_BYTES:,} bytes.")
         try:
-            self.lines(data.decode("utf-8"), str(path))
+            text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ArgumentError(
                 f"export: the file {path} must be text in UTF-8, got byte {error.start} that is not."
             ) from None
+        if not any(line.partition("#")[0].strip() for line in text.split("\n")):
+            raise ArgumentError(f"export: the file {path} must hold a problem, got no line of one.")
+        self.lines(text, str(path))
 
     def _page(self, page: Page) -> None:
         built = build(page)
@@ -168,11 +177,25 @@ class Reader:
                     self.problems[problem] = None
 
 
-def chosen(problems: Iterable[Problem], ops: Sequence[str] | None) -> list[Problem]:
+def _is_file(text: str) -> bool:
+    """Whether there is something of that name, a folder too; a text may be far longer than names are."""
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_line(word: str) -> bool:
+    """Whether a line of text begins with a word."""
+    return word in _problem_text.OPS or _layer_text.looks_like(word)
+
+
+def chosen(problems: Iterable[Problem], ops: Iterable[str] | None) -> list[Problem]:
     """Return the problems of some of the three operations; of all if none are named."""
     if ops is None:
         return list(problems)
-    if isinstance(ops, str) or not ops or any(op not in OPS for op in ops):
+    listed = [] if isinstance(ops, str) or not isinstance(ops, Iterable) else list(ops)
+    if not listed or any(not isinstance(op, str) or op not in OPS for op in listed):
         raise ArgumentError(f"export: `ops` must be a list of {', '.join(OPS)}, got {shown(ops)}.")
-    kinds = {OPS[op] for op in ops}
+    kinds = {OPS[op] for op in listed}
     return [problem for problem in problems if problem.kind in kinds]
