@@ -257,15 +257,46 @@ def test_images_too_long_to_plan_are_refused(tmp_path):
 def test_kernels_with_too_many_words_are_refused():
     problem, target = _problem_text.read(LINE), _targets.find("avx2")
     fits = Program(("k",), (Launch(0, (0, 1, 2), tuple(range(92)), 1, 1, 0, bytes(8)),))
-    pack._check(LINE, fits, [0], problem, target)
+    assert pack._no_room(fits, [0], problem, target) is None
     for launch in (
         replace(fits.launches[0], words=tuple(range(93))),
         replace(fits.launches[0], places=(0,) * 7),
     ):
-        with pytest.raises(ArgumentError, match="at most 96 words and 6 pointers"):
-            pack._check(LINE, replace(fits, launches=(launch,)), [0], problem, target)
-    with pytest.raises(ArgumentError, match="does not fit"):
-        pack._check(LINE, fits, [2**31], problem, _targets.find("wasm"))
+        reason = pack._no_room(replace(fits, launches=(launch,)), [0], problem, target)
+        assert "at most 96 words and 6 pointers" in reason
+    reason = pack._no_room(fits, [2**31], problem, _targets.find("wasm"))
+    assert "room for 2,147,483,648 in one address space" in reason
+
+
+def test_what_does_not_fit_with_its_scratch_can_be_left_out(monkeypatch, tmp_path):
+    other = "conv2d 1x9x9x4 3x3x4x8 padding=1,1:1,1"
+    room = pack._no_room
+
+    def tight(program, own, problem, target):
+        return "no room" if problem.rows.size == 9 else room(program, own, problem, target)
+
+    monkeypatch.setattr(pack, "_no_room", tight)
+    with pytest.raises(ArgumentError, match=f"`{other}` is refused: no room"):
+        convgrad.export([LINE, other], tmp_path / "pack", name="it", with_test=False)
+    report = convgrad.export(
+        [LINE, other], tmp_path / "pack", name="it", with_test=False, skip_refused=True
+    )
+    assert [each.line for each in report.pack.refused] == [other]
+    assert len(report.pack.entries) == 1
+
+
+def test_empty_problems_with_one_descriptor_are_one_in_any_order(tmp_path):
+    """Without channels, a multiplier of 2 is the same as one of 3."""
+    both = ["depthwise_conv2d 1x4x4x0 3x3x0x3", "depthwise_conv2d 1x4x4x0 3x3x0x2"]
+    first, second = (
+        pack.make("it", map(_problem_text.read, texts), *_avx2()) for texts in (both, both[::-1])
+    )
+    assert len(first.entries) == 1 and first.entries == second.entries
+
+
+def _avx2():
+    row = _targets.find("avx2")
+    return row, row.system()
 
 
 def test_a_folder_keeps_what_it_has(tmp_path):

@@ -91,6 +91,7 @@ ALLOWED = {
         "_problem",
         "_problem_text",
         "_program",
+        "_runtime",
         "_targets",
         "_text",
         "_version",

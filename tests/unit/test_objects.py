@@ -51,6 +51,36 @@ def test_progress_and_order():
     assert objects.compile_all([], AVX2, LINUX) == []
 
 
+def _many(count):
+    return [KernelSource(f"k{i}", GOOD.ir.replace("@good", f"@k{i}"), 0) for i in range(count)]
+
+
+def test_several_processes_give_the_same_in_the_same_order():
+    sources, told = _many(13), []
+    found = objects.compile_all(
+        sources, AVX2, LINUX, processes=3, progress=lambda *step: told.append(step)
+    )
+    assert found == objects.compile_all(sources, AVX2, LINUX)
+    assert told == [(i + 1, 13, f"k{i}") for i in range(13)]
+
+
+def test_an_interruption_ends_all_processes(monkeypatch):
+    children = []
+
+    class Watched(objects._Compiler):
+        def __init__(self, wanted):
+            super().__init__(wanted)
+            children.append(self._process)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(objects, "_Compiler", Watched)
+    with pytest.raises(KeyboardInterrupt):
+        objects.compile_all(_many(16), AVX2, LINUX, processes=3, progress=interrupt)
+    assert len(children) == 3 and all(each.returncode is not None for each in children)
+
+
 def test_a_triple_of_another_row_is_refused():
     with pytest.raises(
         ValueError, match="the target avx2 has no triple 'riscv64-unknown-none-elf'"

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from .. import _algorithms, _config, _dtypes, _planner, _prepare, _problem_text
 from .._errors import ArgumentError
@@ -18,6 +19,7 @@ from .._jit import objects, symbols
 from .._kernel import KernelSource
 from .._problem import Kind, Problem
 from .._program import Program
+from .._runtime.cpus import available_cpus
 from .._targets import System, Target
 from . import names
 from .object_size import loaded_bytes
@@ -199,7 +201,7 @@ def make(
     """Plan the problems, write and compile their kernels."""
     wanted, refused = _sorted(problems)
     planned: list[tuple[Problem, str, Program, list[KernelSource]]] = []
-    sources: dict[str, KernelSource] = {}
+    written: dict[Any, KernelSource] = {}
     for problem in wanted:
         line = _problem_text.write(problem)
         advance(1, f"planning {line}")
@@ -211,19 +213,24 @@ def make(
             refused.append(Refused(problem, line, reason or ""))
             continue
         program = _prepare.program(plan)
-        kernels = []
         for identity in _prepare.identities(plan):
-            source = symbols.in_pack(_algorithms.emit(identity, target), target, system.triple)
-            kernels.append(source)
-            sources[source.symbol] = source
-        planned.append((problem, plan.algorithm, program, kernels))
-        _check(line, program, [each.scratch_bytes for each in kernels], problem, target)
+            if identity not in written:
+                source = _algorithms.emit(identity, target)
+                written[identity] = symbols.in_pack(source, target, system.triple)
+        kernels = [written[identity] for identity in _prepare.identities(plan)]
+        reason = _no_room(program, [each.scratch_bytes for each in kernels], problem, target)
+        if reason:
+            refused.append(Refused(problem, line, reason))
+        else:
+            planned.append((problem, plan.algorithm, program, kernels))
     if refused and not skip_refused:
         first = refused[0]
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         raise ArgumentError(
             f"export: `problems` must be such as kernels compute; `{first.line}` is refused{more}: {first.reason}."
         )
+    # Not all that were written: some may be of problems that were refused afterwards.
+    sources = {each.symbol: each for *_, kernels in planned for each in kernels}
     codes = _compiled(sources, target, system, advance)
     entries = tuple(
         Entry(
@@ -246,7 +253,9 @@ def _sorted(problems: Iterable[Problem]) -> tuple[list[Problem], list[Refused]]:
     refused: dict[str, Refused] = {}
     for problem in problems:
         if problem.dtype in DTYPES:
-            found.setdefault(descriptor(problem), problem)
+            # Empty problems may differ in what no element depends on. One is kept, whatever the order.
+            same = found.setdefault(descriptor(problem), problem)
+            found[descriptor(problem)] = min(same, problem, key=_problem_text.write)
         else:
             line = _problem_text.write(problem)
             refused[line] = Refused(problem, line, f"no kernel computes in {problem.dtype.name}")
@@ -280,24 +289,20 @@ def _why_not(problem: Problem, target: Target) -> str:
     return f"no kernel takes it ({'; '.join(reasons)})"
 
 
-def _check(
-    line: str, program: Program, own: Sequence[int], problem: Problem, target: Target
-) -> None:
-    """Refuse what convgrad_pack.h or the target's address space has no room for."""
+def _no_room(program: Program, own: Sequence[int], problem: Problem, target: Target) -> str | None:
+    """Return what convgrad_pack.h or the target's address space has no room for, or None."""
     worker = 0
     for launch in program.launches:
         count = len(launch.places) + bool(launch.table) + len(launch.words)
         if len(launch.places) > MOST_PLACES or count > MOST_WORDS:
-            raise ArgumentError(
-                f"export: kernels must have at most {MOST_WORDS} words and {MOST_PLACES} pointers, "
-                f"`{line}` has {count} and {len(launch.places)}."
+            return (
+                f"kernels must have at most {MOST_WORDS} words and {MOST_PLACES} pointers, "
+                f"one has {count} and {len(launch.places)}"
             )
         worker = max(worker, launch.scratch_bytes + own[launch.kernel])
     scratch = program.partial_bytes + program.packed_bytes + worker
     total = sum(problem.operand_bytes) + problem.result_bytes + scratch
-    reason = _does_not_fit(total + sum(len(each.table) for each in program.launches), target)
-    if reason:
-        raise ArgumentError(f"export: `problems`: `{line}` does not fit: {reason}.")
+    return _does_not_fit(total + sum(len(each.table) for each in program.launches), target)
 
 
 def _compiled(
@@ -309,6 +314,7 @@ def _compiled(
         ordered,
         target,
         system.triple,
+        processes=available_cpus(),
         progress=lambda done, all, symbol: advance(1, f"compiling {done} of {all} kernels"),
     )
     return {

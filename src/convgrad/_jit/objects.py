@@ -1,7 +1,7 @@
 """Kernels as object files for other systems, compiled in a process of its own.
 
 LLVM ends its process where it cannot go on: on a feature it does not know how to select, or without memory. That must
-not be the end of whoever exports a pack. One child compiles all kernels of an export, because starting one takes 0.2 s.
+not be the end of whoever exports a pack. A child compiles many kernels of an export, because starting one takes 0.2 s.
 It is told in LLVM's words what to compile for and answers with bytes; a time limit ends it where it hangs.
 """
 
@@ -14,8 +14,10 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,10 @@ from . import llvm
 
 SECONDS = 120.0
 """A kernel takes 10 to 300 ms. The first also waits for the child to start and to import LLVM, from a cold disk."""
+_WORTH_A_PROCESS = 4
+"""Kernels; for fewer, starting another child takes as long as it saves."""
+_MOST_PROCESSES = 8
+"""Each has LLVM in its memory."""
 _START = "import sys; sys.path[:] = {path!r}; from convgrad._jit.objects import serve; serve()"
 
 Progress = Callable[[int, int, str], None]
@@ -49,22 +55,46 @@ def compile_all(
     *,
     progress: Progress | None = None,
     seconds: float = SECONDS,
+    processes: int = 1,
 ) -> list[bytes]:
-    """Return the object files of kernels, in their order; each may take `seconds`.
+    """Return the object files of kernels, in their order; each may take `seconds`, and several are made at once.
 
     CompileError names the kernel, the row and what happened: LLVM refused it or died, by which signal, or took too
     long. If this LLVM cannot compile for the row at all, it lists the rows it can compile for.
     """
     wanted = machine(target, triple)
-    objects = []
-    if sources:
-        with _Compiler(wanted) as compiler:
-            for number, source in enumerate(sources, 1):
-                place = f"the kernel {source.symbol} for {target.name} ({triple})"
-                objects.append(compiler.compile(source, place, seconds))
+    if not sources:
+        return []
+    count = max(1, min(processes, len(sources) // _WORTH_A_PROCESS, _MOST_PROCESSES))
+    idle: SimpleQueue[_Compiler] = SimpleQueue()
+
+    def compiled(source: KernelSource) -> bytes:
+        place = f"the kernel {source.symbol} for {target.name} ({triple})"
+        compiler = idle.get()
+        try:
+            return compiler.compile(source, place, seconds)
+        finally:
+            idle.put(compiler)
+
+    with ExitStack() as stack:
+        compilers = [stack.enter_context(_Compiler(wanted)) for _ in range(count)]
+        for compiler in compilers:
+            idle.put(compiler)
+        pool = ThreadPoolExecutor(count)
+        try:
+            futures = [pool.submit(compiled, source) for source in sources]
+            # In order: of several errors it is always the first that is told.
+            for number, (future, source) in enumerate(zip(futures, sources, strict=True), 1):
+                future.result()
                 if progress is not None:
                     progress(number, len(sources), source.symbol)
-    return objects
+        except BaseException:
+            for compiler in compilers:
+                compiler.kill()  # its thread waits for an answer
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+        return [future.result() for future in futures]
 
 
 class _Compiler:
@@ -72,7 +102,9 @@ class _Compiler:
 
     def __init__(self, wanted: llvm.Machine) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
-        path = [each or str(Path.cwd()) for each in sys.path]
+        path = [
+            str(each) or str(Path.cwd()) for each in sys.path
+        ]  # some hold paths that are no text
         try:
             # -I: neither the folder we are in nor the environment may put other modules before ours.
             self._process = subprocess.Popen(
@@ -99,6 +131,10 @@ class _Compiler:
         self._process.kill()
         self._process.wait()
         self._errors.close()
+
+    def kill(self) -> None:
+        """End the child; whoever waits for its answer gets an error."""
+        self._process.kill()
 
     def compile(self, source: KernelSource, place: str, seconds: float) -> bytes:
         """Compile one kernel; `place` names it in errors."""
