@@ -18,7 +18,7 @@ from convgrad import _jit, _planner
 from convgrad._algorithms import ALGORITHMS, emit
 from convgrad._algorithms.dense_direct.axis import AxisTable
 from convgrad._algorithms.dense_filter.tables import blocks
-from convgrad._algorithms.dense_filter.words import TAP
+from convgrad._algorithms.dense_filter.words import SPAN, TAP
 from convgrad._algorithms.shared.gather import gather
 from convgrad._bench.networks import NETWORKS
 from convgrad._errors import ArgumentError
@@ -219,11 +219,18 @@ def test_axis_tables_tell_what_every_cell_reads() -> None:
 def test_blocks_of_a_filter_gradient_hold_what_every_tap_reads() -> None:
     """Only blocks where a tap enters or leaves the image are looked at; here every output and tap is asked."""
     for pick, axis in drawn_axes(7, 150):
-        cut = blocks(axis, pick.choice((1, 4, 5, axis.out)))
+        size = pick.choice((1, 4, 5, axis.out))
+        cut = blocks(axis, size)
         seen = 0
-        for number, first_cell, start in cut.blocks.tolist():
-            block = cut.classes[number]
-            assert start == seen and block.count == min(cut.size, axis.out - start)
+        spans = [dict(zip(SPAN, row, strict=True)) for row in cut.spans.tolist()]
+        for number in range(cut.count):
+            # The blocks of a span are alike, each as far from the one before as its outputs are.
+            span = [each for each in spans if each["first"] <= number][-1]
+            beyond = (number - span["first"]) * size
+            first_cell = span["x_first"] + beyond * axis.stride
+            start = span["y_first"] + beyond
+            block = cut.classes[span["kind"]]
+            assert start == seen and block.count == min(size, axis.out - start)
             seen += block.count
             for tap, row in enumerate(block.taps.tolist()):
                 at_tap = dict(zip(TAP, row, strict=True))
