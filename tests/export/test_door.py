@@ -81,6 +81,37 @@ def test_graphs_and_pages_give_their_convolutions(tmp_path):
     assert lines(path) == lines(graph.load(path)) == lines(str(path)) == found
 
 
+def test_a_batch_that_a_graph_leaves_open_can_be_given(tmp_path):
+    def made(batch):
+        scope = graph.Scope.new_root_scope()
+        x = graph.ops.Placeholder(scope, "float32", shape=[batch, 8, 8, 3])
+        f = graph.ops.Placeholder(scope, "float32", shape=[3, 3, 3, 4])
+        y = graph.ops.Relu(
+            scope, graph.ops.Conv2D(scope, x, f, strides=[1, 2, 2, 1], padding="SAME")
+        )
+        z = graph.ops.Conv2D(
+            scope, y, graph.ops.Placeholder(scope, "float32", shape=[1, 1, 4, 4]), [1] * 4, "SAME"
+        )
+        graph.add_symbolic_gradients(scope, [z], [x, f])
+        return scope
+
+    known = lines(made(5))
+    assert len(known) == 5 and lines(made(None), batch=5) == known
+    path = tmp_path / "page.json"
+    graph.save(made(None), path)
+    assert lines(f"@{path}", batch=5) == known
+    with pytest.raises(ArgumentError, match="`batch` is for a network, or a graph that does not"):
+        lines(made(5), batch=5)
+    reader = Reader()
+    reader.read(made(None))
+    assert not reader.problems and all("`batch` says" in note for note in reader.notes)
+    scope = graph.Scope.new_root_scope()
+    x = graph.ops.Placeholder(scope, "float32", shape=[None, 8])
+    graph.ops.Reshape(scope, x, [3, 8])
+    with pytest.raises(ArgumentError, match="`batch` must fit the graph, got 5: node 'Reshape'"):
+        lines(scope, batch=5)
+
+
 def test_ops_keep_some_of_the_three():
     problems = list(_problem_text.read_lines("1x4x4x2k3", "it"))
     assert chosen(problems, None) == problems
@@ -97,7 +128,7 @@ def test_ops_keep_some_of_the_three():
         ("no/such/file.txt", {}, "is none of them"),
         ("conv2d", {}, "problems, line 1: INPUT and FILTER must follow conv2d"),
         ("conv2d 1x8x8x4 3x3x5x8", {}, "problems, line 1: .*evenly divisible"),
-        (LINE, {"batch": 8}, "`batch` is for a network, got 8"),
+        (LINE, {"batch": 8}, "`batch` is for a network, or a graph .*, got 8"),
         (LINE, {"dtype": "float16"}, "`dtype` is for a layer or a network, got 'float16'"),
         ("1x8x8x4k3", {"data_format": "NCWH"}, "`data_format` must be NHWC or NCHW"),
         ("1x8x8x4k3", {"batch": 2}, "`batch` is for a network"),
@@ -561,6 +592,13 @@ def test_mistakes_on_the_command_line_are_one_line(command, words, match, tmp_pa
     assert status == 2 and out == "" and err.count("\n") == 1
     assert match in err
     assert not (tmp_path / "p").exists()
+
+
+@pytest.mark.parametrize("dtype", ["half", "float16"])
+def test_the_verb_takes_both_names_of_half(command, dtype):
+    words = ("1x8x8x4k3", "--dtype", dtype, "--ops", "fwd", "--name", "it", "-o", "out")
+    status, out, _ = command("export", *words)
+    assert status == 0 and "dtype=float16" in out
 
 
 def test_refused_problems_are_listed_on_request(command):

@@ -65,9 +65,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         )
     of_layers = parser.add_argument_group("of layers and networks, which do not say these")
     of_layers.add_argument(
-        "--batch", type=operation.count, metavar="N", help="images; networks only, default 1"
+        "--batch",
+        type=operation.count,
+        metavar="N",
+        help="images: of networks, default 1, and of pages that leave it open",
     )
-    of_layers.add_argument("--dtype", choices=operation.DTYPES, help="default float32")
+    of_layers.add_argument(
+        "--dtype", choices=("float16", *operation.DTYPES), help="default float32"
+    )
     of_layers.add_argument("--data-format", choices=("NHWC", "NCHW"), help="default NHWC")
     rest = parser.add_argument_group("what is written")
     rest.add_argument("--ops", metavar="LIST", help="keep these of fwd,dx,dw; default all")

@@ -66,7 +66,8 @@ def export(
     l1, l2, l3 : int
         Bytes of cache that plans are made for; by default the row's.
     batch, dtype, data_format
-        For networks and layers, which do not say them.
+        For networks and layers, which do not say them. `batch` is also the first size of placeholders of a graph
+        where that is unknown.
     ops : list of "fwd", "dx", "dw"
         Keep only these operations.
     with_test : bool

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from .. import _layer_text, _networks, _problem_text
-from .._errors import ArgumentError, ArgumentTypeError, nearest, shown
+from .._errors import ArgumentError, ArgumentTypeError, ConvgradError, nearest, shown
 from .._files import open_regular
-from .._graph.operation import Graph
-from .._graph.scope import Scope
+from .._graph.operation import Graph, Operation
+from .._graph.scope import Scope, infer
+from .._graph.spec import Spec
 from .._graph.table import convolutions
 from .._pages.build import build
 from .._pages.files import read_page
@@ -36,7 +37,7 @@ _MOST_BYTES = 1 << 26
 
 @dataclass
 class Reader:
-    """Collects problems. The settings are for layers and networks, which do not say their own."""
+    """Collects problems. The settings are for layers, networks and graphs, as far as these do not say their own."""
 
     batch: int | None = None
     dtype: str | None = None
@@ -80,7 +81,9 @@ class Reader:
         """Refuse settings that nothing has used: problems that say their own do not heed them."""
         for name in ("batch", "dtype", "data_format"):
             if getattr(self, name) is not None and name not in self._used:
-                users = "a network" if name == "batch" else "a layer or a network"
+                users = "a layer or a network"
+                if name == "batch":
+                    users = "a network, or a graph that does not say its own"
                 raise ArgumentError(
                     f"export: `{name}` is for {users}, got {getattr(self, name)!r} and problems that say their own."
                 )
@@ -166,15 +169,37 @@ class Reader:
 
     def _graph(self, graph: Graph) -> None:
         types = {row.name for row in convolutions.ROWS}
+        known = self._with_batch(graph)
         for node in graph.nodes:
             if node.type in types:
-                problem = convolutions.problem_of(node)
-                if problem is None:
-                    self.notes.append(
-                        f"{node.name} ({node.type}) is left out: its sizes are unknown"
-                    )
-                else:
+                specs = [known[each.operation][each.index] for each in node.inputs]
+                problem = convolutions.problem_of(node, specs)
+                if problem is not None:
                     self.problems[problem] = None
+                    continue
+                hint = "; `batch` says that of placeholders" if self.batch is None else ""
+                self.notes.append(
+                    f"{node.name} ({node.type}) is left out: its sizes are unknown{hint}"
+                )
+
+    def _with_batch(self, graph: Graph) -> dict[Operation, tuple[Spec, ...]]:
+        """Return what is known of all outputs if placeholders whose first size is unknown hold a batch."""
+        known: dict[Operation, tuple[Spec, ...]] = {}
+        for node in graph.nodes:
+            inputs = tuple(known[each.operation][each.index] for each in node.inputs)
+            known[node] = node.specs
+            shape = node.specs[0].shape if node.type == "Placeholder" else None
+            if self.batch is not None and shape and shape[0] is None:
+                self._used.add("batch")
+                known[node] = (replace(node.specs[0], shape=(self.batch, *shape[1:])),)
+            elif inputs != tuple(each.spec for each in node.inputs):
+                try:
+                    known[node] = infer(node.row, node.attrs, inputs)
+                except ConvgradError as error:
+                    raise ArgumentError(
+                        f"export: `batch` must fit the graph, got {self.batch}: node {node.name!r}: {error}"
+                    ) from None
+        return known
 
 
 def _is_file(text: str) -> bool:
