@@ -133,7 +133,8 @@ bool Run(const Line& line, const Functions& functions, std::istream& from, std::
   }
   const std::string name = "node";
   const DataType dtype = inputs.back().dtype();
-  detail::KernelContext context(row, line.attrs, name, inputs, {}, {dtype}, line.threads);
+  const std::vector<DataType> types = {dtype};
+  detail::KernelContext context(row, line.attrs, name, inputs, {}, types, line.threads);
   const Status status = functions.compute(&context);
   if (!status.ok()) {
     Refuse(to, status);

@@ -3,6 +3,7 @@
 #ifndef CONVGRAD_CC_ADD_NODE_H_
 #define CONVGRAD_CC_ADD_NODE_H_
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -113,7 +114,9 @@ class NodeBuilder {
         return errors::InvalidArgument("Input '", pin.name, "' passed ", DataTypeString(type),
                                        " expected ref type", Building());
       }
-      for (std::size_t j = 0; pin.same && j < i; ++j) {
+      // Of a list, the first stands for all: a gradient may add up thousands of tensors.
+      const std::size_t before_list = std::min(i, static_cast<std::size_t>(row_.num_inputs));
+      for (std::size_t j = 0; pin.same && j < before_list; ++j) {
         const Pin& before = PinOf(row_, static_cast<int>(j));
         if (before.same != pin.same || SpecOf(j).dtype == type) continue;
         if (pin.many) {

@@ -105,14 +105,21 @@ class Run {
 
   Status One(const Step& step) {
     const Node& node = *step.node;
-    std::vector<Tensor> inputs;
-    inputs.reserve(step.inputs.size());
-    for (const int at : step.inputs) inputs.push_back(Place(at));
-    KernelContext context(node.row(), node.attrs(), node.name(), std::move(inputs),
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      Tensor& tensor = Place(step.inputs[i]);
+      if (step.ends[i]) {  // nobody else has it then, and the kernel may write over it
+        inputs_.push_back(std::move(tensor));
+      } else {
+        inputs_.push_back(tensor);
+      }
+    }
+    KernelContext context(node.row(), node.attrs(), node.name(), std::move(inputs_),
                           step.input_specs, step.types,
                           options_.config.intra_op_parallelism_threads());
     const Status status = node.row().compute(&context);
     if (!status.ok()) return Located(status, node);
+    inputs_ = context.TakeInputs();  // their memory ends; the list's is for the next step
+    inputs_.clear();
     std::vector<Tensor> outputs = context.TakeOutputs();
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (step.outputs[i] >= 0) Place(step.outputs[i]) = std::move(outputs[i]);
@@ -147,6 +154,7 @@ class Run {
   const Steps& way_;
   const SessionOptions& options_;
   std::vector<Tensor> values_;
+  std::vector<Tensor> inputs_;  // of one step
   std::unordered_map<const Node*, const Step*> pending_;
   std::chrono::steady_clock::time_point ends_;
   bool limited_ = false;

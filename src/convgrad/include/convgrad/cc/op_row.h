@@ -3,6 +3,7 @@
 #define CONVGRAD_CC_OP_ROW_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -71,17 +72,17 @@ class InferenceContext {
 
 class KernelContext {
  public:
-  // `types` are the outputs', as the shape rule found them.
+  // `types` are the outputs', as the shape rule found them. Both lists must outlive the context.
   KernelContext(const OpRow& row, const Attributes& attrs, const std::string& node_name,
-                std::vector<Tensor> inputs, std::vector<const Spec*> input_specs,
-                std::vector<DataType> types, int threads)
+                std::vector<Tensor> inputs, gtl::ArraySlice<const Spec*> input_specs,
+                gtl::ArraySlice<DataType> types, int threads)
       : row_(row),
         attrs_(attrs),
         node_name_(node_name),
         inputs_(std::move(inputs)),
-        input_specs_(std::move(input_specs)),
-        types_(std::move(types)),
-        outputs_(types_.size()),
+        input_specs_(input_specs),
+        types_(types),
+        outputs_(types.size()),
         threads_(threads) {}
 
   const OpRow& row() const { return row_; }
@@ -115,6 +116,21 @@ class KernelContext {
     *out = &place;
     return Status();
   }
+  // The same in the memory of an input of this type and shape that nobody needs behind this node.
+  // For kernels that read an element of each input before they write there, and not again.
+  Status allocate_over(std::initializer_list<int> inputs, int i, DataType dtype,
+                       const TensorShape& shape, Tensor** out) {
+    if (i < 0 || i >= num_outputs()) return errors::Internal("there is no output ", i);
+    for (const int from : inputs) {
+      const Tensor& tensor = input(from);
+      if (tensor.dtype() != dtype || !tensor.RefCountIsOne() || tensor.shape() != shape) continue;
+      Tensor& place = outputs_[static_cast<std::size_t>(i)];
+      place = tensor;
+      *out = &place;
+      return Status();
+    }
+    return allocate_output(i, dtype, shape, out);
+  }
   // Shares memory.
   void set_output(int i, const Tensor& value) {
     if (i >= 0 && i < num_outputs()) outputs_[static_cast<std::size_t>(i)] = value;
@@ -122,6 +138,7 @@ class KernelContext {
   const Tensor& output(int i) const { return outputs_[static_cast<std::size_t>(i)]; }
   int threads() const { return threads_; }
 
+  std::vector<Tensor> TakeInputs() { return std::move(inputs_); }
   std::vector<Tensor> TakeOutputs() { return std::move(outputs_); }
 
  private:
@@ -129,8 +146,8 @@ class KernelContext {
   const Attributes& attrs_;
   const std::string& node_name_;
   std::vector<Tensor> inputs_;
-  std::vector<const Spec*> input_specs_;
-  std::vector<DataType> types_;
+  gtl::ArraySlice<const Spec*> input_specs_;
+  gtl::ArraySlice<DataType> types_;
   std::vector<Tensor> outputs_;
   int threads_;
 };

@@ -19,6 +19,7 @@ struct Step {
   std::vector<int> inputs;
   std::vector<int> outputs;  // -1 for one that was fed
   std::vector<int> frees;    // places nobody needs behind this step
+  std::vector<char> ends;    // by input: whether its place is one of those, and not a later input
   std::vector<const Spec*> input_specs;
   std::vector<DataType> types;
 };
@@ -216,13 +217,14 @@ class WayFinder {
     }
     for (std::size_t i = way->steps.size(); i-- > 0;) {
       Step& step = way->steps[i];
-      for (const auto* places : {&step.outputs, &step.inputs}) {
-        for (const int at : *places) {
-          if (at >= 0 && !std::exchange(kept[static_cast<std::size_t>(at)], 1)) {
-            step.frees.push_back(at);
-          }
-        }
-      }
+      const auto last = [&](int at) {
+        if (at < 0 || std::exchange(kept[static_cast<std::size_t>(at)], 1)) return false;
+        step.frees.push_back(at);
+        return true;
+      };
+      for (const int at : step.outputs) last(at);
+      step.ends.assign(step.inputs.size(), 0);
+      for (std::size_t j = step.inputs.size(); j-- > 0;) step.ends[j] = last(step.inputs[j]);
     }
   }
 

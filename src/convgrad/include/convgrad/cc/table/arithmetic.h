@@ -74,7 +74,7 @@ inline Status ComputeBinary(KernelContext* c, DataType dtype, BinaryRun run) {
   TensorShape shape;
   TF_RETURN_IF_ERROR(MakeShape(sizes, &shape));
   Tensor* out = nullptr;
-  TF_RETURN_IF_ERROR(c->allocate_output(0, dtype, shape, &out));
+  TF_RETURN_IF_ERROR(c->allocate_over({0, 1}, 0, dtype, shape, &out));
   RunBinary(x, xs, y, ys, out, run);
   return Status();
 }
@@ -188,7 +188,7 @@ inline Status ComputeAddN(KernelContext* c) {
     }
   }
   Tensor* out = nullptr;
-  TF_RETURN_IF_ERROR(c->allocate_output(0, first.dtype(), first.shape(), &out));
+  TF_RETURN_IF_ERROR(c->allocate_over({0}, 0, first.dtype(), first.shape(), &out));
   return ForArithmetic(first.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using W = WorkingType<T>;

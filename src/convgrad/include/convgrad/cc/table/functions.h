@@ -28,7 +28,7 @@ void UnaryLoop(const void* xs, void* ys, std::int64_t count) {
 inline Status ComputeUnary(KernelContext* c, UnaryRun run) {
   const Tensor& x = c->input(0);
   Tensor* out = nullptr;
-  TF_RETURN_IF_ERROR(c->allocate_output(0, x.dtype(), x.shape(), &out));
+  TF_RETURN_IF_ERROR(c->allocate_over({0}, 0, x.dtype(), x.shape(), &out));
   if (x.NumElements() > 0) run(Data<char>(x), MutableData<char>(out), x.NumElements());
   return Status();
 }

@@ -128,7 +128,7 @@ inline Status ComputeBiasAdd(KernelContext* c) {
     return Status();
   }));
   Tensor* out = nullptr;
-  TF_RETURN_IF_ERROR(c->allocate_output(0, value.dtype(), value.shape(), &out));
+  TF_RETURN_IF_ERROR(c->allocate_over({0}, 0, value.dtype(), value.shape(), &out));
   RunBinary(value, sizes, bias, along, out, run);
   return Status();
 }

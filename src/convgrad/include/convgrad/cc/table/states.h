@@ -51,7 +51,7 @@ inline Status ComputeApplyGradientDescent(KernelContext* c) {
                                    " ", Text(SizesOf(delta)));
   }
   Tensor* out = nullptr;
-  TF_RETURN_IF_ERROR(c->allocate_output(0, var.dtype(), var.shape(), &out));
+  TF_RETURN_IF_ERROR(c->allocate_over({2, 0}, 0, var.dtype(), var.shape(), &out));
   return ForFloats(var.dtype(), [&](auto zero) {
     using T = decltype(zero);
     using W = WorkingType<T>;
