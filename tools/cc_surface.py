@@ -1,7 +1,8 @@
 """The C++ API member by member, beside TensorFlow's documentation: what compiles unchanged, and what does not.
 
 `python tools/cc_surface.py` compiles one use of every member with this machine's compiler, and writes
-`docs/cpp-surface.md` from what compiled. `--program FILE` writes the uses as a program instead, for TensorFlow's headers.
+`docs/cpp-surface.md` from what compiled. `--program FILE` writes the uses as a program instead, for TensorFlow's
+headers.
 """
 
 from __future__ import annotations
@@ -21,9 +22,15 @@ FILTER = "DepthwiseConv2dNativeBackpropFilter"
 # Per class: what is documented, and a statement that uses it.
 USES: dict[str, dict[str, str]] = {
     f"ops::{FILTER}": {
-        "constructor without attrs": f'ops::{FILTER} op(scope, output, {{3, 3, 2, 2}}, output, {{1, 1, 1, 1}}, "SAME"); (void)op;',
-        "constructor with attrs": f'ops::{FILTER} op(scope, output, sizes, output, strides, StringPiece("SAME"), ops::{FILTER}::Attrs()); (void)op;',
-        "operation": f"Operation found = filter.operation; (void)found;",
+        "constructor without attrs": (
+            f'ops::{FILTER} op(scope, output, {{3, 3, 2, 2}}, output, {{1, 1, 1, 1}}, "SAME"); '
+            "(void)op;"
+        ),
+        "constructor with attrs": (
+            f'ops::{FILTER} op(scope, output, sizes, output, strides, StringPiece("SAME"), '
+            f"ops::{FILTER}::Attrs()); (void)op;"
+        ),
+        "operation": "Operation found = filter.operation; (void)found;",
         "output": "Output found = filter.output; (void)found;",
         "operator ::tensorflow::Output": "Output found = filter; (void)found;",
         "operator ::tensorflow::Input": "Input found = filter; (void)found;",
@@ -43,7 +50,9 @@ USES: dict[str, dict[str, str]] = {
         "NewRootScope": "Scope other = Scope::NewRootScope();",
         "NewSubScope": 'Scope other = scope.NewSubScope("a");',
         "WithOpName": 'Scope other = scope.WithOpName("a", 1, "b");',
-        "WithControlDependencies(list)": "Scope other = scope.WithControlDependencies(std::vector<Operation>{operation});",
+        "WithControlDependencies(list)": (
+            "Scope other = scope.WithControlDependencies(std::vector<Operation>{operation});"
+        ),
         "WithControlDependencies(output)": "Scope other = scope.WithControlDependencies(output);",
         "WithNoControlDependencies": "Scope other = scope.WithNoControlDependencies();",
         "WithDevice": 'Scope other = scope.WithDevice("/cpu:0");',
@@ -75,20 +84,44 @@ USES: dict[str, dict[str, str]] = {
         "Run(fetches)": "Status found = session.Run({output}, &outputs);",
         "Run(feeds, fetches)": "Status found = session.Run({{output, {{1.f}}}}, {output}, &outputs);",
         "Run(feeds, fetches, targets)": "Status found = session.Run({{output, 1.f}}, {output}, {operation}, &outputs);",
-        "Run(options, ..., metadata)": "RunMetadata metadata; Status found = session.Run(RunOptions(), {}, {output}, {}, &outputs, &metadata);",
-        "Run(..., thread pools)": "RunMetadata metadata; Status found = session.Run(RunOptions(), {}, {output}, {}, &outputs, &metadata, thread::ThreadPoolOptions());",
-        "MakeCallable": "ClientSession::CallableHandle handle; Status found = session.MakeCallable(CallableOptions(), &handle);",
-        "RunCallable": "ClientSession::CallableHandle handle = 0; RunMetadata metadata; Status found = session.RunCallable(handle, outputs, &outputs, &metadata);",
+        "Run(options, ..., metadata)": (
+            "RunMetadata metadata; Status found = session.Run(RunOptions(), {}, {output}, {}, "
+            "&outputs, &metadata);"
+        ),
+        "Run(..., thread pools)": (
+            "RunMetadata metadata; Status found = session.Run(RunOptions(), {}, {output}, {}, "
+            "&outputs, &metadata, thread::ThreadPoolOptions());"
+        ),
+        "MakeCallable": (
+            "ClientSession::CallableHandle handle; Status found = "
+            "session.MakeCallable(CallableOptions(), &handle);"
+        ),
+        "RunCallable": (
+            "ClientSession::CallableHandle handle = 0; RunMetadata metadata; Status found = "
+            "session.RunCallable(handle, outputs, &outputs, &metadata);"
+        ),
         "ReleaseCallable": "ClientSession::CallableHandle handle = 0; Status found = session.ReleaseCallable(handle);",
     },
     "SessionOptions": {
         "target": 'SessionOptions options; options.target = "";',
         "env": "SessionOptions options; auto* found = options.env; (void)found;",
-        "config: threads": "SessionOptions options; options.config.set_intra_op_parallelism_threads(1); options.config.set_inter_op_parallelism_threads(1);",
-        "config: static graph": "SessionOptions options; options.config.mutable_experimental()->set_disable_optimize_for_static_graph(true);",
-        "config: placement": "SessionOptions options; options.config.set_log_device_placement(true); options.config.set_allow_soft_placement(true);",
+        "config: threads": (
+            "SessionOptions options; options.config.set_intra_op_parallelism_threads(1); "
+            "options.config.set_inter_op_parallelism_threads(1);"
+        ),
+        "config: static graph": (
+            "SessionOptions options; "
+            "options.config.mutable_experimental()->set_disable_optimize_for_static_graph(true);"
+        ),
+        "config: placement": (
+            "SessionOptions options; options.config.set_log_device_placement(true); "
+            "options.config.set_allow_soft_placement(true);"
+        ),
         "config: GPUs": "SessionOptions options; options.config.mutable_gpu_options()->set_allow_growth(true);",
-        "config: graph options": "SessionOptions options; auto* found = options.config.mutable_graph_options(); (void)found;",
+        "config: graph options": (
+            "SessionOptions options; auto* found = options.config.mutable_graph_options(); "
+            "(void)found;"
+        ),
     },
     "Tensor": {
         "Tensor()": "Tensor other;",
@@ -129,10 +162,18 @@ USES: dict[str, dict[str, str]] = {
         "bit_casted_tensor": "auto view = tensor.bit_casted_tensor<int32, 2>(); (void)view;",
         "bit_casted_shaped": "auto view = tensor.bit_casted_shaped<int32, 1>({6}); (void)view;",
         "reinterpret_last_dimension": "auto view = tensor.reinterpret_last_dimension<float, 2>(); (void)view;",
-        "views of a const tensor": "const Tensor& fixed = tensor; float found = fixed.flat<float>()(0) + fixed.matrix<float>()(0, 0); (void)found;",
-        "view: dimension, size, data": "auto view = tensor.flat<float>(); auto found = view.dimension(0) + view.size(); (void)found; float* data = view.data(); (void)data;",
+        "views of a const tensor": (
+            "const Tensor& fixed = tensor; float found = fixed.flat<float>()(0) + "
+            "fixed.matrix<float>()(0, 0); (void)found;"
+        ),
+        "view: dimension, size, data": (
+            "auto view = tensor.flat<float>(); auto found = view.dimension(0) + view.size(); "
+            "(void)found; float* data = view.data(); (void)data;"
+        ),
         "view: setZero, setConstant": "auto view = tensor.flat<float>(); view.setZero(); view.setConstant(2.f);",
-        "view: expressions of Eigen": "tensor.flat<float>() = tensor.flat<float>() * 2.f + tensor.flat<float>().square();",
+        "view: expressions of Eigen": (
+            "tensor.flat<float>() = tensor.flat<float>() * 2.f + tensor.flat<float>().square();"
+        ),
         "view: setRandom": "tensor.flat<float>().setRandom();",
         "view: printed": "std::cout << tensor.flat<float>() << tensor.matrix<float>();",
         "SummarizeValue": "std::string found = tensor.SummarizeValue(3);",
@@ -145,11 +186,19 @@ USES: dict[str, dict[str, str]] = {
         "operator<<": "std::cout << tensor;",
     },
     "TensorShape": {
-        "constructors": "TensorShape a; TensorShape b({1, 2}); TensorShape c = {3}; TensorShape d(std::vector<int64_t>{1, 2});",
+        "constructors": (
+            "TensorShape a; TensorShape b({1, 2}); TensorShape c = {3}; TensorShape "
+            "d(std::vector<int64_t>{1, 2});"
+        ),
         "BuildTensorShape": "TensorShape other; Status found = TensorShape::BuildTensorShape({1, 2}, &other);",
-        "dims, dim_size, num_elements": "auto found = shape.dims() + shape.dim_size(0) + shape.num_elements(); (void)found;",
+        "dims, dim_size, num_elements": (
+            "auto found = shape.dims() + shape.dim_size(0) + shape.num_elements(); (void)found;"
+        ),
         "dim_sizes": "auto found = shape.dim_sizes().size(); (void)found;",
-        "AddDim, InsertDim, set_dim, RemoveDim": "TensorShape other; other.AddDim(2); other.InsertDim(0, 3); other.set_dim(0, 4); other.RemoveDim(0);",
+        "AddDim, InsertDim, set_dim, RemoveDim": (
+            "TensorShape other; other.AddDim(2); other.InsertDim(0, 3); other.set_dim(0, 4); "
+            "other.RemoveDim(0);"
+        ),
         "AddDimWithStatus": "TensorShape other; Status found = other.AddDimWithStatus(2);",
         "AppendShape": "TensorShape other; other.AppendShape(shape);",
         "RemoveLastDims": "TensorShape other({1, 2}); other.RemoveLastDims(1);",
@@ -161,9 +210,18 @@ USES: dict[str, dict[str, str]] = {
         "IsValid": "bool found = shape.IsValid(); (void)found;",
         "AsEigenDSizes": "auto found = shape.AsEigenDSizes<2>(); (void)found;",
         "AsProto": "TensorShapeProto proto; shape.AsProto(&proto);",
-        "TensorShapeUtils": "bool found = TensorShapeUtils::IsScalar(shape) || TensorShapeUtils::IsVector(shape) || TensorShapeUtils::IsMatrix(shape); (void)found;",
-        "PartialTensorShape": "PartialTensorShape other({-1, 2}); bool found = other.IsCompatibleWith(shape) || other.unknown_rank(); (void)found;",
-        "PartialTensorShape::MergeWith": "PartialTensorShape other; Status found = other.MergeWith(PartialTensorShape({2}), &other);",
+        "TensorShapeUtils": (
+            "bool found = TensorShapeUtils::IsScalar(shape) || TensorShapeUtils::IsVector(shape) "
+            "|| TensorShapeUtils::IsMatrix(shape); (void)found;"
+        ),
+        "PartialTensorShape": (
+            "PartialTensorShape other({-1, 2}); bool found = other.IsCompatibleWith(shape) || "
+            "other.unknown_rank(); (void)found;"
+        ),
+        "PartialTensorShape::MergeWith": (
+            "PartialTensorShape other; Status found = other.MergeWith(PartialTensorShape({2}), "
+            "&other);"
+        ),
     },
     "Operation, Output, Input": {
         "Operation()": "Operation other; (void)other;",
@@ -171,37 +229,73 @@ USES: dict[str, dict[str, str]] = {
         "num_inputs, num_outputs": "int found = operation.num_inputs() + operation.num_outputs(); (void)found;",
         "input_type, output_type": "DataType found = operation.output_type(0); found = operation.input_type(0);",
         "Operation::input, output": "Output found = operation.output(0); found = operation.input(0);",
-        "Operation::node, ==": "Node* found = operation.node(); (void)found; bool same = operation == operation; (void)same;",
+        "Operation::node, ==": (
+            "Node* found = operation.node(); (void)found; bool same = operation == operation; "
+            "(void)same;"
+        ),
         "Operation::hash": "auto found = operation.hash(0); (void)found;",
         "Output constructors": "Output a; Output b(output.node()); Output c(output.node(), 0); Output d(operation, 0);",
-        "Output::op, node, index, type, name": "auto found = output.name() + std::to_string(output.index()); Operation op = output.op(); Node* node = output.node(); DataType type = output.type(); (void)op; (void)node; (void)type;",
-        "Output::hash, ==, OutputHash": "auto found = output.hash() + OutputHash()(output); (void)found; bool same = output == output; (void)same;",
+        "Output::op, node, index, type, name": (
+            "auto found = output.name() + std::to_string(output.index()); Operation op = "
+            "output.op(); Node* node = output.node(); DataType type = output.type(); (void)op; "
+            "(void)node; (void)type;"
+        ),
+        "Output::hash, ==, OutputHash": (
+            "auto found = output.hash() + OutputHash()(output); (void)found; bool same = output "
+            "== output; (void)same;"
+        ),
         "Input(output)": "Input found(output); Input other = output;",
         "Input(number)": "Input a(1.f); Input b = 2; Input c = true;",
         "Input(text)": 'Input found("text");',
         "Input(tensor)": "Input found(tensor);",
         "Input(list)": "Input a({1.f, 2.f}); Input b = {{1, 2}, {3, 4}};",
         "Input(name, index, type)": 'Input found("a", 0, DT_FLOAT);',
-        "Input::node, node_name, index, data_type": "Input found(output); auto* node = found.node(); std::string name = found.node_name(); int at = found.index(); DataType type = found.data_type(); (void)node; (void)at; (void)type;",
-        "Input::status, tensor": "Input found(tensor); Status s = found.status(); const Tensor& t = found.tensor(); (void)t;",
-        "Initializer constructors": "Input::Initializer a(1.f); Input::Initializer b(tensor); Input::Initializer c(1.f, TensorShape({2})); Input::Initializer d({1.f, 2.f}); Input::Initializer e({1.f, 2.f}, TensorShape({2, 1})); Input::Initializer f{{1, 2}, {3, 4}};",
+        "Input::node, node_name, index, data_type": (
+            "Input found(output); auto* node = found.node(); std::string name = "
+            "found.node_name(); int at = found.index(); DataType type = found.data_type(); "
+            "(void)node; (void)at; (void)type;"
+        ),
+        "Input::status, tensor": (
+            "Input found(tensor); Status s = found.status(); const Tensor& t = found.tensor(); "
+            "(void)t;"
+        ),
+        "Initializer constructors": (
+            "Input::Initializer a(1.f); Input::Initializer b(tensor); Input::Initializer c(1.f, "
+            "TensorShape({2})); Input::Initializer d({1.f, 2.f}); Input::Initializer e({1.f, "
+            "2.f}, TensorShape({2, 1})); Input::Initializer f{{1, 2}, {3, 4}};"
+        ),
         "Initializer of text": 'Input::Initializer found("text");',
         "Initializer::status, tensor": "Input::Initializer a(1.f); Status s = a.status; Tensor t = a.tensor;",
         "Initializer::AsTensorProto": "Input::Initializer a(1.f); TensorProto proto = a.AsTensorProto();",
-        "InputList": "InputList a(std::vector<Output>{output}); InputList b({Input(output), Input(1.f)}); for (const Input& each : a) (void)each;",
+        "InputList": (
+            "InputList a(std::vector<Output>{output}); InputList b({Input(output), Input(1.f)}); "
+            "for (const Input& each : a) (void)each;"
+        ),
         "OutputList": "OutputList found = {output};",
-        "Node: name, type_string, id": "std::string found = output.node()->name() + output.node()->type_string(); int id = output.node()->id(); (void)id;",
-        "Node: num_inputs, output_type": "int found = output.node()->num_inputs() + output.node()->num_outputs(); DataType type = output.node()->output_type(0); (void)found; (void)type;",
+        "Node: name, type_string, id": (
+            "std::string found = output.node()->name() + output.node()->type_string(); int id = "
+            "output.node()->id(); (void)id;"
+        ),
+        "Node: num_inputs, output_type": (
+            "int found = output.node()->num_inputs() + output.node()->num_outputs(); DataType "
+            "type = output.node()->output_type(0); (void)found; (void)type;"
+        ),
         "Node: attrs, def": "auto found = output.node()->def(); (void)found;",
         "Graph: num_nodes": "int found = scope.graph()->num_nodes(); (void)found;",
         "Graph: op_nodes": "for (Node* node : scope.graph()->op_nodes()) (void)node;",
     },
     "Status": {
         "Status(), OK, ok": "Status found; found = OkStatus(); bool good = found.ok(); (void)good;",
-        "absl::Status": 'absl::Status found = absl::OkStatus(); found = absl::InvalidArgumentError(absl::StrCat("a", 1));',
+        "absl::Status": (
+            "absl::Status found = absl::OkStatus(); found = "
+            'absl::InvalidArgumentError(absl::StrCat("a", 1));'
+        ),
         "Status(code, message)": 'Status found(absl::StatusCode::kInvalidArgument, "a");',
         "errors::InvalidArgument": 'Status found = errors::InvalidArgument("a", 1);',
-        "errors::IsInvalidArgument": "bool found = errors::IsInvalidArgument(status) || absl::IsNotFound(status); (void)found;",
+        "errors::IsInvalidArgument": (
+            "bool found = errors::IsInvalidArgument(status) || absl::IsNotFound(status); "
+            "(void)found;"
+        ),
         "code": "bool found = status.code() == absl::StatusCode::kOk; (void)found;",
         "message": "auto found = status.message(); (void)found;",
         "ToString, operator<<": "std::string found = status.ToString(); std::cout << status;",
@@ -209,28 +303,52 @@ USES: dict[str, dict[str, str]] = {
         "IgnoreError": "status.IgnoreError();",
         "==, !=": "bool found = status == Status() || status != Status(); (void)found;",
         "TF_CHECK_OK": "TF_CHECK_OK(Status());",
-        "TF_RETURN_IF_ERROR": "auto f = []() -> Status { TF_RETURN_IF_ERROR(Status()); return Status(); }; Status found = f();",
+        "TF_RETURN_IF_ERROR": (
+            "auto f = []() -> Status { TF_RETURN_IF_ERROR(Status()); return Status(); }; Status "
+            "found = f();"
+        ),
         "payloads": 'status.SetPayload("a", absl::Cord("b"));',
     },
     "Gradients": {
-        "AddSymbolicGradients": "std::vector<Output> grads; Status found = AddSymbolicGradients(scope, {output}, {output}, &grads);",
-        "AddSymbolicGradients with weights": "std::vector<Output> grads; Status found = AddSymbolicGradients(scope, {output}, {output}, {output}, &grads);",
+        "AddSymbolicGradients": (
+            "std::vector<Output> grads; Status found = AddSymbolicGradients(scope, {output}, "
+            "{output}, &grads);"
+        ),
+        "AddSymbolicGradients with weights": (
+            "std::vector<Output> grads; Status found = AddSymbolicGradients(scope, {output}, "
+            "{output}, {output}, &grads);"
+        ),
         "NoGradient": "Output found = NoGradient();",
         "ops::GradOpRegistry": "auto* found = ops::GradOpRegistry::Global(); (void)found;",
     },
     "Const": {
-        "Const(value)": "Output a = ops::Const(scope, 1.f); a = ops::Const(scope, {1, 2}); a = ops::Const(scope, {{1.f}, {2.f}}); a = ops::Const(scope, tensor);",
-        "Const<T>": "Output a = ops::Const<float>(scope, 1); a = ops::Const<int64_t>(scope, {1, 2}); a = ops::Const<Eigen::half>(scope, 1.f); a = ops::Const<bfloat16>(scope, 1.f);",
+        "Const(value)": (
+            "Output a = ops::Const(scope, 1.f); a = ops::Const(scope, {1, 2}); a = "
+            "ops::Const(scope, {{1.f}, {2.f}}); a = ops::Const(scope, tensor);"
+        ),
+        "Const<T>": (
+            "Output a = ops::Const<float>(scope, 1); a = ops::Const<int64_t>(scope, {1, 2}); a = "
+            "ops::Const<Eigen::half>(scope, 1.f); a = ops::Const<bfloat16>(scope, 1.f);"
+        ),
         "Const(value, shape)": "Output a = ops::Const(scope, 1.f, {2, 3}); a = ops::Const(scope, {1.f, 2.f}, {2, 1});",
         "Const of text": 'Output a = ops::Const(scope, std::string("text"));',
         "ConstFromProto": "Output a = ops::ConstFromProto(scope, TensorProto());",
     },
     "Other names": {
-        "DataTypeString, DataTypeSize": "std::string found = DataTypeString(DT_FLOAT); int size = DataTypeSize(DT_FLOAT); (void)size;",
-        "DataTypeToEnum": "DataType found = DataTypeToEnum<float>::value; found = DataTypeToEnum<float>::v(); (void)found;",
+        "DataTypeString, DataTypeSize": (
+            "std::string found = DataTypeString(DT_FLOAT); int size = DataTypeSize(DT_FLOAT); "
+            "(void)size;"
+        ),
+        "DataTypeToEnum": (
+            "DataType found = DataTypeToEnum<float>::value; found = DataTypeToEnum<float>::v(); "
+            "(void)found;"
+        ),
         "EnumToDataType": "EnumToDataType<DT_FLOAT>::Type found = 1.f; (void)found;",
         "int32, int64, uint8": "int32 a = 1; int64_t b = 1; uint8 c = 1; (void)a; (void)b; (void)c;",
-        "Eigen::half, bfloat16": "Eigen::half a(1.f); bfloat16 b(1.f); float found = static_cast<float>(a) + static_cast<float>(b); (void)found;",
+        "Eigen::half, bfloat16": (
+            "Eigen::half a(1.f); bfloat16 b(1.f); float found = static_cast<float>(a) + "
+            "static_cast<float>(b); (void)found;"
+        ),
         "StringPiece, string": 'StringPiece a = "a"; string b = "b"; (void)a;',
         "gtl::ArraySlice": "gtl::ArraySlice<int> found(strides); (void)found;",
         "absl::Span": "absl::Span<const int> found(strides); (void)found;",
@@ -239,12 +357,14 @@ USES: dict[str, dict[str, str]] = {
         "CHECK": 'CHECK(true) << "a"; CHECK_EQ(1, 1) << "b"; CHECK_GE(2, 1); DCHECK(true);',
         "port::InitMain": 'int argc = 0; char** argv = nullptr; port::InitMain("a", &argc, &argv);',
         "adding to namespace tensorflow": "Status found = AddedByTheProgram();",
-        "Session by names": 'std::unique_ptr<Session> found(NewSession(SessionOptions())); Status s = found->Run({}, {"a:0"}, {}, &outputs);',
+        "Session by names": (
+            "std::unique_ptr<Session> found(NewSession(SessionOptions())); Status s = "
+            'found->Run({}, {"a:0"}, {}, &outputs);'
+        ),
     },
 }
 
-HEAD = (
-    """// Written by tools/cc_surface.py: one use of every member, each in a function of its own.
+HEAD = """// Written by tools/cc_surface.py: one use of every member, each in a function of its own.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -278,7 +398,7 @@ struct Given {
   Output output = ops::Const(scope, 1.f);
   Output sizes = ops::Const(scope, {3, 3, 2, 2});
   Operation operation = output.op();
-  ops::%s filter{scope, ops::Const(scope, 1.f, {1, 4, 4, 2}), sizes,
+  ops::FILTER filter{scope, ops::Const(scope, 1.f, {1, 4, 4, 2}), sizes,
       ops::Const(scope, 1.f, {1, 4, 4, 4}), {1, 1, 1, 1}, "SAME"};
   Tensor tensor{DT_FLOAT, TensorShape({2, 3})};
   TensorShape shape{2, 3};
@@ -287,9 +407,7 @@ struct Given {
   Status status;
   ClientSession session{scope};
 };
-"""
-    % FILTER
-)
+""".replace("FILTER", FILTER)
 
 NAMES = ("scope", "output", "sizes", "operation", "filter", "tensor", "shape", "strides", "outputs")
 NAMES += ("status", "session")
@@ -362,9 +480,18 @@ def page(good: dict[str, set[str]]) -> str:
     lines = [
         "# The C++ API, member by member",
         "",
-        "What a program written for TensorFlow's C++ client API may use with convgrad's headers, TensorFlow's include lines",
-        "unchanged. Every line is one statement that compiles against TensorFlow 2.21; `yes` says that it compiles unchanged",
-        f"against convgrad too: {yes} of {total}. `python tools/cc_surface.py` writes this page, and a test compiles every `yes`.",
+        (
+            "What a program written for TensorFlow's C++ client API may use with convgrad's "
+            "headers, TensorFlow's include lines"
+        ),
+        (
+            "unchanged. Every line is one statement that compiles against TensorFlow 2.21; `yes` "
+            "says that it compiles unchanged"
+        ),
+        (
+            f"against convgrad too: {yes} of {total}. `python tools/cc_surface.py` writes this "
+            "page, and a test compiles every `yes`."
+        ),
         "",
     ]
     for group, uses in USES.items():

@@ -1,12 +1,14 @@
 """No memory and no threads: a Status or the right result, never the end of the process.
 
-Built with exceptions, which is how the standard library reports both. Without them (`-fno-exceptions`) its containers end the
-process where they would have thrown; the memory of tensors and scratch does not come from them and still gives a Status.
+Built with exceptions, which is how the standard library reports both. Without them (`-fno-exceptions`) its containers
+end the process where they would have thrown; the memory of tensors and scratch does not come from them and still gives
+a Status.
 """
 
 from __future__ import annotations
 
 import pytest
+
 from cc_programs import PROGRAMS, Builds, found, run, setting
 
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 
 import pytest
+
 from cc_programs import PROGRAMS, Builds, found, run, setting
 
 MINUTES = os.environ.get("CC_FUZZ_MINUTES", "1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+
 from cc_differences import DIFFERENCES, REASONS
 from cc_lines import labelled
 from cc_programs import PROGRAMS, Builds, Setting, run, settings

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from cc_lines import difference, labelled
 from cc_programs import PROGRAMS, Builds, Setting, found, run, settings
 
@@ -16,10 +17,19 @@ OURS: dict[str, dict[str, str]] = {
     # What differs by intention: the program, the line's label, and our line. A feed's shape is checked by its
     # placeholder's, which TensorFlow leaves to whatever op meets it.
     "guide_feeds": {
-        "a target": "a target = INVALID_ARGUMENT: Cannot feed value of shape [] for Tensor 'product:0', which has shape [?,?]",
+        "a target": (
+            "a target = INVALID_ARGUMENT: Cannot feed value of shape [] for Tensor 'product:0', "
+            "which has shape [?,?]"
+        ),
         "fetched''": "fetched = 2",
-        "wrong shape": "wrong shape = INVALID_ARGUMENT: Cannot feed value of shape [1,3] for Tensor 'x:0', which has shape [?,2]",
-        "wrong rank": "wrong rank = INVALID_ARGUMENT: Cannot feed value of shape [2] for Tensor 'x:0', which has shape [?,2]",
+        "wrong shape": (
+            "wrong shape = INVALID_ARGUMENT: Cannot feed value of shape [1,3] for Tensor 'x:0', "
+            "which has shape [?,2]"
+        ),
+        "wrong rank": (
+            "wrong rank = INVALID_ARGUMENT: Cannot feed value of shape [2] for Tensor 'x:0', "
+            "which has shape [?,2]"
+        ),
     },
 }
 DEFAULT = settings()[:1] if found() else []

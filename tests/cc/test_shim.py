@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+
 from cc_programs import INCLUDE, ROOT, Builds, found, setting, settings
 
 SPEC = importlib.util.spec_from_file_location("cc_shim", ROOT / "tools" / "cc_shim.py")

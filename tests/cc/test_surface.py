@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import pytest
+
 from cc_programs import ROOT, Builds, found, setting
 
 SPEC = importlib.util.spec_from_file_location("cc_surface", ROOT / "tools" / "cc_surface.py")
