@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -30,6 +31,8 @@ SANITIZED = (
     "-fno-omit-frame-pointer",
 )
 MINUTES = 10
+OTHERS = ("messages", "fuzz", "core_graphs", "ops_cases", "conv_run", "conv_gradients")
+"""Programs that `all_together` has beside the guide's."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,17 @@ def _links(compiler: str, flags: tuple[str, ...]) -> bool:
         source.write_text("int main() { return 0; }\n")
         command = [compiler, *flags, str(source), "-o", str(source.with_suffix(""))]
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def eigen() -> str:
+    """Return flags for a program that brings Eigen, or skip: `CC_EIGEN`, the system's, or that of a TensorFlow here."""
+    spec = importlib.util.find_spec("tensorflow")
+    places = [os.environ.get("CC_EIGEN", ""), "/usr/include/eigen3"]
+    places += [f"{place}/include" for place in (spec and spec.submodule_search_locations) or ()]
+    for place in filter(None, places):
+        if (Path(place) / "unsupported" / "Eigen" / "CXX11" / "Tensor").exists():
+            return f"-isystem{place}"
+    pytest.skip("there is no Eigen here: install libeigen3-dev, or name its folder in CC_EIGEN")
 
 
 def skip_without(compiler: str, *flags: str) -> None:
@@ -130,10 +144,10 @@ class Builds:
             part.replace(place)
         return place
 
-    def all_together(self, how: Setting) -> Path:
-        """Return the guide's programs and the messages as one program."""
+    def all_together(self, how: Setting, *more: str) -> Path:
+        """Return the guide's programs and all others that need every kernel as one program."""
         names = sorted(path.stem for path in PROGRAMS.glob("guide_*.cc"))
-        return self.program(together([*names, "messages"], self.folder), how)
+        return self.program(together([*names, *OTHERS], self.folder), how, *more)
 
 
 def together(names: list[str], folder: Path) -> Path:
@@ -143,7 +157,10 @@ def together(names: list[str], folder: Path) -> Path:
     """
     texts = {name: (PROGRAMS / f"{name}.cc").read_text() for name in names}
     includes = {
-        line for text in texts.values() for line in text.splitlines() if line.startswith("#include")
+        line
+        for text in texts.values()
+        for line in text.splitlines()
+        if line.startswith(("#include <", '#include "'))
     }
     lines = [*sorted(includes), ""]
     for name in names:
@@ -154,7 +171,7 @@ def together(names: list[str], folder: Path) -> Path:
         '  const std::string name = argc > 1 ? argv[1] : "";',
     ]
     for name, text in texts.items():
-        arguments = "argc - 1, argv + 1" if "int main(int argc" in text else ""
+        arguments = "argc - 1, argv + 1" if "int main(int " in text else ""
         lines.append(f'  if (name == "{name}") return program_{name}::Main_{name}({arguments});')
     lines += ["  return 2;", "}", ""]
     place = folder / "together.cc"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -101,10 +102,11 @@ class Answer:
 
 @dataclass
 class Program:
-    """A compiled `conv_run`, and where its files go."""
+    """A compiled `conv_run`, where its files go, and what it is called with before them."""
 
     path: Path
     folder: Path
+    words: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
     said: str = ""
     errors: str = ""
@@ -140,8 +142,9 @@ class Program:
         return [line.removeprefix("SHAPE ") for line in given.read_text().splitlines()]
 
     def _call(self, asked: Path, given: Path) -> None:
+        environment = {**os.environ, **self.environment}
         done = subprocess.run(
-            [self.path, asked, given], capture_output=True, text=True, env=self.environment or None
+            [self.path, *self.words, asked, given], capture_output=True, text=True, env=environment
         )
         self.said, self.errors = done.stdout, done.stderr
         assert done.returncode == 0, (done.returncode, done.stderr[-2000:])

@@ -14,12 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0")
-
 import numpy as np
-import tensorflow as tf
 
-tf1 = tf.compat.v1
 GOLDEN = Path(__file__).parent / "goldens" / "convolutions.txt"
 BASES = ("Conv2D", "DepthwiseConv2dNative")
 NAMES = {
@@ -38,6 +34,14 @@ NOT_FOLLOWED = (
 )
 """What its CPU kernels do not have, and where they die or wrap around on other data."""
 CODES = {"InvalidArgumentError": 3, "UnimplementedError": 12, "ResourceExhaustedError": 8}
+
+
+def tensorflow() -> Any:
+    """Return TensorFlow, which only who writes goldens has."""
+    os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="0")
+    import tensorflow as tf
+
+    return tf
 
 
 def shape_text(shape: list[int | None] | None) -> str:
@@ -155,12 +159,13 @@ def infer(choose: random.Random) -> tuple[str, str] | None:
     given = dict(
         zip(("input", "filter", "out_backprop"), shapes(choose, base != "Conv2D", how), strict=True)
     )
+    tf = tensorflow()
     with tf.Graph().as_default():
         for name in NAMES[suffix]:
             tensor = spoil(choose, given[name.removesuffix("_sizes")], 0.15)
             if not name.endswith("sizes"):
                 known = partial(choose, tensor)
-                inputs[name] = tf1.placeholder(tf.float32, known)
+                inputs[name] = tf.compat.v1.placeholder(tf.float32, known)
                 words.append(f"in=float:{shape_text(known)}")
                 continue
             if choose.random() < 0.1:
@@ -170,7 +175,7 @@ def infer(choose: random.Random) -> tuple[str, str] | None:
             kind = choose.randrange(5)
             if kind == 0:
                 known = choose.choice([None, [4], [2], [3], [None], [], [1, 4]])
-                inputs[name] = tf1.placeholder(tf.int32, known)
+                inputs[name] = tf.compat.v1.placeholder(tf.int32, known)
                 words.append(f"in=int32:{shape_text(known)}")
             else:
                 inputs[name] = tf.constant(tensor, tf.int32, [len(tensor)])
@@ -201,6 +206,7 @@ def run(choose: random.Random) -> tuple[str, str] | None:
     given = dict(
         zip(("input", "filter", "out_backprop"), shapes(choose, base != "Conv2D", how), strict=True)
     )
+    tf = tensorflow()
     with tf.Graph().as_default():
         for name in NAMES[suffix]:
             tensor = spoil(choose, given[name.removesuffix("_sizes")], 0.2)
@@ -218,7 +224,7 @@ def run(choose: random.Random) -> tuple[str, str] | None:
             else:
                 value = np.ones(tensor, np.float32)
                 words.append(f"in=float:{'x'.join(map(str, tensor))}")
-            inputs[name] = tf1.placeholder(value.dtype, None)
+            inputs[name] = tf.compat.v1.placeholder(value.dtype, None)
             feeds[inputs[name]] = value
         line = f"op={base + suffix} {settings_text(how)} {' '.join(words)}"
         try:
@@ -226,7 +232,7 @@ def run(choose: random.Random) -> tuple[str, str] | None:
         except (ValueError, tf.errors.OpError):
             return None
         try:
-            with tf1.Session() as session:
+            with tf.compat.v1.Session() as session:
                 found = session.run(result, feeds)
         except tf.errors.OpError as error:
             found = answer(error)

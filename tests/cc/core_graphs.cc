@@ -10,7 +10,7 @@
 using namespace convgrad;
 using namespace convgrad::ops;
 
-#define CHECK(x)                                              \
+#define EXPECT(x)                                              \
   do {                                                        \
     if (!(x)) {                                               \
       std::printf("%s:%d: %s\n", __FILE__, __LINE__, #x);     \
@@ -21,23 +21,23 @@ using namespace convgrad::ops;
 static void Names() {
   const Scope s = Scope::NewRootScope();
   const auto a = Const(s, 1.f);
-  CHECK(Add(s, a, 3.f).node()->input(1).name() == "Const_1/Const:0");
-  CHECK(Neg(s.WithOpName("n", "_", 3), a).node()->name() == "n_3");
-  CHECK(Neg(s.NewSubScope("sub"), a).node()->name() == "sub/Negate");
-  CHECK(Neg(s.NewSubScope("sub"), a).node()->name() == "sub_1/Negate");
-  CHECK(Neg(s, a).node()->type_string() == "Neg");
-  CHECK(s.ok());
-  CHECK(Neg(s.WithOpName("a b"), a).node() == nullptr);
-  CHECK(s.status().ToString() ==
+  EXPECT(Add(s, a, 3.f).node()->input(1).name() == "Const_1/Const:0");
+  EXPECT(Neg(s.WithOpName("n", "_", 3), a).node()->name() == "n_3");
+  EXPECT(Neg(s.NewSubScope("sub"), a).node()->name() == "sub/Negate");
+  EXPECT(Neg(s.NewSubScope("sub"), a).node()->name() == "sub_1/Negate");
+  EXPECT(Neg(s, a).node()->type_string() == "Neg");
+  EXPECT(s.ok());
+  EXPECT(Neg(s.WithOpName("a b"), a).node() == nullptr);
+  EXPECT(s.status().ToString() ==
         "INVALID_ARGUMENT: Node 'a b': Node name contains invalid characters");
 }
 
 static void Views() {
   Tensor t(DT_FLOAT, TensorShape({2, 3}));
   t.flat<float>().setZero();
-  CHECK(t.flat<int>().size() == 0 && t.flat<int>()(5) == 0);
-  CHECK((t.matrix<float>()(7, 7) == 0.f));
-  CHECK(t.DebugString() == "Tensor<type: float shape: [2,3] values: [0 0 0]...>");
+  EXPECT(t.flat<int>().size() == 0 && t.flat<int>()(5) == 0);
+  EXPECT((t.matrix<float>()(7, 7) == 0.f));
+  EXPECT(t.DebugString() == "Tensor<type: float shape: [2,3] values: [0 0 0]...>");
 }
 
 static void Variables() {
@@ -47,13 +47,13 @@ static void Variables() {
   const auto step = ApplyGradientDescent(s, v, 1.f, -1.f);
   const ClientSession session(s);
   std::vector<Tensor> out;
-  CHECK(session.Run({v}, &out).code() == error::FAILED_PRECONDITION);
-  CHECK(session.Run({set}, &out).ok());
-  CHECK(session.Run({}, {v}, {step.operation}, &out).ok() && out[0].scalar<float>()() == 1.f);
-  CHECK(session.Run({v}, &out).ok() && out[0].scalar<float>()() == 2.f);
+  EXPECT(session.Run({v}, &out).code() == error::FAILED_PRECONDITION);
+  EXPECT(session.Run({set}, &out).ok());
+  EXPECT(session.Run({}, {v}, {step.operation}, &out).ok() && out[0].scalar<float>()() == 1.f);
+  EXPECT(session.Run({v}, &out).ok() && out[0].scalar<float>()() == 2.f);
   const auto after = Const(s.WithControlDependencies(step.out), 5.f);
-  CHECK(session.Run({after}, &out).ok());
-  CHECK(session.Run({v}, &out).ok() && out[0].scalar<float>()() == 3.f);
+  EXPECT(session.Run({after}, &out).ok());
+  EXPECT(session.Run({v}, &out).ok() && out[0].scalar<float>()() == 3.f);
 }
 
 static void LongChain() {
@@ -62,10 +62,10 @@ static void LongChain() {
   Output y = x;
   for (int i = 0; i < 100000; ++i) y = Neg(s.WithOpName("n", i), y);
   std::vector<Output> grads;
-  CHECK(AddSymbolicGradients(s, {y}, {x}, &grads).ok());
+  EXPECT(AddSymbolicGradients(s, {y}, {x}, &grads).ok());
   std::vector<Tensor> out;
-  CHECK(ClientSession(s).Run({{x, 2.f}}, {y, grads[0]}, &out).ok());
-  CHECK(out[0].scalar<float>()() == 2.f && out[1].scalar<float>()() == 1.f);
+  EXPECT(ClientSession(s).Run({{x, 2.f}}, {y, grads[0]}, &out).ok());
+  EXPECT(out[0].scalar<float>()() == 2.f && out[1].scalar<float>()() == 1.f);
 }
 
 static void Threads() {
@@ -78,8 +78,8 @@ static void Threads() {
     threads.emplace_back([&, i] {
       for (int j = 0; j < 200; ++j) {
         std::vector<Tensor> out;
-        CHECK(session.Run({{x, static_cast<float>(i)}}, {y}, &out).ok());
-        CHECK(out[0].scalar<float>()() == static_cast<float>(i * i));
+        EXPECT(session.Run({{x, static_cast<float>(i)}}, {y}, &out).ok());
+        EXPECT(out[0].scalar<float>()() == static_cast<float>(i * i));
       }
     });
   }
@@ -92,4 +92,5 @@ int main() {
   Variables();
   LongChain();
   Threads();
+  return 0;
 }

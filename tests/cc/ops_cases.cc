@@ -152,7 +152,12 @@ class Case {
                       : convgrad::AddSymbolicGradients(scope_, ys, xs, seeds, &found);
     if (!status.ok()) return PrintError("grad", status);
     std::string name;
-    for (std::size_t i = 0; line >> name && i < found.size(); ++i) outputs_[name] = found[i];
+    for (std::size_t i = 0; line >> name && i < found.size(); ++i) {
+      // Where nothing depends on an x there is no node, as with TensorFlow. Python has zeros there.
+      const bool none = found[i].node() == nullptr;
+      outputs_[name] =
+          none ? convgrad::detail::AddOp(scope_, "Subtract", {xs[i], xs[i]}) : found[i];
+    }
   }
 
   void Run(std::istream& line) {

@@ -2,7 +2,9 @@
 
 Results agree to the last bit where arithmetic defines it. Stated otherwise:
 
-- ULPS: functions of the C library, which NumPy has of its own.
+- STEPS: functions of the C library, which NumPy has of its own.
+- shares of a softmax: the sum of a row's exponentials begins with 1, so its logarithm is known to some steps of 1 and
+  no better, however small it is. Python rounds in the same order (shift, exp, sum, log, subtract, then to the type).
 - LOOSE: sums (C++ keeps floats in double, NumPy in the type and in pairs) and whatever is made of several of these.
 """
 
@@ -19,7 +21,7 @@ import pytest
 
 from cc_cases import Case, Refused
 from cc_ops_program import Runner
-from cc_programs import Builds, settings
+from cc_programs import Builds, found, setting
 from convgrad._graph import dtypes
 from convgrad._graph.table import TABLE
 
@@ -27,22 +29,30 @@ FLOATS = ("DT_HALF", "DT_BFLOAT16", "DT_FLOAT", "DT_DOUBLE")
 NUMBERS = tuple(name for name in dtypes.BY_NAME if name != "DT_BOOL")
 ANY = tuple(dtypes.BY_NAME)
 EXACT = 0
-ULPS = 4
-"""Steps of the type between two results; NumPy says the same of its own functions."""
+STEPS = {"Exp": 3, "Log": 4, "Tanh": 4, "Sigmoid": 6, "RandomNormal": 4}
+"""Steps of the type between two results, for float32 and float64.
+
+Measured over 200,000 numbers each: 2, 3, 3, 4 and 0. The C library's own errors are 0.5, 0.8, 2.1 and 2.0 steps,
+NumPy's up to 2.3, 2.8, 1.4 and 3.0; NumPy promises 4 where it has code for wider vectors than were measured. The narrow
+types are computed in float32 (numbers at random in float64), so a result is the same or its neighbour, and Sigmoid,
+which is rounded between, one further.
+"""
+LOGARITHM = 4
+"""Steps of max(1, result) for the logarithm of a share, and of the logarithm for a share; measured 2.0 and 3.4."""
 LOOSE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 2e-5, "float64": 1e-12}
 """Of the largest element of a result."""
 
 Cases = Iterator[Case]
 
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::RuntimeWarning"
-)  # numbers a type cannot hold are made on purpose
-
-
-@pytest.fixture(scope="module")
-def runner(builds: Builds, tmp_path_factory: pytest.TempPathFactory) -> Runner:
-    return Runner.compiled(builds, settings()[0], tmp_path_factory.mktemp("companion_ops"))
+@pytest.fixture(
+    scope="module", params=["C++17", pytest.param("sanitized", marks=pytest.mark.cc_long)]
+)
+def runner(
+    request: pytest.FixtureRequest, builds: Builds, tmp_path_factory: pytest.TempPathFactory
+) -> Runner:
+    program = builds.all_together(setting(found()[0], request.param))
+    return Runner(program, tmp_path_factory.mktemp("companion_ops"))
 
 
 def random(rng: np.random.Generator, dtype: str, shape: Any, small: bool = False) -> Any:
@@ -72,9 +82,11 @@ def differ(ours: Any, theirs: Any, tolerance: Any) -> str:
     a, b = np.where(finite, a, 0), np.where(finite, b, 0)
     if tolerance == LOOSE:
         allowed = LOOSE[ours.dtype.name] * max(1.0, float(np.max(np.abs(b), initial=0)))
+    elif callable(tolerance):
+        allowed = tolerance(b, ours.dtype)
     else:
-        info = dtypes.BY_NAME[dtypes.name(ours.dtype)]
-        allowed = tolerance * _step(b, info)
+        narrow = dtypes.wide(ours.dtype) != ours.dtype
+        allowed = ((tolerance + 2) // 4 if narrow else tolerance) * _step(b, ours.dtype)
     off = np.abs(a - b) / allowed
     return (
         ""
@@ -92,13 +104,29 @@ def _step(values: Any, dtype: Any) -> Any:
     return np.exp2(exponent - info.nmant)
 
 
+def _logarithm(logs: Any, dtype: Any) -> Any:
+    """Return how far logarithms of shares may be off: the wide type's sum, and the rounding of a narrow one."""
+    wide = dtypes.wide(dtype)
+    return LOGARITHM * _step(np.maximum(1, np.abs(logs)), wide) + (wide != dtype) * _step(
+        logs, dtype
+    )
+
+
+def _share(shares: Any, dtype: Any) -> Any:
+    """Return the same for shares: what is added to a logarithm multiplies its share."""
+    with np.errstate(divide="ignore"):
+        logs = np.where(shares > 0, np.log(shares), 0)
+    off = LOGARITHM * _step(np.maximum(1, np.abs(logs)), dtypes.wide(dtype))
+    return shares * off + _step(shares, dtype)
+
+
 def check(runner: Runner, cases: list[Case], tolerance: Any = EXACT) -> None:
     """Run cases both ways and compare: results, or that both refuse."""
     assert cases
-    found = runner.run(cases)
+    ours = runner.run(cases)
     wrong = []
     for case in cases:
-        mine, theirs = found.get(case.name, []), case.results()
+        mine, theirs = ours.get(case.name, []), case.results()
         if len(mine) != len(theirs):
             wrong.append(f"{case.name}: {mine} of {theirs}")
             continue
@@ -220,7 +248,7 @@ def test_functions_are_within_steps(runner: Runner, op: str) -> None:
         for number, x in enumerate((random(rng, dtype, (40, 9)), special)):
             cases.append(one(f"{op}-{dtype}-{number}", op, [x], True))
         cases.append(one(f"{op}-{dtype}-scalar", op, [random(rng, dtype, ())], False))
-    check(runner, cases, EXACT if op == "Sqrt" else ULPS)
+    check(runner, cases, STEPS.get(op, EXACT))
 
 
 def test_add_n(runner: Runner) -> None:
@@ -348,7 +376,9 @@ def test_casts(runner: Runner) -> None:
 def test_casts_of_what_does_not_fit_end_well(runner: Runner) -> None:
     cases = []
     for given in FLOATS:
-        x = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, -1.5]).astype(dtypes.BY_NAME[given])
+        with np.errstate(over="ignore"):  # a half has no 3e38
+            x = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, -1.5])
+            x = x.astype(dtypes.BY_NAME[given])
         cases += [
             one(f"{given}-{wanted}", "Cast", [x], True, DstT=dtypes.BY_NAME[wanted])
             for wanted in ANY
@@ -492,7 +522,8 @@ def test_range(runner: Runner) -> None:
             for number, triple in enumerate(
                 ((0, 1, 0.1), (1, -1, -0.3), (np.nan, 1, 1), (0, np.inf, 1), (0, 3e38, 1e-38))
             ):
-                arrays = [np.array(each).astype(kind) for each in triple]
+                with np.errstate(over="ignore"):  # a half has no 3e38
+                    arrays = [np.array(each).astype(kind) for each in triple]
                 cases.append(one(f"{dtype}-f{number}", "Range", arrays, False))
         else:
             ends = np.iinfo(kind)
@@ -547,7 +578,7 @@ def test_uniform_numbers_are_the_same(runner: Runner) -> None:
 
 
 def test_normal_numbers_are_within_steps(runner: Runner) -> None:
-    check(runner, _random_cases("RandomNormal"), 8)
+    check(runner, _random_cases("RandomNormal"), STEPS["RandomNormal"])
 
 
 def test_relu_grad(runner: Runner) -> None:
@@ -599,7 +630,7 @@ def test_softmax(runner: Runner, op: str) -> None:
     cases = []
     for dtype in FLOATS:
         rng = seeded(op, dtype)
-        for shape in ((5,), (3, 4), (2, 3, 7), (), (3, 0), (0, 3), (2, 1)):
+        for shape in ((5,), (3, 4), (2, 3, 7), (), (3, 0), (0, 3), (2, 1), (3, 1000)):
             x = (random(rng, dtype, shape) * dtypes.BY_NAME[dtype].type(5)).astype(
                 dtypes.BY_NAME[dtype]
             )
@@ -611,7 +642,7 @@ def test_softmax(runner: Runner, op: str) -> None:
             [[np.nan, 1, 2], [np.inf, 1, 2], [-np.inf, 1, 2], [-np.inf] * 3, [6e4, -6e4, 0]]
         )
         cases.append(one(f"{dtype}-special", op, [special.astype(dtypes.BY_NAME[dtype])], True))
-    check(runner, cases, 8 if op == "Softmax" else LOOSE)
+    check(runner, cases, _share if op == "Softmax" else _logarithm)
 
 
 def test_cross_entropy(runner: Runner) -> None:
@@ -843,12 +874,13 @@ def test_gradients_of_first_and_second_order(runner: Runner, name: str) -> None:
     check(runner, cases, LOOSE)
 
 
-def test_every_row_is_here(runner: Runner) -> None:
+def test_every_row_is_here() -> None:
     """A row that nothing above runs would be a row nobody compared."""
     source = Path(__file__).read_text()
     convolutions = {name for name in TABLE if "Conv2" in name}
     assert len(convolutions) == 6
-    assert [name for name in TABLE if name not in convolutions and f'"{name}"' not in source] == []
+    others = set(TABLE) - convolutions - {"Const", "Placeholder"}  # each case begins with these
+    assert [name for name in sorted(others) if f'"{name}"' not in source] == []
 
 
 def test_gradient_of_a_sum_of_two_paths(runner: Runner) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,54 +11,17 @@ import numpy as np
 import pytest
 
 import convgrad
+from cc_programs import PROGRAMS, Builds, Setting, found, run, setting, settings
 from conv_file import NAMES, Case, Program, random_cases
 from convgrad import _problem_text
 
-HERE = Path(__file__).parent
-INCLUDE = Path(convgrad.__file__).parent / "include"
-STRICT = [
-    "-std=c++17",
-    "-Wall",
-    "-Wextra",
-    "-Wconversion",
-    "-Wshadow",
-    "-pedantic",
-    "-Werror",
-    "-pthread",
-]
-COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
-SANITIZED = ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 TOLERANCES = {"float": 1e-6, "double": 1e-11, "half": 1e-3, "bfloat16": 8e-3}
-
-pytestmark = pytest.mark.skipif(not COMPILERS, reason="needs g++ or clang++")
-
-
-def _compile(
-    source: str,
-    to: Path,
-    *more: str | Path,
-    compiler: str | None = None,
-    flags: tuple[str, ...] = ("-O1",),
-) -> Path:
-    command = [
-        compiler or COMPILERS[0],
-        *STRICT,
-        *flags,
-        f"-I{INCLUDE}",
-        HERE / source,
-        *more,
-        "-o",
-        to,
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return to
 
 
 @pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Program:
-    folder = tmp_path_factory.mktemp("conv_run")
-    return Program(_compile("conv_run.cc", folder / "conv_run"), folder)
+def program(builds: Builds, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    built = builds.all_together(settings()[0])
+    return Program(built, tmp_path_factory.mktemp("conv_run"), ("conv_run",))
 
 
 def _compare(cases: list[Case], program: Program) -> int:
@@ -82,47 +44,32 @@ def _compare(cases: list[Case], program: Program) -> int:
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("dtype", ["float", "double", "half", "bfloat16", "int32"])
 def test_sums_are_the_references(
-    program: Program, dtype: str, large: bool, checked: dict[str, int]
+    program: Program, dtype: str, large: bool, checked: Counter[str]
 ) -> None:
     cases = random_cases(7, 40 if large else 150, [dtype], large, threads=2)
     checked["convolutions in C++"] += _compare(cases, program)
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize(
-    "flags",
-    [
-        (*SANITIZED, "-O1"),
-        ("-O1", "-g", "-fsanitize=thread"),
-        ("-O1", "-std=c++20"),
-        ("-O1", "-DCONVGRAD_THREADS_NONE"),
-    ],
-    ids=["address", "thread", "c++20", "no_threads"],
-)
-def test_every_build_computes_the_same(
-    tmp_path: Path, compiler: str, flags: tuple[str, ...]
-) -> None:
-    built = Program(
-        _compile("conv_run.cc", tmp_path / "built", compiler=compiler, flags=flags), tmp_path
-    )
+def _compare_some(built: Program) -> None:
     _compare(random_cases(8, 80, list(TOLERANCES), threads=3), built)
     _compare(random_cases(9, 20, list(TOLERANCES), large=True, threads=3), built)
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
-def test_headers_need_neither_exceptions_nor_rtti(tmp_path: Path, compiler: str) -> None:
-    _compile(
-        "conv_threads.cc",
-        tmp_path / "threads",
-        compiler=compiler,
-        flags=("-fno-exceptions", "-fno-rtti"),
-    )
-    _compile(
-        "conv_gradients.cc",
-        tmp_path / "out",
-        compiler=compiler,
-        flags=("-fno-exceptions", "-fno-rtti"),
-    )
+@pytest.mark.cc_long
+@pytest.mark.parametrize("how", settings()[1:], ids=str)
+def test_every_build_computes_the_same(tmp_path: Path, how: Setting, builds: Builds) -> None:
+    _compare_some(Program(builds.all_together(how), tmp_path, ("conv_run",)))
+
+
+@pytest.mark.cc_long
+@pytest.mark.parametrize("compiler", found())
+@pytest.mark.parametrize("variant", ["threads", "no threads"])
+def test_threads_are_watched_and_done_without(
+    tmp_path: Path, variant: str, compiler: str, builds: Builds
+) -> None:
+    how = setting(compiler, "threads" if variant == "threads" else "C++17")
+    more = () if variant == "threads" else ("-DCONVGRAD_THREADS_NONE",)
+    _compare_some(Program(builds.program(PROGRAMS / "conv_run.cc", how, *more), tmp_path))
 
 
 def test_bits_do_not_depend_on_threads(program: Program) -> None:
@@ -145,7 +92,7 @@ def test_nan_and_infinity_reach_their_windows_alone(program: Program) -> None:
 
 
 def _golden(verb: str) -> list[tuple[str, str]]:
-    lines = (HERE / "goldens" / "convolutions.txt").read_text().splitlines()
+    lines = (PROGRAMS / "goldens" / "convolutions.txt").read_text().splitlines()
     pairs = [
         line.removeprefix(verb + " ").split("\t") for line in lines if line.startswith(verb + " ")
     ]
@@ -154,16 +101,14 @@ def _golden(verb: str) -> list[tuple[str, str]]:
 
 def test_shape_rules_say_what_tensorflow_says(program: Program) -> None:
     pairs = _golden("INFER")
-    for (line, wanted), found in zip(
-        pairs, program.infer([line for line, _ in pairs]), strict=True
-    ):
-        if wanted.startswith("[?") and line.startswith("op=Conv2DBackpropInput "):
-            found = (
-                "[?" + found[found.index(",") :]
-            )  # TensorFlow forgets a batch that input_sizes knows
-        if line.startswith("op=Depthwise") and "Attr dilations has value" in found:
+    answers = program.infer([line for line, _ in pairs])
+    for (line, wanted), answer in zip(pairs, answers, strict=True):
+        if line.startswith("op=Depthwise") and "Attr dilations has value" in answer:
             continue  # TensorFlow takes such dilations for ones
-        assert found == wanted, line
+        if wanted.startswith("[?") and line.startswith("op=Conv2DBackpropInput "):
+            # TensorFlow forgets a batch that input_sizes knows.
+            answer = "[?" + answer[answer.index(",") :]
+        assert answer == wanted, line
     assert len(pairs) > 500
 
 
@@ -230,32 +175,50 @@ def test_what_tensorflow_dies_of_is_refused(
     assert (answer.code, words in answer.message) == (code, True), answer.message
 
 
-def test_derivatives_are_those_of_central_differences(tmp_path: Path) -> None:
-    built = _compile("conv_gradients.cc", tmp_path / "gradients")
-    done = subprocess.run([built], capture_output=True, text=True)
+def test_derivatives_are_those_of_central_differences(builds: Builds) -> None:
+    done = run(builds.all_together(settings()[0]), "conv_gradients")
     assert done.returncode == 0, done.stdout
 
 
+WRAPPED = ("-DCONVGRAD_TEST_WRAPPED", "-Wl,--wrap=pthread_create")
+OPENMP = ("-DCONVGRAD_THREADS_OPENMP", "-fopenmp")
+
+
+def _check_pool(built: Path) -> None:
+    done = run(built)
+    assert (done.returncode, "wrong" in done.stdout) == (0, False), done.stdout + done.stderr
+    assert "child: right" in done.stdout
+
+
+def test_pool_runs_every_chunk_once(builds: Builds) -> None:
+    """With threads that the system refuses, through a `pthread_create` that the program wraps."""
+    _check_pool(builds.program(PROGRAMS / "conv_threads.cc", settings()[0], *WRAPPED))
+
+
+@pytest.mark.cc_long
+@pytest.mark.parametrize("compiler", found())
 @pytest.mark.parametrize(
-    "flags",
-    [("-O1",), (*SANITIZED, "-O1"), ("-O1", "-g", "-fsanitize=thread"), ("-DCONVGRAD_THREADS_OPENMP", "-fopenmp")],
-    ids=["plain", "address", "thread", "openmp"],
-)  # fmt: skip
-def test_pool_runs_every_chunk_once(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    if "-fopenmp" in flags and COMPILERS[0] != "g++":
-        pytest.skip("needs g++ for OpenMP")
-    built = _compile("conv_threads.cc", tmp_path / "threads", flags=flags)
-    done = subprocess.run([built], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, "wrong" in done.stdout) == (0, False), (
-        done.stdout,
-        done.stderr[-2000:],
-    )
+    ("variant", "more"),
+    [
+        ("sanitized", WRAPPED),
+        ("threads", WRAPPED),
+        ("plain", WRAPPED),
+        ("C++20", OPENMP),
+        ("C++20", ("-DCONVGRAD_THREADS_NONE",)),
+    ],
+    ids=["address", "thread", "no_exceptions", "openmp", "none"],
+)
+def test_pool_in_every_build(
+    variant: str, more: tuple[str, ...], compiler: str, builds: Builds
+) -> None:
+    """OpenMP's own threads are not forked either: its loops in a child end, too."""
+    _check_pool(builds.program(PROGRAMS / "conv_threads.cc", setting(compiler, variant), *more))
 
 
 @pytest.fixture
 def recorded(program: Program) -> Callable[[list[Case], Path], str]:
     def record(cases: list[Case], file: Path) -> str:
-        program.environment = {**os.environ, "CONVGRAD_RECORD": str(file)}
+        program.environment = {"CONVGRAD_RECORD": str(file)}
         try:
             program.run(cases)
         finally:
@@ -279,36 +242,89 @@ def test_a_recording_that_cannot_be_written_is_said_once(
     assert said.count("CONVGRAD_RECORD") == 1 and said.count("\n") == 1
 
 
-def test_record_export_link_gives_the_bits_of_the_jit(
-    recorded: Callable[..., str], tmp_path: Path
-) -> None:
-    cases = [
-        case
-        for case in random_cases(17, 40, ["float", "double", "half"])
-        if not case.problem().is_empty
-    ]
-    cases += random_cases(18, 8, ["float"], large=True)
-    cases = [case for case in cases if not case.problem().is_empty]
-    recorded(cases, tmp_path / "met")
-    convgrad.export(tmp_path / "met", tmp_path / "pack", name="met", target="host", with_test=False)
+@pytest.mark.parametrize("word", ["", "0", "1"])
+def test_what_ran_is_said_once_for_each_problem(program: Program, word: str) -> None:
+    cases = [case for case in random_cases(13, 20, ["float"]) if not case.problem().is_empty]
+    program.environment = {"CONVGRAD_VERBOSE": word}
+    try:
+        program.run([*cases, *cases])
+    finally:
+        program.environment = {}
+    lines = dict.fromkeys(_problem_text.write(case.problem()) for case in cases)
+    wanted = [f"convgrad: {line}: plain loops" for line in lines] if word == "1" else []
+    assert program.errors.splitlines() == wanted
+
+
+def _linked(cases: list[Case], tmp_path: Path, builds: Builds, how: Setting) -> Program:
+    """Return the program with a pack of what was recorded."""
     folder = tmp_path / "pack"
-    objects = tmp_path / "met.o"
-    subprocess.run(
-        ["gcc", "-std=c99", "-c", f"-I{folder}", folder / "met.c", "-o", objects], check=True
+    convgrad.export(tmp_path / "met", folder, name="met", target="host", with_test=False)
+    code = tmp_path / "met.o"
+    compiler = {"g++": "gcc", "clang++": "clang"}.get(how.compiler, how.compiler)
+    command = [compiler, "-std=c99", "-c", f"-I{folder}", folder / "met.c", "-o", code]
+    subprocess.run(command, check=True)
+    flags = (f"-I{folder}", '-DCONVGRAD_TEST_PACK="met.h"', "-DCONVGRAD_TEST_NAME=met")
+    source = PROGRAMS / "conv_run.cc"
+    return Program(
+        builds.program(source, how, str(code), str(folder / "libmet.a"), *flags), tmp_path
     )
-    flags = ("-O1", f"-I{folder}", '-DCONVGRAD_TEST_PACK="met.h"', "-DCONVGRAD_TEST_NAME=met")
-    built = Program(
-        _compile("conv_run.cc", tmp_path / "linked", objects, folder / "libmet.a", flags=flags),
-        tmp_path,
-    )
+
+
+def _pack_cases() -> list[Case]:
+    cases = random_cases(17, 40, ["float", "double", "half"])
+    cases += random_cases(18, 8, ["float"], large=True)
+    return [case for case in cases if not case.problem().is_empty]
+
+
+def _check_bits(cases: list[Case], built: Program, threads: int) -> None:
+    given = [Case(**{**case.__dict__, "threads": threads}) for case in cases]
+    for case, answer in zip(given, built.run(given), strict=True):
+        assert answer.result is not None, answer.message
+        with convgrad.threads(1):
+            wanted = np.asarray(getattr(convgrad.raw_ops, case.op)(**_arguments(case)))
+        assert answer.result.tobytes() == wanted.tobytes(), case.line()
+    assert built.said == f"{len(cases)} on packs, 0 on plain loops\n"
+
+
+def test_record_export_link_gives_the_bits_of_the_jit(
+    recorded: Callable[..., str], tmp_path: Path, builds: Builds
+) -> None:
+    cases = _pack_cases()
+    recorded(cases, tmp_path / "met")
+    built = _linked(cases, tmp_path, builds, settings()[0])
     for threads in (1, 2):
-        given = [Case(**{**case.__dict__, "threads": threads}) for case in cases]
-        for case, answer in zip(given, built.run(given), strict=True):
-            assert answer.result is not None, answer.message
-            with convgrad.threads(1):
-                wanted = np.asarray(getattr(convgrad.raw_ops, case.op)(**_arguments(case)))
-            assert answer.result.tobytes() == wanted.tobytes(), case.line()
-        assert built.said == f"{len(cases)} on packs, 0 on plain loops\n"
+        _check_bits(cases, built, threads)
+    built.environment = {"CONVGRAD_VERBOSE": "1", "CONVGRAD_RECORD": str(tmp_path / "again")}
+    _check_bits(cases, built, 1)
+    said = built.errors.splitlines()
+    assert said and all(line.endswith(": met") for line in said)
+    assert (tmp_path / "again").read_text() == ""  # what a pack has needs no recording
+
+
+@pytest.mark.cc_long
+@pytest.mark.parametrize("compiler", found())
+@pytest.mark.parametrize("variant", ["sanitized", "threads"])
+def test_a_linked_pack_under_sanitizers(
+    recorded: Callable[..., str], tmp_path: Path, builds: Builds, variant: str, compiler: str
+) -> None:
+    cases = _pack_cases()
+    recorded(cases, tmp_path / "met")
+    built = _linked(cases, tmp_path, builds, setting(compiler, variant))
+    for threads in (2, 5):
+        _check_bits(cases, built, threads)
+
+
+def test_packs_are_chosen_by_what_the_processor_has(builds: Builds) -> None:
+    """One for AVX-512 is refused where there is none; one for AVX2 is asked before one for SSE2."""
+    done = run(builds.program(PROGRAMS / "pack_ranks.cc", settings()[0]))
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.cc_long
+@pytest.mark.parametrize("how", settings()[1:], ids=str)
+def test_packs_are_chosen_so_in_every_build(how: Setting, builds: Builds) -> None:
+    done = run(builds.program(PROGRAMS / "pack_ranks.cc", how))
+    assert done.returncode == 0, done.stdout
 
 
 def _arguments(case: Case) -> dict[str, object]:

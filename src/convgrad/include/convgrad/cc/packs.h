@@ -20,6 +20,10 @@
 #include "convgrad/cc/threads.h"
 #include "convgrad_pack.h"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
+
 // Registers a pack before main begins.
 #define CONVGRAD_USE_PACK(name) \
   [[maybe_unused]] static const bool convgrad_uses_pack_##name = ::convgrad::RegisterPack(&name);
@@ -54,23 +58,42 @@ struct PackRegistry {
   }
 };
 
-// How wide a pack's vectors are, or -1 if this processor cannot run it.
-inline int PackRank(const cg_pack& pack) {
-  const std::string_view target = pack.target == nullptr ? "" : pack.target;
+// What of x86-64 the rows of packs may need beyond its baseline.
+struct ProcessorFeatures {
+  bool avx2 = false;    // with FMA and conversions of halves
+  bool avx512 = false;  // F, BW, DQ and VL, with all of avx2
+};
+
+inline ProcessorFeatures FindProcessorFeatures() {
+  ProcessorFeatures found;
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();  // packs may be registered before anything else has run
-  if (target == "avx512") {
-    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                   __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")
-               ? 3
-               : -1;
-  }
-  if (target == "avx2") {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? 2 : -1;
-  }
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  // Asked directly: not every compiler's __builtin_cpu_supports knows this one.
+  const bool halves = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> 29 & 1) != 0;
+  found.avx2 = halves && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  found.avx512 = found.avx2 && __builtin_cpu_supports("avx512f") &&
+                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                 __builtin_cpu_supports("avx512vl");
+#elif defined(__x86_64__) || defined(_M_X64)
+  found.avx2 = found.avx512 = true;  // this compiler cannot ask: whoever links a pack must know
 #endif
-  if (target == "avx512") return 3;
-  return target == "avx2" ? 2 : 1;
+  return found;
+}
+
+// The row of a pack's target, which reads "avx2v256 x86_64-unknown-linux-gnu": a row, the bits of
+// its vectors, and a system.
+inline std::string_view PackRow(std::string_view target) {
+  const std::string_view label = target.substr(0, target.find(' '));
+  return label.substr(0, label.rfind('v'));
+}
+
+// How wide a pack's vectors are, or -1 if a processor cannot run it.
+inline int PackRank(std::string_view target, const ProcessorFeatures& processor) {
+  const std::string_view row = PackRow(target);
+  if (row == "avx512") return processor.avx512 ? 3 : -1;
+  if (row == "avx2") return processor.avx2 ? 2 : -1;
+  return 1;
 }
 
 inline bool LinkPack(const cg_pack* pack, int rank) {
@@ -186,7 +209,8 @@ inline Status RunConvolution(const Convolution& conv, const void* first, const v
 // memory. Packs with wider vectors are asked first. A pack that is registered already stays once.
 inline bool RegisterPack(const cg_pack* pack) {
   if (pack == nullptr || pack->magic != CG_MAGIC || pack->version != CG_VERSION) return false;
-  const int rank = detail::PackRank(*pack);
+  const std::string_view target = pack->target == nullptr ? "" : pack->target;
+  const int rank = detail::PackRank(target, detail::FindProcessorFeatures());
   if (rank < 0) return false;
   return detail::LinkPack(pack, rank);
 }

@@ -3,6 +3,10 @@
 // Which ones is chosen by macro: CONVGRAD_THREADS_STD (a pool of our own, the default),
 // CONVGRAD_THREADS_OPENMP or CONVGRAD_THREADS_NONE. How many is the session's choice, else
 // CONVGRAD_NUM_THREADS, else the processors this process may use. Neither changes a bit of a result.
+//
+// A forked child does its loops alone: threads are not forked. GNU's OpenMP does not notice and waits
+// for them forever, so this is asked before each of its loops, too. A program that calls OpenMP
+// itself in such a child still waits.
 #ifndef CONVGRAD_CC_THREADS_H_
 #define CONVGRAD_CC_THREADS_H_
 
@@ -25,6 +29,9 @@
 #error "CONVGRAD_THREADS_OPENMP needs OpenMP: compile with -fopenmp"
 #endif
 #include <omp.h>
+#if !defined(_WIN32)
+#include <pthread.h>
+#endif
 #endif
 #if defined(CONVGRAD_THREADS_STD)
 #include "convgrad/cc/thread_pool.h"
@@ -92,6 +99,21 @@ inline int RunAlone(std::int64_t chunks, ChunkFunc body, const void* context) {
   return 0;
 }
 
+#if defined(CONVGRAD_THREADS_OPENMP)
+inline std::atomic<bool> in_forked_child{false};
+
+// Whether OpenMP's threads may be waited for: not where its loops began before a fork, nor where
+// nobody would say that there was one.
+inline bool OpenMpLives() {
+#if !defined(_WIN32)
+  static const bool told = pthread_atfork(nullptr, nullptr, [] { in_forked_child = true; }) == 0;
+  return told && !in_forked_child.load(std::memory_order_relaxed);
+#else
+  return true;
+#endif
+}
+#endif
+
 // Calls body(context, chunk, worker) once for each chunk of [0, chunks), on at most `workers`
 // threads, which call themselves 0 to workers - 1. Returns when all calls have, with 0 or with the
 // code of one that failed; the chunks behind a failure may be left out.
@@ -99,6 +121,7 @@ inline int ParallelFor(std::int64_t chunks, int workers, ChunkFunc body, const v
   workers = static_cast<int>(std::min<std::int64_t>(std::min(workers, kMostThreads), chunks));
   if (workers < 2) return RunAlone(chunks, body, context);
 #if defined(CONVGRAD_THREADS_OPENMP)
+  if (!OpenMpLives()) return RunAlone(chunks, body, context);
   std::atomic<std::int64_t> next{0};
   std::atomic<int> failed{0};
 #pragma omp parallel num_threads(workers)

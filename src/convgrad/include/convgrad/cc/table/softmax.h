@@ -1,7 +1,8 @@
 // Shares that add up to 1 along the last dimension, their logarithms, and the cross entropy of them.
 //
 // The largest logit is subtracted first, so nothing overflows. Half and bfloat16 are computed in float; exponentials are
-// summed in double.
+// summed in double, with what each sum loses added at its end: rows are long where there are many classes, and an error of
+// the sum is one of every share.
 #ifndef CONVGRAD_CC_TABLE_SOFTMAX_H_
 #define CONVGRAD_CC_TABLE_SOFTMAX_H_
 
@@ -25,12 +26,15 @@ void LogShares(const T* logits, std::int64_t step, std::int64_t count, W* logs) 
     if (!(logs[i] <= largest)) largest = logs[i];  // so is what is no number, and then all are none
     if (largest != largest) break;
   }
-  double sum = 0;
+  double sum = 0, lost = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     logs[i] = static_cast<W>(logits[i * step]) - largest;
-    sum += static_cast<double>(std::exp(logs[i]));
+    const double term = static_cast<double>(std::exp(logs[i]));
+    const double next = sum + term;
+    lost += sum >= term ? (sum - next) + term : (term - next) + sum;
+    sum = next;
   }
-  const W log_of_sum = std::log(static_cast<W>(sum));
+  const W log_of_sum = std::log(static_cast<W>(sum + lost));
   for (std::int64_t i = 0; i < count; ++i) logs[i] -= log_of_sum;
 }
 
