@@ -16,7 +16,7 @@ from cc_programs import PROGRAMS, Builds, found, run, setting
 @pytest.mark.parametrize("which", ["one", "all"])
 @pytest.mark.parametrize("compiler", found())
 def test_every_failing_allocation_is_a_status(compiler: str, which: str, builds: Builds) -> None:
-    program = builds.program(PROGRAMS / "no_memory.cc", setting(compiler, "C++20"))
+    program = builds.program(PROGRAMS / "no_memory.cc", setting(compiler, "C++17"))
     done = run(program, which)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "refusals" in done.stdout
@@ -25,7 +25,7 @@ def test_every_failing_allocation_is_a_status(compiler: str, which: str, builds:
 @pytest.mark.cc_long
 @pytest.mark.parametrize("compiler", found())
 def test_work_is_done_without_threads(compiler: str, builds: Builds) -> None:
-    program = builds.program(PROGRAMS / "no_threads.cc", setting(compiler, "C++20"), "-ldl")
+    program = builds.program(PROGRAMS / "no_threads.cc", setting(compiler, "C++17"), "-ldl")
     done = run(program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 threads: done" in done.stdout

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from cc_programs import PROGRAMS, Builds, found, run, setting
+from cc_programs import Builds, found, run, setting
 
 MINUTES = os.environ.get("CC_FUZZ_MINUTES", "1")
 QUICK = {
@@ -23,8 +23,8 @@ QUICK = {
 def test_random_calls_always_end_in_a_status(
     seed: int, compiler: str, builds: Builds, checked: Counter[str]
 ) -> None:
-    program = builds.program(PROGRAMS / "fuzz.cc", setting(compiler, "sanitized"))
-    done = run(program, str(seed), "400", environment=QUICK)
+    program = builds.all_together(setting(compiler, "sanitized"))
+    done = run(program, "fuzz", str(seed), "400", environment=QUICK)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-6000:]
     graphs, refusals = map(int, re.findall(r"\d+", done.stdout))
     assert graphs == 400
@@ -34,7 +34,7 @@ def test_random_calls_always_end_in_a_status(
 
 @pytest.mark.cc_long
 def test_random_calls_for_minutes(builds: Builds) -> None:
-    program = builds.program(PROGRAMS / "fuzz.cc", setting(found()[0], "sanitized"))
+    program = builds.all_together(setting(found()[0], "sanitized"))
     seed = str(int.from_bytes(os.urandom(4), "little"))
-    done = run(program, seed, "0", MINUTES, environment=QUICK)
+    done = run(program, "fuzz", seed, "0", MINUTES, environment=QUICK)
     assert done.returncode == 0, f"seed {seed}\n" + done.stdout[-2000:] + done.stderr[-6000:]
