@@ -295,7 +295,7 @@ def run(program: Path, blocks: Sequence[bytes], runner: Runner, folder: Path) ->
 def campaign(target: Target, size: Size, folder: Path, system: str | None = None) -> dict[str, Any]:
     """Compile and run problems of one row, or only compile them for a system; returns what was counted and failed."""
     rng = np.random.default_rng([size.seed, 77])
-    kernels = Kernels(target, target.system(system).triple)
+    kernels = Kernels(target, target.system_called(system).triple)
     drawn_trials = list(trials(target, rng, size))
     for trial in drawn_trials:
         kernels.add(trial.plan)
@@ -304,7 +304,7 @@ def campaign(target: Target, size: Size, folder: Path, system: str | None = None
         "trials": len(drawn_trials),
         "kernels": len(members),
         "bytes": sum(len(code) for _, code in members),
-        "helpers": sorted(helpers(members, target.system(system), folder)),
+        "helpers": sorted(helpers(members, target.system_called(system), folder)),
         "runs": 0,
         "failures": [],
     }

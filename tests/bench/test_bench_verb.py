@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.rows import flat, judged, row
+from convgrad import _networks
 from convgrad._bench import (
     contests,
     layers,
@@ -330,6 +331,7 @@ def test_a_model_is_measured_once_per_layer(
 ) -> None:
     small = networks.Network("Small", lambda: ["6x6x3k3o4", "6x6x4k3", "6x6x4k3"])
     monkeypatch.setitem(networks.NETWORKS, "small", small)
+    monkeypatch.setitem(_networks.NETWORKS, "small", _networks.Network("Small", small.texts))
     assert main(["bench", "--model", "Small", "--batch", "2", *TINY]) == 0
     shown = capsys.readouterr().out
     assert re.findall(r"^(6x6\S+) +(\w+)", shown, re.MULTILINE) == [
@@ -346,6 +348,7 @@ def test_batches_and_layouts_of_a_model_in_one_report(
 ) -> None:
     small = networks.Network("Small", lambda: ["6x6x3k3o4", "6x6x4k3"])
     monkeypatch.setitem(networks.NETWORKS, "small", small)
+    monkeypatch.setitem(_networks.NETWORKS, "small", _networks.Network("Small", small.texts))
     target, picture = tmp_path / "out.json", tmp_path / "out.svg"
     how = ["--model", "small", "--batch", "1,2", "--layout", "both", "--ops", "fwd", *TINY]
     assert main(["bench", *how, "--save", str(target), "--plot", str(picture)]) == 0

@@ -76,7 +76,7 @@ def test_tools_list_members_and_index(target, system, tmp_path):
 def test_binutils_list_members_and_index(tmp_path):
     target = find("sse2")
     path = tmp_path / "libpack.a"
-    path.write_bytes(archive.write(_members(target, target.system()), "gnu"))
+    path.write_bytes(archive.write(_members(target, target.system_called()), "gnu"))
     assert _run(_tool("ar"), "t", path).split() == [f"{name}.o" for name in NAMES]
     index = _run(_tool("nm"), "-s", path).partition("\n\n")[0]
     assert all(f"{name} in {name}.o" in index for name in NAMES)
@@ -126,7 +126,7 @@ def test_a_program_that_calls_one_kernel_gets_one_member(target, system, tmp_pat
 
 def test_gnu_ld_takes_one_member(tmp_path):
     target = find("sse2")
-    _linked(target, target.system(), tmp_path)
+    _linked(target, target.system_called(), tmp_path)
     _run(
         _tool("ld"),
         "-e",
@@ -147,7 +147,7 @@ def test_an_archive_of_nothing_is_one(style):
 
 def test_files_of_bsd_archives_lie_on_eight_bytes():
     target = find("neon")
-    made = archive.write(_members(target, target.system("macos")), "bsd")
+    made = archive.write(_members(target, target.system_called("macos")), "bsd")
     found = [at for at in range(len(made)) if made.startswith(b"\xcf\xfa\xed\xfe", at)]
     assert len(found) == 3 and all(at % 8 == 0 for at in found)
 

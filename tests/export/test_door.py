@@ -327,7 +327,7 @@ def test_empty_problems_with_one_descriptor_are_one_in_any_order(tmp_path):
 
 def _avx2():
     row = _targets.find("avx2")
-    return row, row.system()
+    return row, row.system_called()
 
 
 def test_a_folder_keeps_what_it_has(tmp_path):

@@ -212,7 +212,7 @@ def test_symbols_are_a_hash_of_all_but_the_name():
         symbols.in_pack(KernelSource("good", GOOD.ir.replace("7", "8")), AVX2, LINUX),
         symbols.in_pack(GOOD, find("sse2"), LINUX),
         symbols.in_pack(GOOD, replace(AVX2, features="+avx2"), LINUX),
-        symbols.in_pack(GOOD, AVX2, AVX2.system("windows").triple),
+        symbols.in_pack(GOOD, AVX2, AVX2.system_called("windows").triple),
     ]
     assert len({one.symbol, *(each.symbol for each in others)}) == 5
 

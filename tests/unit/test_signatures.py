@@ -73,7 +73,7 @@ SIGNATURES = {
         "dilations=1, name=None",
     },
 }
-TOOLS = {"explain", "get_num_threads", "options", "set_num_threads", "threads"}
+TOOLS = {"explain", "export", "get_num_threads", "options", "set_num_threads", "threads"}
 """Functions of the top level that are no operations."""
 
 ROWS = [

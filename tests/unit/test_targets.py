@@ -53,10 +53,12 @@ def test_a_riscv_host_computes_without_kernels(monkeypatch):
 
 @pytest.mark.parametrize("row", ALL, ids=lambda row: row.name)
 def test_every_row_has_systems(row):
-    assert row.triple == row.systems[0].triple == row.system().triple
-    assert row.system().name == ("linux" if row in TARGETS or "riscv" in row.name else "none")
+    assert row.triple == row.systems[0].triple == row.system_called().triple
+    assert row.system_called().name == (
+        "linux" if row in TARGETS or "riscv" in row.name else "none"
+    )
     for system in row.systems:
-        assert row.system(system.name) is row.system_of(system.triple) is system
+        assert row.system_called(system.name) is row.system_of(system.triple) is system
         macho = system.object_format == "macho"
         assert (system.archive_style, system.symbol_prefix) == (
             ("bsd", "_") if macho else ("gnu", "")
@@ -64,7 +66,7 @@ def test_every_row_has_systems(row):
     with pytest.raises(
         ValueError, match=f"the target {row.name} has no system called 'dos'; there are "
     ):
-        row.system("dos")
+        row.system_called("dos")
     with pytest.raises(ValueError, match=f"the target {row.name} has no triple 'z80'; there are "):
         row.system_of("z80")
 

@@ -188,4 +188,4 @@ def chosen_target(
         raise ArgumentError(
             f"export: `system` must be one of {', '.join(systems)} for {row.name}, got {shown(system)}."
         )
-    return row, row.system(system)
+    return row, row.system_called(system)

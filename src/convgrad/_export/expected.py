@@ -70,7 +70,7 @@ def numbers(which: int, count: int, spread: int) -> AnyArray:
     """Return an operand's elements, as float64; the self-test makes the same in C.
 
     >>> numbers(1, 8, 3).astype(int).tolist()
-    [-1, 1, 1, 1, -1, 0, -1, 1]
+    [-2, -2, -1, 2, -1, 1, 1, 1]
     """
     at = np.arange(count, dtype=np.uint32) * np.uint32(2) + np.uint32(which)
     at *= np.uint32(MIX[0])

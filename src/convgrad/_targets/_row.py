@@ -75,7 +75,7 @@ class Target:
         """The default system's: Linux's for hosts."""
         return self.systems[0].triple
 
-    def system(self, name: str | None = None) -> System:
+    def system_called(self, name: str | None = None) -> System:
         """Return the system called `name`, or the default one; ValueError lists those there are."""
         for system in self.systems:
             if name in (None, system.name):

@@ -2,7 +2,8 @@
 //
 // Which ones is chosen by macro: CONVGRAD_THREADS_STD (a pool of our own, the default),
 // CONVGRAD_THREADS_OPENMP or CONVGRAD_THREADS_NONE. How many is the session's choice, else
-// CONVGRAD_NUM_THREADS, else the processors this process may use. Neither changes a bit of a result.
+// CONVGRAD_NUM_THREADS, else the processors this process may use. Neither changes a bit of a
+// result.
 //
 // A forked child does its loops alone: threads are not forked. GNU's OpenMP does not notice and waits
 // for them forever, so this is asked before each of its loops, too. A program that calls OpenMP
