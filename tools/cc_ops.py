@@ -451,6 +451,12 @@ def body(row: Row) -> list[str]:
     if any(pin.many for pin in row.inputs):
         assert len(row.inputs) == 1, "a list beside other inputs is not written yet"
         name = row.inputs[0].name
+        lines += [
+            f"      if (!{name}.status().ok()) {{",
+            f"        scope.UpdateStatus({name}.status());",
+            "        return;",
+            "      }",
+        ]
         lines += [f"      const std::vector<::convgrad::Input> from({name}.begin(), {name}.end());"]
     else:
         names = ", ".join(pin.name for pin in row.inputs)

@@ -99,7 +99,7 @@ Outcome Work() {
   auto z = DepthwiseConv2dNative(root.WithOpName("depthwise"), x, w, strides, "SAME", DepthwiseConv2dNative::DataFormat("NHWC"));
   auto variable = Variable(root, {2}, DT_FLOAT);
   auto assign = Assign(root, variable, {1.f, 2.f});
-  auto loss = Add(root, L2Loss(root, Relu(root, y)), Sum(root, z, {0, 1, 2, 3}));
+  auto loss = AddN(root, {Input(L2Loss(root, Relu(root, y))), Input(Sum(root, z, {0, 1, 2, 3}))});
   if (!root.ok()) {
     outcome.status = root.status();
     return outcome;

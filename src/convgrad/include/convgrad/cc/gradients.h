@@ -158,11 +158,12 @@ inline Status CheckTensors(const Scope& scope, const char* what,
 // A node of ones, under the name TensorFlow's has.
 inline Status OnesLike(const Scope& scope, const Output& tensor, Output* ones) {
   const Spec& spec = tensor.node()->spec(tensor.index());
-  Tensor one(spec.dtype, TensorShape());
-  if (spec.dtype == DT_BOOL || !one.IsInitialized()) {
+  if (spec.dtype == DT_BOOL || DataTypeSize(spec.dtype) == 0) {
     return errors::InvalidArgument("AddSymbolicGradients: '", tensor.name(), "' of type ",
                                    DataTypeString(spec.dtype), " has no gradient");
   }
+  Tensor one;
+  TF_RETURN_IF_ERROR(Tensor::BuildTensor(spec.dtype, TensorShape(), &one));
   TF_RETURN_IF_ERROR(ForType(spec.dtype, [&](auto zero) {
     using T = decltype(zero);
     *static_cast<T*>(one.data()) = static_cast<T>(1);

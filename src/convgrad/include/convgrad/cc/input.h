@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "convgrad/cc/graph.h"
@@ -143,13 +144,24 @@ class Input {
 
 using OutputList = std::vector<Output>;
 
+// Several inputs of one op. It is made and copied before the op's constructor is entered, so it keeps
+// a lack of memory for the op to report.
 class InputList {
  public:
-  InputList(const OutputList& outputs) : inputs_(outputs.begin(), outputs.end()) {}
-  InputList(const std::initializer_list<Input>& inputs) : inputs_(inputs) {}
-  InputList(const gtl::ArraySlice<Input>& inputs) : inputs_(inputs.begin(), inputs.end()) {}
-  InputList(const std::initializer_list<Output>& outputs)
-      : inputs_(outputs.begin(), outputs.end()) {}
+  InputList(const OutputList& outputs) { Take(outputs.begin(), outputs.end()); }
+  InputList(const std::initializer_list<Input>& inputs) { Take(inputs.begin(), inputs.end()); }
+  InputList(const gtl::ArraySlice<Input>& inputs) { Take(inputs.begin(), inputs.end()); }
+  InputList(const std::initializer_list<Output>& outputs) { Take(outputs.begin(), outputs.end()); }
+  InputList(const InputList& other) : status_(other.status_) { Take(other.begin(), other.end()); }
+  InputList(InputList&&) = default;
+  InputList& operator=(InputList other) {
+    status_ = std::move(other.status_);
+    inputs_ = std::move(other.inputs_);
+    return *this;
+  }
+
+  // Not TensorFlow's: whether all inputs are here.
+  const Status& status() const { return status_; }
 
   std::vector<Input>::iterator begin() { return inputs_.begin(); }
   std::vector<Input>::iterator end() { return inputs_.end(); }
@@ -158,6 +170,13 @@ class InputList {
   std::size_t size() const { return inputs_.size(); }
 
  private:
+  template <class Iterator>
+  void Take(Iterator begin, Iterator end) {
+    CONVGRAD_TRY { inputs_.assign(begin, end); }
+    CONVGRAD_CATCH(inputs_.clear(); status_ = detail::OutOfMemory();)
+  }
+
+  Status status_;
   std::vector<Input> inputs_;
 };
 

@@ -39,6 +39,10 @@ class AddN {
   AddN(const ::convgrad::Scope& scope, ::convgrad::InputList inputs) {
     CONVGRAD_TRY {
       ::convgrad::detail::Attributes given;
+      if (!inputs.status().ok()) {
+        scope.UpdateStatus(inputs.status());
+        return;
+      }
       const std::vector<::convgrad::Input> from(inputs.begin(), inputs.end());
       operation = ::convgrad::detail::Make(scope, "AddN", from, std::move(given));
       sum = operation.output(0);
