@@ -1,5 +1,5 @@
-// LOG, VLOG and CHECK as programs for TensorFlow use them. Nothing of convgrad itself logs or checks: only what a program
-// writes ends its process, by LOG(FATAL) or a CHECK that does not hold.
+// LOG, VLOG and CHECK as programs for TensorFlow use them. Nothing of convgrad itself logs or
+// checks: only what a program writes ends its process, by LOG(FATAL) or a CHECK that does not hold.
 #ifndef CONVGRAD_CC_LOGGING_H_
 #define CONVGRAD_CC_LOGGING_H_
 

@@ -1,8 +1,8 @@
 // Shares that add up to 1 along the last dimension, their logarithms, and the cross entropy of them.
 //
-// The largest logit is subtracted first, so nothing overflows. Half and bfloat16 are computed in float; exponentials are
-// summed in double, with what each sum loses added at its end: rows are long where there are many classes, and an error of
-// the sum is one of every share.
+// The largest logit is subtracted first, so nothing overflows. Half and bfloat16 are computed in
+// float; exponentials are summed in double, with what each sum loses added at its end: rows are long
+// where there are many classes, and an error of the sum is one of every share.
 #ifndef CONVGRAD_CC_TABLE_SOFTMAX_H_
 #define CONVGRAD_CC_TABLE_SOFTMAX_H_
 
