@@ -210,7 +210,7 @@ def rows_header() -> str:
         lines += row_entry(TABLE[name])
     lines += ["};", "", "}  // namespace table", ""]
     lines += [
-        "inline const OpRow* FindRow(std::string_view name) {",
+        "CONVGRAD_TABLE_INLINE const OpRow* FindRow(std::string_view name) {",
         "  const auto* const found =",
         "      std::lower_bound(std::begin(table::kRows), std::end(table::kRows), name,",
         "                       [](const OpRow& row, std::string_view wanted) {",

@@ -74,3 +74,21 @@ def test_a_pack_in_c(tmp_path: Path) -> None:
             tmp_path / name,
         )
         run(tmp_path / name)
+
+
+@pytest.mark.cc_long
+def test_kernels_are_compiled_in_one_file(tmp_path: Path) -> None:
+    """Two files that both make graphs, of which one has the kernels; without it they do not link."""
+    (program,) = (each for each in fences("cpp.md", "cpp") if "int main" in each)
+    (tmp_path / "main.cc").write_text(program)
+    (tmp_path / "kernels.cc").write_text(
+        '#define CONVGRAD_IMPLEMENTATION\n#include "convgrad/cc/convgrad.h"\n'
+    )
+    flags = ("-std=c++17", "-O0", "-pthread", "-DCONVGRAD_SEPARATE", *WARNINGS, f"-I{INCLUDE}")
+    objects = [tmp_path / f"{name}.o" for name in ("main", "kernels")]
+    for made in objects:
+        run("g++", *flags, "-c", made.with_suffix(".cc"), "-o", made)
+    with pytest.raises(AssertionError, match="FindRow"):
+        run("g++", "-pthread", objects[0], "-o", tmp_path / "program")
+    run("g++", "-pthread", *objects, "-o", tmp_path / "program")
+    assert "[[[3]]][[[10]]][[[9]]]" in run(tmp_path / "program")

@@ -20,6 +20,14 @@
 #define CONVGRAD_CATCH(...)
 #endif
 
+// Kernels of all ops take most of the time to compile. A program of several files may compile them
+// once: with CONVGRAD_SEPARATE defined in every file and CONVGRAD_IMPLEMENTATION in one of them.
+#if defined(CONVGRAD_SEPARATE)
+#define CONVGRAD_TABLE_INLINE
+#else
+#define CONVGRAD_TABLE_INLINE inline
+#endif
+
 #ifndef TF_MUST_USE_RESULT
 #define TF_MUST_USE_RESULT [[nodiscard]]
 #endif

@@ -8,6 +8,7 @@
 #include "convgrad/cc/ops/math_ops_internal.h"
 #include "convgrad/cc/ops/nn_ops_internal.h"
 #include "convgrad/cc/ops/standard_ops.h"
+#include "convgrad/cc/packs.h"
 #include "convgrad/cc/scope.h"
 
 #endif  // CONVGRAD_CC_CONVGRAD_H_

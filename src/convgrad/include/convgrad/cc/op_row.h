@@ -207,7 +207,7 @@ inline const Pin& PinOf(const OpRow& row, int i) {
 }
 
 // In table/rows.h; null if there is none.
-inline const OpRow* FindRow(std::string_view name);
+CONVGRAD_TABLE_INLINE const OpRow* FindRow(std::string_view name);
 
 // How a node is made: all op classes and all gradients go through it. A null Operation after an
 // error, which scope.status() says. In scope.h.

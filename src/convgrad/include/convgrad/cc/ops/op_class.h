@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "convgrad/cc/scope.h"
+#if !defined(CONVGRAD_SEPARATE) || defined(CONVGRAD_IMPLEMENTATION)
 #include "convgrad/cc/table/rows.h"
+#endif
 
 namespace convgrad {
 namespace detail {
