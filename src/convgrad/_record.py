@@ -6,10 +6,12 @@ that cannot be written must not stop a program: it costs one warning.
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 from . import _problem_text
+from ._files import open_regular
 from ._problem import Problem
 from ._warnings import warn
 
@@ -36,12 +38,25 @@ def note(file: str, problem: Problem) -> None:
 def _append(path: Path, line: str) -> None:
     """Add a line in one piece: other threads and processes may be writing to the same file.
 
-    A pipe that nobody reads is refused instead of waited for.
+    A pipe that nobody reads is refused instead of waited for. A file whose last line has no end gets one first.
     """
     how = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     how |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    before = "\n" if _is_cut(path) else ""
+    data = f"{before}{line}\n".encode()
     descriptor = os.open(path, how, 0o666)
     try:
-        os.write(descriptor, f"{line}\n".encode())
+        if os.write(descriptor, data) < len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     finally:
         os.close(descriptor)
+
+
+def _is_cut(path: Path) -> bool:
+    """Whether a file ends within a line: edited by hand, or written to a full disk."""
+    try:
+        with open_regular(path) as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:  # there is none, or nothing in it
+        return False

@@ -169,7 +169,7 @@ ALLOWED = {
     },
     # The corridor.
     "_engine": {"_config", "_prepare", "_problem", "_record", "_runtime", "_warnings"},
-    "_record": {"_problem", "_problem_text", "_warnings"},
+    "_record": {"_files", "_problem", "_problem_text", "_warnings"},
     "_prepare": {
         "_algorithms",
         "_dtypes",

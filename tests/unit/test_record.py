@@ -56,6 +56,24 @@ def test_each_problem_is_written_once(fresh, tmp_path):
     assert len(read_lines(file.read_text(), file.name)) == 2
 
 
+@pytest.mark.parametrize("before", ["", "# mine", "# mine\n"])
+def test_a_last_line_without_an_end_gets_one(fresh, tmp_path, before):
+    file = tmp_path / "problems.txt"
+    file.write_text(before)
+    with _config.scope(record=str(file), kernels=False):
+        work()
+    assert file.read_text().splitlines() == [*before.splitlines(), *LINES]
+
+
+def test_half_a_line_on_a_full_disk_is_noticed(fresh, tmp_path, monkeypatch):
+    monkeypatch.setattr(_record.os, "write", lambda descriptor, data: len(data) - 1)
+    with (
+        _config.scope(record=str(tmp_path / "problems.txt"), kernels=False),
+        pytest.warns(RuntimeWarning, match="No space left"),
+    ):
+        work()
+
+
 def test_the_variable_of_a_process(tmp_path):
     program = (
         "import os, numpy as np, convgrad\n"
