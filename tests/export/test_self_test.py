@@ -113,6 +113,24 @@ def test_operands_are_small_whole_numbers_of_every_size():
     assert (known.numbers(2, 10_000, 3) != drawn).mean() > 0.8
 
 
+@pytest.mark.parametrize("count", [0, 1, 65535, 65536, 200001])
+def test_the_digest_is_the_sum_the_program_takes(count):
+    """The program adds up one unit after the other; here blocks of them are added."""
+    units = np.random.default_rng(count).integers(0, 2**16, count, np.uint16)
+    units[::7] = 2**16 - 1
+    weights = (np.arange(count, dtype=np.uint64) * np.uint64(2) + np.uint64(1)) * np.uint64(
+        known.WEIGHT
+    )
+    plain = ((units.astype(np.uint64) + np.uint64(1)) * weights).sum(dtype=np.uint64)
+    assert known.digest(units) == int(plain)
+
+
+def test_operands_do_not_depend_on_blocks(monkeypatch):
+    whole = known.numbers(2, 70001, 3)
+    monkeypatch.setattr(known, "_BLOCK", 999)
+    assert np.array_equal(whole, known.numbers(2, 70001, 3))
+
+
 def test_the_digest_shows_any_change():
     rng = np.random.default_rng(0)
     array = rng.standard_normal(1000).astype(np.float32)

@@ -254,8 +254,10 @@ def _sorted(problems: Iterable[Problem]) -> tuple[list[Problem], list[Refused]]:
     for problem in problems:
         if problem.dtype in DTYPES:
             # Empty problems may differ in what no element depends on. One is kept, whatever the order.
-            same = found.setdefault(descriptor(problem), problem)
-            found[descriptor(problem)] = min(same, problem, key=_problem_text.write)
+            key = descriptor(problem)
+            same = found.setdefault(key, problem)
+            if same != problem:
+                found[key] = min(same, problem, key=_problem_text.write)
         else:
             line = _problem_text.write(problem)
             refused[line] = Refused(problem, line, f"no kernel computes in {problem.dtype.name}")
