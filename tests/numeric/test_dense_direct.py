@@ -196,3 +196,23 @@ def test_long_sums_err_by_what_is_promised(terms: int, most: float) -> None:
     exact = x.astype(np.float64).reshape(-1, terms) @ f.astype(np.float64).reshape(terms, 32)
     error = np.linalg.norm(got.reshape(-1, 32) - exact) / np.linalg.norm(exact)
     assert error * 2**24 <= most
+
+
+@pytest.mark.parametrize("farthest", [2**31 - 1, 3])
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_tables_of_either_width_compute_the_same(
+    farthest: int, data_format: str, monkeypatch: Any
+) -> None:
+    """Numbers beyond 32 bits are of filters of 8 GB; here the limit is brought down to the numbers."""
+    monkeypatch.setattr(tables, "FARTHEST", farthest)
+    case = Case(False, 2, (9, 12), 1, 5, 7, (3, 2), (2, 1), (1, 2), "SAME", data_format)
+    for kind in ("forward", "input"):
+        step = main_step(case, kind)
+        assert step.kernel.far == (farthest == 3)
+        check(case, kind)
+
+
+def test_the_table_of_a_large_image_is_as_small_as_the_code() -> None:
+    """64-bit numbers made it 24 KB for 1,000 rows, four times the code."""
+    case = Case(False, 1, (1000, 1000), 1, 8, 16, (5, 5), (3, 3), (1, 1), "SAME")
+    assert len(main_step(case, "forward").table) < 6000

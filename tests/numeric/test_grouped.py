@@ -205,3 +205,18 @@ def test_kernels_serve_any_batch() -> None:
         assert one == other
     for kernel in set().union(*kernels):
         assert _algorithms.emit(kernel, HOST).ir
+
+
+def test_taps_far_outside_fit_into_the_table() -> None:
+    """What such a tap would read was in the table, a number of more than 32 bits, though nothing reads it."""
+    far = 2**31 - 1
+    lanes = LANES["float32"]
+    assert_exact(case_of(lanes, 2, 4, dilations=(far, far)))
+    assert_exact(case_of(lanes, 4, 2, dilations=(far, 2), window=(5, 3)))
+
+
+def test_the_tables_of_a_large_image_are_small() -> None:
+    case = case_of(32, 2, 2, size=(224, 224))
+    for kind in KINDS:
+        plan = _planner.choose_named(problem_of(case, kind), HOST, NAME)
+        assert sum(len(step.table) for step in plan.steps) < 5200

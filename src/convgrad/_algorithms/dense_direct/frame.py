@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._codegen import I64, Int, KernelBuilder, compute, element, symbol
+from ..._codegen import I32, I64, Int, KernelBuilder, compute, element, symbol
 from ..._targets import Target
 from ..shared.words import arguments, load_row
 from .axis import SPAN
@@ -51,7 +51,7 @@ class Frame:
         self.result = k.arg_pointer(2, self.storage)
         pointers = 3
         if not kernel.flat:
-            self.table = k.arg_pointer(pointers, I64)
+            self.table = k.arg_pointer(pointers, I64 if kernel.far else I32)
             pointers += 1
         self.word = arguments(k, pointers, WORDS)
         sums = kernel.height * kernel.vectors * self.lanes if kernel.levels else 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..._plan import Operand, Plan, Step
 from ..shared.amounts import whole_lines
@@ -37,6 +37,8 @@ class _Cut:
     """Where in the table the blocks of each axis are."""
     cols_at: int = 0
     table: bytes = b""
+    far: bool = False
+    """Whether the numbers of the table have 64 bits."""
 
 
 def plan(name: str, it: DirectSizes) -> Plan:
@@ -80,7 +82,7 @@ def plan(name: str, it: DirectSizes) -> Plan:
         panel_at=panel_at,
         pixels_at=pixels_at,
     )
-    kernel = _kernel(it, packs)
+    kernel = replace(_kernel(it, packs), far=cut.far)
     source: Operand = "first" if it.forward else "second"
     filter_: Operand = "second" if it.forward else "first"
     steps = []
@@ -149,6 +151,7 @@ def _listed(it: DirectSizes) -> _Cut:
         tables.rows_at,
         tables.cols_at,
         tables.data,
+        tables.far,
     )
 
 

@@ -13,7 +13,7 @@ from itertools import chain
 
 import numpy as np
 
-from ..shared.words import in_order
+from ..shared.words import FARTHEST, in_order, narrow
 from .axis import AxisTable
 
 PIECE = ("first", "last", "count", "source", "source_step", "target", "target_step")
@@ -43,7 +43,7 @@ class Taps:
 
 
 class BlockTables:
-    """All tables of one plan, in one list of 64-bit numbers with the places where each starts."""
+    """All tables of one plan, in one list of numbers with the places where each starts."""
 
     def __init__(self, rows: AxisTable, cols: AxisTable, taps: Taps) -> None:
         self._taps = taps
@@ -57,8 +57,13 @@ class BlockTables:
         self.cols_at = self._axis(cols, lambda taps: others.find(self._cols(taps)), none)
 
     @cached_property
+    def far(self) -> bool:
+        """Whether the numbers need 64 bits: in filters and rows of more than two billion elements."""
+        return max(map(abs, self.numbers), default=0) > FARTHEST
+
+    @cached_property
     def data(self) -> bytes:
-        return np.array(self.numbers, np.int64).tobytes()
+        return np.array(self.numbers, np.int64).tobytes() if self.far else narrow(self.numbers)
 
     def _place(self, numbers: list[int]) -> int:
         """Append to the table and return where."""

@@ -67,3 +67,5 @@ class DirectDenseKernel:
     """Channels where they are fewer than lanes, else 0."""
     prefetch: bool = False
     """Whether to ask for the next block of the source while one is in use (of flat pixels)."""
+    far: bool = False
+    """Whether the numbers of the table have 64 bits, not 32."""

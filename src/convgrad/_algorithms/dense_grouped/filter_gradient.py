@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..._codegen import I64, Int, KernelBuilder, Pointer, Variable, Vector, compute, element, symbol
+from ..._codegen import I32, Int, KernelBuilder, Pointer, Variable, Vector, compute, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.stage import clear
@@ -113,7 +113,7 @@ class _FilterWriter:
         self.number = compute(storage)
         self.lanes = k.lanes(self.number)
         self.x, self.dy = k.arg_pointer(0, storage), k.arg_pointer(1, storage)
-        self.result, self.table = k.arg_pointer(2, element(kernel.result)), k.arg_pointer(3, I64)
+        self.result, self.table = k.arg_pointer(2, element(kernel.result)), k.arg_pointer(3, I32)
         self.word = arguments(k, 4, WORDS)
         self.totals = k.scratch(self.number, kernel.tile[0] * kernel.tile[1] * self.lanes)
         self.inputs = k.scratch(self.number, 0)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-import numpy as np
-
 from ..._geometry import tap_span
 from ..._plan import Operand, Plan, Step
 from ..shared import reduce
-from ..shared.words import in_order
+from ..shared.words import in_order, narrow
 from .filter_gradient import TAP, UNIT, WORDS, GroupedFilterKernel
 from .filter_sizes import GroupedFilterSizes
 from .geometry import AxisClasses
@@ -27,6 +25,8 @@ def plan_filter(name: str, sizes: GroupedFilterSizes, serial: bool) -> Plan:
         for tap in range(axis.window):
             first, last, _ = tap_span(axis, tap)
             shift = tap * axis.dilation - axis.before
+            if first >= last:  # it meets nothing, and may be far outside
+                first = last = shift = 0
             numbers += in_order(TAP, first=first, last=last, shift=shift)
     rows = AxisClasses(sizes.rows)
     blocks = [
@@ -87,7 +87,7 @@ def plan_filter(name: str, sizes: GroupedFilterSizes, serial: bool) -> Plan:
             sizes.items(cut),
             1,
             bank_at * sizes.number + sizes.bank_bytes(cut),
-            np.array(numbers, np.int64).tobytes(),
+            narrow(numbers),
         )
     ]
     if shared:

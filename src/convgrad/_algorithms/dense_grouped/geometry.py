@@ -67,7 +67,7 @@ BLOCK = ("source", "source_count", "start", "count", "classes_at")
 
 
 class BlockTable:
-    """All tables of a plan, in one list of 64-bit numbers with the places where each starts.
+    """All tables of a plan, in one list of numbers with the places where each starts.
 
     An entry of a class of rows has two numbers: the place in the packed filter and the displacement in the staged
     source. One of columns has three: the third is its number of products, because neighbouring taps are one entry. A

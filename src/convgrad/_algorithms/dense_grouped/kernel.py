@@ -18,7 +18,7 @@ numbers, against 9 C products for each.
 
 from __future__ import annotations
 
-from ..._codegen import I64, Int, KernelBuilder, Pointer, compute, element, symbol
+from ..._codegen import I32, I64, Int, KernelBuilder, Pointer, compute, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.words import arguments, load_row
@@ -45,7 +45,7 @@ class _GroupedWriter:
         number = compute(storage)
         self.lanes = k.lanes(number)
         self.source, self.packed = k.arg_pointer(0, storage), k.arg_pointer(1, number)
-        self.result, self.table = k.arg_pointer(2, storage), k.arg_pointer(3, I64)
+        self.result, self.table = k.arg_pointer(2, storage), k.arg_pointer(3, I32)
         self.word = word = arguments(k, 4, WORDS)
         totals = k.scratch(number, kernel.pixels * kernel.outputs * self.lanes)
         self.staged = k.scratch(number, 0)

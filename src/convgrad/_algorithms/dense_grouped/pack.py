@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._codegen import I64, KernelBuilder, compute, element, symbol
+from ..._codegen import I32, KernelBuilder, compute, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
 from ..shared.stage import transposed_copy
@@ -40,7 +40,7 @@ def emit(kernel: GroupedPackKernel, target: Target) -> KernelSource:
     number = compute(storage)
     lanes = k.lanes(number)
     source, packed = k.arg_pointer(0, storage), k.arg_pointer(1, number)
-    table = k.arg_pointer(2, I64)
+    table = k.arg_pointer(2, I32)
     word = arguments(k, 3, WORDS)
     inputs, outputs = kernel.group_in, kernel.group_out
     turned = k.scratch(number, inputs * outputs * lanes)

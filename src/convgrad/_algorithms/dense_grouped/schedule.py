@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-import numpy as np
-
 from ..._codegen import compute, element
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared.amounts import whole_lines
 from ..shared.table import Candidate
-from ..shared.words import in_order
+from ..shared.words import in_order, narrow
 from .filter_plan import plan_filter
 from .filter_sizes import GroupedFilterSizes
 from .geometry import AxisClasses, BlockTable
@@ -163,7 +161,7 @@ def plan_with(sizes: GroupedSizes) -> Plan:
             (filter_, "packed", "table"),
             in_order(PACK_WORDS, groups=problem.groups, taps=sizes.taps, panels=sizes.panels),
             sizes.lane_blocks * sizes.taps,
-            table=np.array(order, np.int64).tobytes(),
+            table=narrow(order),
         ),
         Step(
             kernel,
@@ -172,7 +170,7 @@ def plan_with(sizes: GroupedSizes) -> Plan:
             sizes.items,
             1,
             scratch,
-            np.array(table.numbers, np.int64).tobytes(),
+            narrow(table.numbers),
         ),
     )
     return Plan(
