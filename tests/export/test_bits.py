@@ -32,8 +32,8 @@ depthwise_conv2d_backprop_filter 4x48x28x28 5x5x48x2 data_format=NCHW dtype=floa
 
 
 def export(folder, problems):
-    convgrad.export(problems, folder, name="bits", target="host", with_test=False)
-    return Library(folder, "bits")
+    convgrad.export(problems, folder, name="exact", target="host", with_test=False)
+    return Library(folder, "exact")
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -74,12 +74,12 @@ def test_the_look_up_finds_what_the_function_runs(tmp_path):
             *((f"n{at}", ctypes.c_int64) for at in range(16)),
         ]
 
-    whole = ctypes.byref(ctypes.c_char.in_dll(library.code, "bits"))
+    whole = ctypes.byref(ctypes.c_char.in_dll(library.code, "exact"))
     problems = _problem_text.read_lines(LARGER, "LARGER")
     known = {pack.descriptor(problem) for problem in problems}
     for problem in problems:
         numbers = pack.descriptor(problem)
-        name = names.function("bits", problem)
+        name = names.function("exact", problem)
         entry = ctypes.addressof(ctypes.c_char.in_dll(library.code, f"{name}_entry"))
         assert library.code.find_in(whole, ctypes.byref(Descriptor(*numbers))) == entry
         for at in range(len(numbers)):  # any other number is another problem
