@@ -56,6 +56,7 @@ class Printer {
 
   // `ends` at either end of every dimension, one row below the other.
   std::string Ends(std::int64_t ends) {
+    if (shape_.dims() == 0 && ends == 0) return "...";
     Box(0, 0, ends);
     return text_;
   }
@@ -91,14 +92,17 @@ class Printer {
     for (int i = axis + 1; i < shape_.dims(); ++i) inner *= shape_.dim_size(i);
     const std::int64_t count = shape_.dim_size(axis);
     text_ += '[';
-    for (std::int64_t i = 0; i < count; ++i) {
+    const bool cut = count > 2 * ends;
+    for (std::int64_t i = 0; i < (cut ? ends : count); ++i) {
       if (i > 0) Space(axis);
-      if (i == ends && count > 2 * ends) {
-        text_ += "...";
-        i = count - ends - 1;
-        if (ends == 0) break;
-        continue;
-      }
+      Box(axis + 1, at + i * inner, ends);
+    }
+    if (cut) {
+      Space(axis);  // also with nothing before it, as TensorFlow does
+      text_ += "...";
+    }
+    for (std::int64_t i = count - ends; cut && i < count; ++i) {
+      Space(axis);
       Box(axis + 1, at + i * inner, ends);
     }
     text_ += ']';
@@ -126,11 +130,8 @@ inline std::string Summary(DataType type, const TensorShape& shape, const void* 
     using T = decltype(zero);
     Printer<T> printer(shape, static_cast<const T*>(data));
     const std::int64_t count = shape.num_elements();
-    if (v2) {
-      text = printer.Ends(most < 0 ? std::max<std::int64_t>(count, 1) : most);
-    } else {
-      text = printer.Start(most < 0 ? count : std::min(most, count));
-    }
+    const std::int64_t limit = most < 0 ? count : std::min(most, count);
+    text = v2 ? printer.Ends(limit) : printer.Start(limit);
   }).IgnoreError();
   return text;
 }
