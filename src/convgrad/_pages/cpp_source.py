@@ -1,8 +1,8 @@
-"""A graph as a C++17 program for TensorFlow's C++ client API.
+"""A graph as a C++17 program for TensorFlow's C++ client API, which convgrad's headers have without TensorFlow.
 
 Ops that only gradients use are in `ops::internal`, as TensorFlow has them. Two of those, SumToShape and SpreadReduced,
-are not TensorFlow's: gradients of broadcast or reduced tensors need headers that have them. A run that reads a Variable
-and changes it sees the old value here; TensorFlow leaves open which.
+are not TensorFlow's: gradients of broadcast or reduced tensors compile with convgrad's headers only. A run that reads a
+Variable and changes it sees the old value here; TensorFlow leaves open which.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ status std tensor tensorflow uint8_t uint16_t uint32_t uint64_t unix errno stdin
 """Words the program uses itself, and macros of common headers."""
 _RESERVED = {*_KEYWORDS.split(), *_OWN.split()}
 
+_BUILDING = [
+    "//",
+    "// With convgrad's headers, which need no TensorFlow; INCLUDE is what `convgrad info --include` prints:",
+    "//   g++ -std=c++17 -O2 -IINCLUDE -IINCLUDE/shim program.cc -o program -pthread",
+]
 _HELPERS = """
 using namespace tensorflow;  // NOLINT: as TensorFlow's own examples do
 
@@ -152,6 +157,7 @@ class _Writer:
         count = len(program.graph.nodes)
         title = f"Graph {literal(name)}" if name else "A graph"
         lines = [f"// {title}, written by convgrad: {count} {'node' if count == 1 else 'nodes'}."]
+        lines += _BUILDING
         lines += [f"#include <{each}>" for each in ("algorithm", "cstdint", "cstring", "iostream")]
         lines += ["#include <vector>", ""]
         lines += [

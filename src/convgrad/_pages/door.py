@@ -64,7 +64,7 @@ def cpp_source(
     feeds: Mapping[Any, Any] | None = None,
     variables: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the same as a C++ program for TensorFlow's client API."""
+    """Return the same as a C++ program for TensorFlow's client API, which convgrad's headers have."""
     graph = _graph("cpp_source", what)
     return _cpp.cpp_source(graph, _names(fetches), _fed(feeds), variables)
 
