@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from cc_programs import PROGRAMS, Builds, Setting, eigen, found, run, setting, settings
+from cc_programs import (
+    PROGRAMS,
+    Builds,
+    Setting,
+    eigen,
+    found,
+    run,
+    setting,
+    settings,
+    skip_without,
+)
 
 
 def check(program: Path, *words: str) -> None:
@@ -36,3 +46,10 @@ def test_core_graphs_with_eigen(compiler: str, builds: Builds) -> None:
     program = builds.all_together(setting(compiler, "C++17"), "-DCONVGRAD_WITH_EIGEN", eigen())
     check(program, "core_graphs")
     check(program, "guide_first")
+
+
+@pytest.mark.skipif(not found(), reason="there is neither g++ nor clang++ here")
+def test_a_sanitizer_without_its_library_is_skipped_with_a_reason() -> None:
+    skip_without(found()[0], "-O0")
+    with pytest.raises(pytest.skip.Exception, match="cannot link -fsanitize=none-such"):
+        skip_without(found()[0], "-O0", "-fsanitize=none-such")

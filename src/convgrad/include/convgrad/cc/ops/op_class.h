@@ -1,4 +1,8 @@
 // What the generated op classes have in common.
+//
+// Attrs ask for no memory, so making and copying them cannot fail before an op's constructor is
+// entered. Words are the exception: one of 16 letters and more, which no attribute allows, is kept in
+// memory, and a std::bad_alloc of it leaves from the caller's own expression.
 #ifndef CONVGRAD_CC_OPS_OP_CLASS_H_
 #define CONVGRAD_CC_OPS_OP_CLASS_H_
 
