@@ -70,7 +70,7 @@ class Fuzz {
  private:
   // A scope keeps its first error: what comes next goes into a new graph, and the old one's outputs are strangers.
   void StartAgain() {
-    strangers_.insert(strangers_.end(), pool_.begin(), pool_.end());
+    strangers_ = pool_;  // those of `other_` before end with it
     other_ = root_;
     root_ = Scope::NewRootScope();
     pool_.clear();
