@@ -49,7 +49,7 @@ class Setting:
 
 VARIANTS: dict[str, tuple[str, ...]] = {
     "C++17": ("-std=c++17", "-O0"),
-    "C++20": ("-std=c++20", "-O2"),
+    "C++20": ("-std=c++20", "-O1"),
     "plain": ("-std=c++17", "-O0", "-fno-exceptions", "-fno-rtti"),
     "sanitized": ("-std=c++17", *SANITIZED),
     "threads": ("-std=c++17", "-O1", "-g1", "-fsanitize=thread"),
