@@ -52,7 +52,7 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "C++20": ("-std=c++20", "-O1"),
     "plain": ("-std=c++17", "-O0", "-fno-exceptions", "-fno-rtti"),
     "sanitized": ("-std=c++17", *SANITIZED),
-    "threads": ("-std=c++17", "-O1", "-g1", "-fsanitize=thread"),
+    "threads": ("-std=c++17", "-O0", "-g1", "-fsanitize=thread"),
 }
 ALWAYS = ("C++17", "C++20", "plain", "sanitized")
 """What every program is compiled with; `threads` is for those that have some."""
