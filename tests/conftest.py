@@ -28,3 +28,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 totals[name.removeprefix("checked ")] += number
     for name, number in sorted(totals.items()):
         terminalreporter.write_line(f"checked {number} {name}")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "cc_long" not in config.getoption("markexpr"):
+        for item in items:
+            if item.get_closest_marker("cc_long"):
+                item.add_marker(pytest.mark.skip(reason="minutes of compiling: `make test-cc`"))

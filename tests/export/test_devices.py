@@ -14,6 +14,7 @@ from convgrad._jit import host, llvm, objects
 from convgrad._targets import ALL, TARGETS, find
 from device_trials import RUNNERS, Kernels, Size, campaign, helpers, trials
 
+pytestmark = pytest.mark.cc_long
 HELPERS = {
     "cortex_m4": {
         *("__aeabi_uldivmod", "__aeabi_dadd", "__aeabi_dsub", "__aeabi_dmul", "__aeabi_dcmpeq"),

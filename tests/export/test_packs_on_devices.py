@@ -10,6 +10,7 @@ import pytest
 import convgrad
 from packs import run, tool
 
+pytestmark = pytest.mark.cc_long
 HERE = Path(__file__).parent
 LINES = """
 conv2d 2x9x9x8 3x3x8x12
