@@ -7,6 +7,7 @@ reader expects, and an array is a dtype, a shape and bytes.
 from __future__ import annotations
 
 import json
+import signal
 import struct
 from dataclasses import fields, is_dataclass
 from math import prod
@@ -111,3 +112,18 @@ def _exactly(stream: BinaryIO | Any, count: int) -> bytes:
     if len(data) < count:
         raise EOFError
     return data
+
+
+def ending(status: int) -> str:
+    """Say how a process ended, by the status its parent sees.
+
+    >>> ending(3), ending(-9)
+    ('ended (status 3)', 'died (signal 9, SIGKILL)')
+    """
+    if status >= 0:
+        return f"ended (status {status})"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = "unknown"
+    return f"died (signal {-status}, {name})"

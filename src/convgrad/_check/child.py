@@ -92,7 +92,7 @@ class Isolated:
         except (EOFError, OSError) as error:
             garbled = isinstance(error, _messages.Garbled)
             status = _end(process) if garbled else process.wait()
-            words = _ending(status)
+            words = f"process {_messages.ending(status)}"
             if garbled:
                 words = f"something else than the answer was written to the pipe ({error})"
             elif late.is_set() and status < 0:
@@ -157,13 +157,3 @@ def serve() -> None:
         if os.getpid() != me:
             os._exit(0)  # the kernel has forked and both came back: one answers
         _messages.write(answers, seen)
-
-
-def _ending(status: int) -> str:
-    if status >= 0:
-        return f"process ended (status {status})"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = "unknown"
-    return f"process died (signal {-status}, {name})"

@@ -8,7 +8,6 @@ It is told in LLVM's words what to compile for and answers with bytes; a time li
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -152,7 +151,7 @@ class _Compiler:
         except (EOFError, OSError) as error:
             if isinstance(error, _messages.Garbled):
                 self._process.kill()
-            ending = _ending(self._process.wait())
+            ending = _messages.ending(self._process.wait())
             if late.is_set():
                 ending = f"was ended because it took longer than {seconds:g} s"
             elif isinstance(error, _messages.Garbled):
@@ -181,16 +180,6 @@ class _Compiler:
         lines = self._errors.read().decode(errors="replace").splitlines()
         telling = [line.strip() for line in lines if "error" in line.lower() or "ssert" in line]
         return telling[-1][:200] if telling else ""
-
-
-def _ending(status: int) -> str:
-    if status >= 0:
-        return f"ended (status {status})"
-    try:
-        name = signal.Signals(-status).name
-    except ValueError:
-        name = "unknown"
-    return f"died (signal {-status}, {name})"
 
 
 def serve() -> None:
