@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from convgrad._errors import CompileError
@@ -47,8 +48,15 @@ _locks: dict[tuple[Any, Target], threading.Lock] = {}
 _locks_guard = threading.Lock()
 
 
-def load(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Kernel:
+def load(
+    identity: Any,
+    emit: Callable[[], KernelSource],
+    target: Target,
+    imports: Mapping[str, int] = MappingProxyType({}),  # it never changes
+) -> Kernel:
     """Return the kernel called `identity` for `target`; `emit` writes it if nobody has it.
+
+    Its code is given `imports`, addresses by name, which are the same for the whole life of the process.
 
     `identity` is hashable, and its repr is the same in every process and says all that shapes the
     code besides the target. Raises CompileError if LLVM or the system refuses.
@@ -63,7 +71,7 @@ def load(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Ker
         kernel = _kernels.get(name)
         if kernel is None:
             try:
-                kernel = _from_disk_or_llvm(identity, emit, target)
+                kernel = _from_disk_or_llvm(identity, emit, target, imports)
             finally:
                 with _locks_guard:
                     _locks.pop(name, None)
@@ -107,7 +115,9 @@ def find_trouble() -> trouble.Trouble | None:
     return cache.find_trouble()
 
 
-def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: Target) -> Kernel:
+def _from_disk_or_llvm(
+    identity: Any, emit: Callable[[], KernelSource], target: Target, imports: Mapping[str, int]
+) -> Kernel:
     try:
         name = key.text(identity, target)
     except OSError:  # of sources that cannot be read: no name, so no place on disk
@@ -116,7 +126,7 @@ def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: 
     entry = cache.read(digest, name) if name else None
     if entry is not None:
         try:
-            address, placed = _place(entry.code, entry.symbol, target)
+            address, placed = _place(entry.code, entry.symbol, target, imports)
             return Kernel(entry.symbol, address, entry.scratch_bytes, 0.0, "disk", placed)
         except CompileError:
             if elf.supported():
@@ -128,7 +138,7 @@ def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: 
     start = time.perf_counter()
     code = llvm.compile_object(source.ir, target)
     compile_ms = (time.perf_counter() - start) * 1e3
-    address, placed = _place(code, source.symbol, target)
+    address, placed = _place(code, source.symbol, target, imports)
     if name:
         cache.write(digest, name, cache.Entry(source.symbol, source.scratch_bytes, code))
     else:
@@ -136,15 +146,17 @@ def _from_disk_or_llvm(identity: Any, emit: Callable[[], KernelSource], target: 
     return Kernel(source.symbol, address, source.scratch_bytes, compile_ms, "llvm", placed)
 
 
-def _place(code: bytes, symbol: str, target: Target) -> tuple[int, object]:
+def _place(
+    code: bytes, symbol: str, target: Target, imports: Mapping[str, int]
+) -> tuple[int, object]:
     """Put an object into executable memory; returns the address and what keeps it mapped."""
     if elf.supported():
         try:
-            placed = elf.place(code, symbol)
+            placed = elf.place(code, symbol, imports)
             return placed.entry, placed
         except elf.Unsupported:
             pass
-    return llvm.load(code, symbol, target), None
+    return llvm.load(code, symbol, target, imports), None
 
 
 def _before_fork() -> None:

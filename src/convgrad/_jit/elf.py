@@ -17,7 +17,8 @@ import mmap
 import os
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from convgrad._errors import CompileError
@@ -27,6 +28,9 @@ _LINE = 64
 
 _PROGBITS, _SYMTAB, _RELA, _NOBITS, _REL = 1, 2, 4, 8, 9
 _ALLOC, _EXECUTABLE = 2, 4
+
+
+_NONE: Mapping[str, int] = MappingProxyType({})
 
 
 class Unsupported(Exception):
@@ -95,10 +99,10 @@ def load(code: bytes, symbol: str) -> int:
 _kept: list[Code] = []
 
 
-def place(code: bytes, symbol: str) -> Code:
-    """Return `symbol` in a fresh copy of the object."""
+def place(code: bytes, symbol: str, imports: Mapping[str, int] = _NONE) -> Code:
+    """Return `symbol` in a fresh copy of the object; what it asks for from outside is at the addresses `imports`."""
     try:
-        image = _Image(code)
+        image = _Image(code, imports)
         entry = image.entry(symbol)
         address = _reserve(image.size)
         try:
@@ -126,7 +130,8 @@ def check_allowed() -> None:
 class _Image:
     """The loaded sections side by side, still in ordinary memory."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, imports: Mapping[str, int] = _NONE) -> None:
+        self._imports = imports
         if code[:7] != b"\x7fELF\x02\x01\x01":
             raise Unsupported("not a 64-bit little-endian ELF file")
         kind, self._machine = struct.unpack_from("<HH", code, 16)
@@ -194,11 +199,16 @@ class _Image:
                 offset, info, addend = struct.unpack_from(
                     "<QQq", self._code, section.offset + 24 * i
                 )
-                symbol = self._symbols[info >> 32]
-                if symbol.section not in self._places:
-                    raise Unsupported(f"external symbol {self._name(symbol.name, self._names)!r}")
-                value = base + self._places[symbol.section] + symbol.value + addend
+                value = self._value(self._symbols[info >> 32], base) + addend
                 apply(self.memory, place + offset, info & 0xFFFFFFFF, value, base + place + offset)
+
+    def _value(self, symbol: _Symbol, base: int) -> int:
+        if symbol.section in self._places:
+            return base + self._places[symbol.section] + symbol.value
+        name = self._name(symbol.name, self._names)
+        if name not in self._imports:
+            raise Unsupported(f"external symbol {name!r}")
+        return self._imports[name]
 
 
 def _relocate_x86(memory: bytearray, at: int, kind: int, value: int, here: int) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from convgrad import _headroom
@@ -254,7 +256,12 @@ def _llvm_target(triple: str) -> Any:
         raise CompileError(f"this LLVM cannot compile for {triple}: {error}") from error
 
 
-def load(code: bytes, symbol: str, target: Target) -> int:
+def load(
+    code: bytes,
+    symbol: str,
+    target: Target,
+    imports: Mapping[str, int] = MappingProxyType({}),  # it never changes
+) -> int:
     """Load an object through LLVM; returns the address, valid until the process ends."""
     global _linker
     with lock:
@@ -265,6 +272,8 @@ def load(code: bytes, symbol: str, target: Target) -> int:
                 _made(_here(target, None)), use_jit_link=sys.platform != "win32"
             )
         library = llvm.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
+        for name, address in imports.items():
+            library.import_symbol(name, address)
         try:
             tracker = library.link(_linker, f"convgrad{len(_trackers)}")
         except RuntimeError as error:
