@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from . import _config, _warnings
@@ -73,6 +73,21 @@ def remember(key: Hashable, value: Any, nbytes: int = 0) -> None:
     _tables += nbytes
 
 
+def filter_order(sizes: tuple[int, int, int, int], order: str, size: int, back: bool) -> Executable:
+    """Return what brings a filter [o, i, kh, kw] from the order OIHW or OHWI into the kernels', or back."""
+    key = ("filter_order", sizes, order, size, back, _config.deciding())
+    found: Executable | None = memory.get(key)
+    if found is None:
+        from . import _prepare
+
+        found = _compiled(
+            lambda: _prepare.filter_order(sizes, order, size, back),
+            lambda: _prepare.filter_order_without_kernels(sizes, order, size, back),
+        )
+        remember(key, found)
+    return found
+
+
 def _prepared(problem: Problem) -> Executable:
     """Prepare what computes a problem; the reference where nothing can be compiled."""
     from . import _prepare  # takes longer to import than all that is imported so far
@@ -83,12 +98,19 @@ def _prepared(problem: Problem) -> Executable:
             "convgrad was imported a second time (its modules were taken out of sys.modules), "
             "and this function belongs to the first import; use the functions of the second."
         )
+    return _compiled(
+        lambda: _prepare.executable(problem), lambda: _prepare.without_kernels(problem)
+    )
+
+
+def _compiled(kernels: Callable[[], Executable], without: Callable[[], Executable]) -> Executable:
+    """Return what a compiler makes, unless it is switched off or there is none."""
     try:
         if _config.get("kernels"):
-            return _prepare.executable(problem)
+            return kernels()
     except CompileError as error:
         _warn_once(str(error))
-    return _prepare.without_kernels(problem)
+    return without()
 
 
 _warned = False

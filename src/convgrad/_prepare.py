@@ -7,17 +7,18 @@ algorithms and the compiler take longer to import than all the rest of the packa
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from . import _algorithms, _headroom, _jit, _planner
 from ._algorithms import reference
+from ._algorithms.shared import filter_order as filter_orders
 from ._dtypes import AnyArray
 from ._kernel import Kernel, KernelSource, spelled
-from ._plan import Plan
+from ._plan import Plan, Step
 from ._problem import Kind, Problem, Shape
 from ._program import PLACES, Launch, Program
 from ._runtime import code
@@ -29,6 +30,12 @@ from ._targets import Target
 Executable = Bound | Callable[[int, int, int], None]
 """What fills the memory at the third address from that at the first two: a program, or a function of Python where there
 are no kernels. The memory is contiguous, aligned, native and of the planned shapes."""
+
+
+Four = tuple[int, int, int, int]
+
+_SERIAL_FILTER = 64 << 10
+"""Bytes of a filter that are reordered sooner than another thread could be asked."""
 
 
 def executable(problem: Problem) -> Executable:
@@ -43,12 +50,14 @@ def executable(problem: Problem) -> Executable:
 
 def bind(plan: Plan, target: Target, state: State = STATE_BLOCK) -> Bound:
     """Load a plan's kernels and bind its program to them."""
-    made = program(plan)
-    kernels = [
+    return bind_to(program(plan), _loaded(identities(plan), target), state)
+
+
+def _loaded(kernels: tuple[Any, ...], target: Target) -> list[Kernel]:
+    return [
         _jit.load(identity, partial(_algorithms.emit, identity, target), target)
-        for identity in identities(plan)
+        for identity in kernels
     ]
-    return bind_to(made, kernels, state)
 
 
 def bind_to(program: Program, kernels: list[Kernel], state: State = STATE_BLOCK) -> Bound:
@@ -57,11 +66,52 @@ def bind_to(program: Program, kernels: list[Kernel], state: State = STATE_BLOCK)
     return Bound(program, [(each.address, each.scratch_bytes) for each in kernels], kernels, state)
 
 
+def filter_order(sizes: Four, order: str, size: int, back: bool) -> Executable:
+    """Return what reorders a filter [o, i, kh, kw] of elements of some bytes; see `_algorithms.shared.filter_order`.
+
+    It reads its first operand only.
+    """
+    outputs, channels, *window = sizes
+    target = _jit.host_target()
+    lanes = filter_orders.lanes_for(size, target)
+    step = filter_orders.step(size, order, back, channels, window[0] * window[1], outputs, lanes)
+    serial = channels * window[0] * window[1] * outputs * size < _SERIAL_FILTER
+    return bind_to(_numbered((step,), serial=serial), _loaded((step.kernel,), target))
+
+
+def filter_order_without_kernels(sizes: Four, order: str, size: int, back: bool) -> Executable:
+    """Return the same as NumPy does it: it needs no compiler."""
+    o, i, kh, kw = sizes
+    theirs, axes = (
+        ((o, i, kh, kw), (2, 3, 1, 0)) if order == "OIHW" else ((o, kh, kw, i), (1, 2, 3, 0))
+    )
+    dtype = np.dtype(f"u{size}")
+
+    def execute(first: int, second: int, result: int, bias: int = 0) -> None:
+        places = (first, result) if back else (result, first)
+        ours, other = (
+            _array_at(places[0], (kh, kw, i, o), dtype),
+            _array_at(places[1], theirs, dtype),
+        )
+        if back:
+            other.transpose(axes)[...] = ours
+        else:
+            ours[...] = other.transpose(axes)
+
+    return execute
+
+
 def program(plan: Plan) -> Program:
     """Return a plan as plain numbers; its kernels are those of `identities`."""
-    names = {identity: number for number, identity in enumerate(identities(plan))}
+    return _numbered(plan.steps, plan.partial_bytes, plan.packed_bytes, plan.serial)
+
+
+def _numbered(
+    steps: tuple[Step, ...], partial_bytes: int = 0, packed_bytes: int = 0, serial: bool = False
+) -> Program:
+    names = {identity: number for number, identity in enumerate(_kernels(steps))}
     launches = []
-    for step in plan.steps:
+    for step in steps:
         operands = step.operands
         if step.table:
             assert operands[-1] == "table", operands
@@ -81,19 +131,36 @@ def program(plan: Plan) -> Program:
     return Program(
         tuple(f"{type(identity).__module__}.{spelled(identity)}" for identity in names),
         tuple(launches),
-        plan.partial_bytes,
-        plan.packed_bytes,
-        plan.serial,
+        partial_bytes,
+        packed_bytes,
+        serial,
     )
 
 
 def identities(plan: Plan) -> tuple[Any, ...]:
     """Return the kernels of a plan, each once, in the order they are first used."""
-    return tuple(dict.fromkeys(step.kernel for step in plan.steps))
+    return _kernels(plan.steps)
+
+
+def _kernels(steps: tuple[Step, ...]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(step.kernel for step in steps))
 
 
 _kept: list[Kernel] = []
 """Workers live in the loop until the process ends."""
+
+
+class Functions(Protocol):
+    """A text of LLVM IR with functions to be found by name."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def symbols(self) -> tuple[str, ...]: ...
+
+    @property
+    def text(self) -> str: ...
 
 
 def runtime_source(source: ParforSource) -> KernelSource:
@@ -101,6 +168,10 @@ def runtime_source(source: ParforSource) -> KernelSource:
 
     They are local to the object (`dso_local`), so that it needs no table of imports to be loaded.
     """
+    return _table_source(source)
+
+
+def _table_source(source: Functions) -> KernelSource:
     symbol = f"{source.name}_table"
     stores = "".join(
         f"  %at{i} = getelementptr i64, ptr %args, i64 {i}\n  store ptr @{name}, ptr %at{i}, align 8\n"
@@ -116,7 +187,13 @@ def runtime_source(source: ParforSource) -> KernelSource:
 
 def load_runtime(source: ParforSource) -> dict[str, int]:
     """Compile the entry and the parallel loop, or find them on disk; returns the addresses of their functions."""
-    kernel = _jit.load(source, lambda: runtime_source(source), _jit.host_target())
+    return load_functions(source)
+
+
+def load_functions(source: Functions, imports: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Compile functions that are no kernels, or find them on disk; returns their addresses. They are never unloaded."""
+    target = _jit.host_target()
+    kernel = _jit.load(source, lambda: _table_source(source), target, imports or {})
     _kept.append(kernel)
     addresses = (ctypes.c_int64 * len(source.symbols))()
     write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)

@@ -24,7 +24,7 @@ from . import (
     winograd,
     winograd_gradient,
 )
-from .shared import reduce
+from .shared import filter_order, reduce
 from .shared.table import Algorithms, Emitters
 
 ALGORITHMS: Algorithms = {
@@ -51,6 +51,7 @@ _EMITTERS: Emitters = {
     **winograd_gradient.EMITTERS,
     **dense_filter.EMITTERS,
     reduce.ReduceKernel: reduce.emit,
+    filter_order.FilterOrderKernel: filter_order.emit,
 }
 
 
