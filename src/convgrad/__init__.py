@@ -19,7 +19,7 @@ from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import graph, testing
+    from . import graph, testing, torch
     from ._explain import Explanation, explain
     from ._export.door import export
 
@@ -48,6 +48,7 @@ __all__ = [
     "set_num_threads",
     "testing",
     "threads",
+    "torch",
 ]
 
 
@@ -61,6 +62,6 @@ def __getattr__(name: str) -> Any:
         from ._export import door
 
         return door.export
-    if name in ("graph", "testing"):
+    if name in ("graph", "testing", "torch"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .._dtypes import DType
-from . import numpy
+from . import numpy, torch
 from .holding import pin
 from .numpy import borrow_any
 
-__all__ = ["ADAPTERS", "Adapter", "Lent", "adapter_for", "borrow_any", "pin"]
+__all__ = ["ADAPTERS", "Adapter", "Computing", "Lent", "adapter_for", "borrow_any", "pin"]
 
 Shape = tuple[int, ...]
 
@@ -65,11 +65,34 @@ class Adapter(Protocol):
         ...
 
 
-ADAPTERS: tuple[Adapter, ...] = (numpy,)
+class Computing(Protocol):
+    """What a module of this folder offers instead, for arrays that remember what is done to them or compute later."""
+
+    def recognise(self, value: Any) -> bool: ...
+
+    def borrow(
+        self,
+        function: str,
+        argument: str,
+        value: Any,
+        allowed: tuple[DType, ...],
+        like: DType | None,
+    ) -> Any:
+        """Check kind and dtype, as an `Adapter` does; the answer has a shape and a row, and need not lend."""
+        ...
+
+    def compute(self, function: str, problem: Any, first: Any, second: Any) -> Any:
+        """Return the result of a checked problem on two borrowed operands, in the framework's own type."""
+        ...
+
+    def reshape(self, result: Any, shape: Shape) -> Any: ...
+
+
+ADAPTERS: tuple[Adapter | Computing, ...] = (torch, numpy)
 """Asked in order; the last one takes everything, or says what is wrong with it."""
 
 
-def adapter_for(*values: Any) -> Adapter:
+def adapter_for(*values: Any) -> Any:
     """Return the adapter of a call: of the first kind in the table that any of its arrays is of."""
     for adapter in ADAPTERS[:-1]:
         if any(adapter.recognise(value) for value in values):

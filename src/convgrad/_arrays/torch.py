@@ -1,8 +1,8 @@
-"""PyTorch's tensors as plain arrays on their own memory, without importing PyTorch.
+"""PyTorch's tensors: recognised without importing PyTorch, and computed with by the bridge to it (`_torch`).
 
-NumPy asks a tensor for its array, and PyTorch refuses that for bfloat16, which NumPy itself does not have. Such a
-tensor is seen through 16-bit integers instead. What PyTorch refuses for other dtypes (memory of another device, sparse
-layouts, a gradient that would be lost) is refused for bfloat16 too.
+Tensors come back as tensors, with their gradients recorded. The bridge is imported by the first call with a tensor:
+if there is one, PyTorch is loaded. The oracle, which answers in NumPy's float64, takes a tensor as a plain array on its
+own memory; NumPy has no bfloat16, so such a tensor is seen through 16-bit integers.
 """
 
 from __future__ import annotations
@@ -12,13 +12,80 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import BFLOAT16, AnyArray
+from .. import _dtypes
+from .._dtypes import BFLOAT16, AnyArray, DType
+from .._errors import ArgumentTypeError, DTypeError
+
+_ROWS = {
+    "torch.float16": _dtypes.HALF,
+    "torch.bfloat16": BFLOAT16,
+    "torch.float32": _dtypes.FLOAT,
+    "torch.float64": _dtypes.DOUBLE,
+    "torch.int32": _dtypes.INT32,
+}
+"""By what PyTorch's dtypes are called."""
+
+
+class Borrowed:
+    """A tensor that has passed the checks, and its dtype's row."""
+
+    __slots__ = ("row", "tensor")
+
+    def __init__(self, tensor: Any, row: DType) -> None:
+        self.tensor, self.row = tensor, row
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(int(size) for size in self.tensor.shape)
 
 
 def recognise(value: Any) -> bool:
     """Tell whether `value` is a tensor of PyTorch. If it is, PyTorch is loaded."""
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)
     return isinstance(tensor, type) and isinstance(value, tensor)
+
+
+def borrow(
+    function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
+) -> Borrowed:
+    """Return a tensor of an allowed dtype; whatever NumPy takes beside a tensor becomes one."""
+    if not recognise(value):
+        from . import numpy
+
+        array = numpy.borrow(function, argument, value, allowed, like)
+        return Borrowed(_tensor(numpy.contiguous(array.array, array.row), array.row), array.row)
+    if value.device.type not in ("cpu", "meta"):
+        raise ArgumentTypeError(
+            f"{function}: `{argument}` must be a tensor in the memory of the CPU, got one on {value.device}."
+        )
+    if str(value.layout) != "torch.strided":
+        raise ArgumentTypeError(
+            f"{function}: `{argument}` must be a dense tensor, got layout {value.layout}; use `.to_dense()`."
+        )
+    value = _as_autocast_wants(value)
+    row = _ROWS.get(str(value.dtype))
+    if row is None or row not in allowed:
+        names = ", ".join(each.name for each in allowed)
+        raise DTypeError(
+            f"{function}: `{argument}` must have one of the dtypes {names}, got {value.dtype}."
+        )
+    if like is not None and row is not like:
+        raise DTypeError(
+            f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
+            f"convert one of them with `.to()`."
+        )
+    return Borrowed(value, row)
+
+
+def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
+    """Compute a problem on tensors: the result is one, with a gradient where the operands ask for it."""
+    from .._torch import problems
+
+    return problems.compute(problem, first.tensor, second.tensor)
+
+
+def reshape(result: Any, shape: tuple[int, ...]) -> Any:
+    return result.reshape(shape)
 
 
 def as_ndarray(value: Any) -> AnyArray:
@@ -33,3 +100,22 @@ def as_ndarray(value: Any) -> AnyArray:
         raise RuntimeError("the tensor requires grad; give tensor.detach() instead")
     array = value.detach().view(torch.int16).numpy()
     return array.view(BFLOAT16.numpy)
+
+
+def _tensor(array: AnyArray, row: DType) -> Any:
+    """Return an array as a tensor, on the array's memory where that may be written to."""
+    torch = sys.modules["torch"]
+    if not array.flags.writeable:  # PyTorch has no tensors that must not be written to, and warns
+        array = array.copy()
+    if row is BFLOAT16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _as_autocast_wants(value: Any) -> Any:
+    """Return a tensor in the dtype of the autocast block around the call, as PyTorch's convolutions take it."""
+    torch = sys.modules["torch"]
+    if not torch.is_autocast_enabled("cpu"):
+        return value
+    narrow = (torch.float32, torch.float16, torch.bfloat16)
+    return value.to(torch.get_autocast_dtype("cpu")) if value.dtype in narrow else value

@@ -1,0 +1,126 @@
+"""Layers of PyTorch that compute with convgrad, and the swap of a model's layers for them.
+
+A layer is swapped by changing its class: parameters, buffers, hooks, names and references to it stay what they are, and
+so do checkpoints and optimizers. The class goes back the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor as AnyTensor
+from torch import nn
+
+from . import functional, weights
+
+_NOWHERE = (0, 0)
+
+
+class Conv2d(nn.Conv2d):
+    """`torch.nn.Conv2d`, computed by convgrad."""
+
+    def _conv_forward(
+        self, input: AnyTensor, weight: AnyTensor, bias: AnyTensor | None
+    ) -> AnyTensor:
+        padding: Any = self.padding
+        if self.padding_mode != "zeros":
+            mode, sides = self.padding_mode, self._reversed_padding_repeated_twice
+            input = nn.functional.pad(input, sides, mode=mode)
+            padding = _NOWHERE
+        if self.__dict__.get("_channels_last") and input.dim() == 4:
+            input = input.contiguous(memory_format=torch.channels_last)
+        try:
+            return functional.conv2d(
+                input, weight, bias, self.stride, padding, self.dilation, self.groups
+            )
+        except RuntimeError as error:
+            raise _named(self, error) from None
+
+
+class ConvTranspose2d(nn.ConvTranspose2d):
+    """`torch.nn.ConvTranspose2d`, computed by convgrad."""
+
+    def forward(self, input: AnyTensor, output_size: Any = None) -> AnyTensor:
+        output_padding = self._output_padding(
+            *(input, output_size, self.stride, self.padding, self.kernel_size),
+            *(2, self.dilation),
+        )
+        if self.__dict__.get("_channels_last") and input.dim() == 4:
+            input = input.contiguous(memory_format=torch.channels_last)
+        padding: Any = self.padding
+        try:
+            return functional.conv_transpose2d(
+                *(input, self.weight, self.bias, self.stride, padding),
+                *(output_padding, self.groups, self.dilation),
+            )
+        except RuntimeError as error:
+            raise _named(self, error) from None
+
+
+class Linear(nn.Linear):
+    """`torch.nn.Linear`; on images [n, h, w, c], where it is a 1x1 convolution, computed by convgrad."""
+
+    def forward(self, input: AnyTensor) -> AnyTensor:
+        if input.dim() != 4 or not input.is_cpu:
+            return super().forward(input)
+        weight = self.weight[:, :, None, None]
+        image = input.permute(0, 3, 1, 2)
+        try:
+            return functional.conv2d(image, weight, self.bias).permute(0, 2, 3, 1)
+        except RuntimeError as error:
+            raise _named(self, error) from None
+
+
+SWAPS: dict[type[nn.Module], type[nn.Module]] = {
+    nn.Conv2d: Conv2d,
+    nn.ConvTranspose2d: ConvTranspose2d,
+    nn.Linear: Linear,
+}
+ORIGINALS = {ours: theirs for theirs, ours in SWAPS.items()}
+
+
+def _named(layer: nn.Module, error: RuntimeError) -> RuntimeError:
+    """Return PyTorch's own error with the layer's name in front, without the lines of where we met it."""
+    text = str(error).partition("\n\nAt:\n")[0].removeprefix("RuntimeError: ")
+    name = layer.__dict__.get("_convgrad_name") or type(layer).__name__
+    return type(error)(f"{name}: {text}") if type(error) is RuntimeError else error
+
+
+def swap(layer: nn.Module, name: str, restride: bool) -> None:
+    """Make a layer one of ours."""
+    kind = type(layer)
+    layer.__class__ = SWAPS[kind]
+    layer.__dict__["_convgrad_name"] = name
+    if kind is nn.Linear:
+        return
+    weight: Any = layer._parameters.get("weight")
+    last = torch.channels_last
+    layer.__dict__["_channels_last"] = bool(
+        weight is not None
+        and weight.is_contiguous(memory_format=last)
+        and (not weight.is_contiguous() or weight.stride(1) != 1 or weight.stride(2) != 1)
+    )
+    if restride and weight is not None and not _reads_as_it_is(layer, weight):
+        weights.restride(weight)
+
+
+def _reads_as_it_is(layer: Any, weight: AnyTensor) -> bool:
+    """Tell whether kernels can exchange the roles of the images instead: 1x1, stride 1, no padding, one group."""
+    return (
+        weight.shape[2:] == (1, 1)
+        and layer.stride == (1, 1)
+        and layer.groups == 1
+        and layer.padding in ((0, 0), "valid", "same")
+        and weight.stride(1) <= weight.stride(0)
+    )
+
+
+def unswap(layer: nn.Module) -> None:
+    """Make a layer PyTorch's own again, with the memory its filter had."""
+    layer.__class__ = ORIGINALS[type(layer)]
+    for name in ("_convgrad_name", "_channels_last"):
+        layer.__dict__.pop(name, None)
+    weight: Any = layer._parameters.get("weight")
+    if weight is not None:
+        weights.put_back(weight)

@@ -1,0 +1,116 @@
+"""Filters in the order kernels want them, inside the parameters of a model, and optimizers that mind.
+
+A filter [o, i, kh, kw] is given other strides, once, so that its memory is [kh, kw, i, o]: kernels then read it where
+it lies, and its gradient comes back with the same strides, which autograd takes over without a copy. A 1x1 filter of
+stride 1 needs none of that.
+
+Most optimizers work element by element and follow the strides. Some do not. PyTorch's fused ones take 5 times as long
+on such parameters (3.8 and 21 ms for ten filters of 256x256x3x3), and where the strides of a gradient or a momentum
+differ from the parameter's they are silently wrong; LBFGS refuses. So before the first step of an optimizer a hook
+looks at it: state from earlier steps is given the strides of its parameter, and for an optimizer we do not know to
+follow strides the parameters are put back into their old order, in which their filters cost a reorder per call.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor as AnyTensor
+from torch.optim.optimizer import Optimizer, register_optimizer_step_pre_hook
+from torch.utils.weak import WeakIdKeyDictionary
+
+FOLLOW_STRIDES = (
+    *("SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta"),
+    *("RMSprop", "Rprop", "ASGD"),
+)
+"""Optimizers of `torch.optim` that work element by element, unless they are fused."""
+
+_orders: Any = WeakIdKeyDictionary()
+"""The memory format each parameter had before we changed it."""
+_seen: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
+"""Optimizers that were looked at, and how many parameters we had changed by then."""
+_changes = 0
+_hook: Any = None
+_lock = threading.Lock()
+
+
+def in_kernel_order(weight: AnyTensor) -> bool:
+    """Tell whether a filter's memory is [kh, kw, i, o]."""
+    return weight.permute(2, 3, 1, 0).is_contiguous()
+
+
+def restride(parameter: torch.nn.Parameter) -> None:
+    """Give a filter the order kernels want, in place; its gradient, if it has one, too."""
+    global _changes, _hook
+    data = parameter.data
+    if in_kernel_order(data):
+        return
+    last = data.is_contiguous(memory_format=torch.channels_last) and not data.is_contiguous()
+    with _lock:
+        _orders[parameter] = torch.channels_last if last else torch.contiguous_format
+        _changes += 1
+        if _hook is None:
+            _hook = register_optimizer_step_pre_hook(_before_step)
+    parameter.data = _reordered(data)
+    if parameter.grad is not None:
+        parameter.grad.data = _reordered(parameter.grad.data)
+
+
+def put_back(parameter: torch.nn.Parameter) -> None:
+    """Undo `restride`."""
+    order = _orders.pop(parameter, None)
+    if order is None:
+        return
+    parameter.data = parameter.data.contiguous(memory_format=order)
+    if parameter.grad is not None:
+        parameter.grad.data = parameter.grad.data.contiguous(memory_format=order)
+
+
+def changed(parameter: AnyTensor) -> bool:
+    """Tell whether we gave a parameter its strides."""
+    return parameter in _orders
+
+
+def _reordered(data: AnyTensor) -> AnyTensor:
+    return data.permute(2, 3, 1, 0).contiguous().permute(3, 2, 0, 1)
+
+
+def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    if _seen.get(optimizer) == _changes:
+        return
+    _seen[optimizer] = _changes
+    ours = [
+        (parameter, group)
+        for group in optimizer.param_groups
+        for parameter in group["params"]
+        if changed(parameter)
+    ]
+    for parameter, group in ours:
+        if type(optimizer).__module__.startswith("torch.optim"):
+            follows = type(optimizer).__name__ in FOLLOW_STRIDES and not group.get("fused")
+        else:
+            follows = False
+        if not follows:
+            put_back(parameter)
+        _align(optimizer, parameter)
+
+
+def _align(optimizer: Optimizer, parameter: AnyTensor) -> None:
+    """Give what an optimizer remembers of a parameter, and its gradient, the parameter's strides."""
+    if parameter.grad is not None and parameter.grad.stride() != parameter.stride():
+        parameter.grad = _like(parameter.grad, parameter)
+    state = optimizer.state.get(parameter, {})
+    for name, value in list(state.items()):
+        if (
+            isinstance(value, torch.Tensor)
+            and value.shape == parameter.shape
+            and value.stride() != parameter.stride()
+        ):
+            state[name] = _like(value, parameter)
+
+
+def _like(value: AnyTensor, parameter: AnyTensor) -> AnyTensor:
+    return torch.empty_like(parameter, dtype=value.dtype).copy_(value)

@@ -1,0 +1,68 @@
+"""PyTorch on convgrad's kernels: `accelerate` a model, `patch` PyTorch, or call the functions.
+
+Importing this module imports PyTorch; nothing else in convgrad does.
+"""
+
+try:
+    import torch as _torch_itself  # noqa: F401
+except ImportError as error:
+    from ._errors import BackendMissingError
+
+    raise BackendMissingError(
+        "convgrad.torch needs PyTorch, which is not installed: pip install torch"
+    ) from error
+
+from . import nn as _nn
+from . import raw_ops as _raw_ops
+from ._api.friendly import conv2d as _conv2d
+from ._api.friendly import (
+    conv2d_backprop_filter,
+    conv2d_backprop_input,
+    conv2d_transpose,
+    depthwise_conv2d,
+    depthwise_conv2d_backprop_filter,
+    depthwise_conv2d_backprop_input,
+    separable_conv2d,
+)
+from ._torch.acceleration import Layer, Report, accelerate, restore
+from ._torch.compiling import allow_in_graph as _allow_in_graph
+from ._torch.functional import conv2d, conv_transpose2d
+from ._torch.install import install as _install
+from ._torch.memory import MemorySetting, tune_memory
+from ._torch.modules import Conv2d, ConvTranspose2d, Linear
+from ._torch.patching import Patched, patch, unpatch
+from .compat.v1 import nn as _v1_nn
+
+__all__ = [
+    "Conv2d",
+    "ConvTranspose2d",
+    "Layer",
+    "Linear",
+    "MemorySetting",
+    "Patched",
+    "Report",
+    "accelerate",
+    "conv2d",
+    "conv2d_backprop_filter",
+    "conv2d_backprop_input",
+    "conv2d_transpose",
+    "conv_transpose2d",
+    "depthwise_conv2d",
+    "depthwise_conv2d_backprop_filter",
+    "depthwise_conv2d_backprop_input",
+    "patch",
+    "restore",
+    "separable_conv2d",
+    "tune_memory",
+    "unpatch",
+]
+
+_install()
+_allow_in_graph(getattr(door, name) for door in (_nn, _v1_nn, _raw_ops) for name in door.__all__)
+_allow_in_graph(
+    (
+        *(_conv2d, conv2d_backprop_input, conv2d_backprop_filter, conv2d_transpose),
+        *(depthwise_conv2d, depthwise_conv2d_backprop_input, depthwise_conv2d_backprop_filter),
+        separable_conv2d,
+    )
+)
