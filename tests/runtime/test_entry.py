@@ -70,7 +70,7 @@ def chain(step: int, count: int, state: State = STATE_BLOCK, **sizes: int) -> Bo
 
 def go(program: Bound, x, y, number: int = 1) -> None:
     """Run a program on so many threads of our own pool."""
-    words = code.pack_call(program.address, x.ctypes.data, 0, y.ctypes.data, number, OWN)
+    words = code.pack_call(program.address, x.ctypes.data, 0, y.ctypes.data, number, OWN, 0)
     status = code.entry_call()(words)
     if status:
         try_again(program, words, status)
@@ -314,7 +314,7 @@ def test_a_call_in_the_middle_of_a_call(step):
 
 def test_a_block_that_is_no_program_is_refused():
     words = (ctypes.c_int64 * 32)(*range(100, 132))
-    call = code.pack_call(ctypes.addressof(words), 0, 0, 0, 1, 0)
+    call = code.pack_call(ctypes.addressof(words), 0, 0, 0, 1, 0, 0)
     assert code.entry_call()(call) == entry.NO_PROGRAM
     with pytest.raises(InternalError, match="status 2"):
         try_again(None, call, entry.NO_PROGRAM)
