@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,9 @@ def biased(case: Case, kind: str, side: Side) -> Problem:
 
 def operands(kind: str, data: Data) -> tuple[Any, Any]:
     """Return the operands of an operation in its order."""
-    return {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}[kind]
+    return {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}[
+        kind
+    ]
 
 
 def compute(
@@ -71,7 +74,7 @@ def pixels_of(case: Case, side: Side, data: Data) -> Any:
     if case.data_format == "NCHW":
         image = image.transpose(0, 2, 3, 1)
     wide: Any = np.int64 if case.dtype == "int32" else np.longdouble
-    return image.reshape(-1, image.shape[3]).astype(wide)
+    return image.reshape(prod(image.shape[:3]), image.shape[3]).astype(wide)
 
 
 def exactly(case: Case, kind: str, side: Side, data: Data, bias: Any) -> tuple[Any, Any]:

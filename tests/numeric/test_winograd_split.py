@@ -16,7 +16,7 @@ from convgrad._algorithms.winograd import fast as winograd_fast
 from convgrad._algorithms.winograd import schedule as winograd
 from convgrad._runtime.run import run as run_program
 from convgrad._targets import Target
-from kernels import guarded_state, expected_exactly, placed, problem_of
+from kernels import expected_exactly, guarded_state, placed, problem_of
 
 HOST = _jit.host_target()
 KINDS = ("forward", "input")
