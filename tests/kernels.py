@@ -53,7 +53,7 @@ def compute(
     """
     put = put or (lambda values, place, _: placed(values, place))
     problem = problem_of(case, kind)
-    program = _prepare.bind(_planner.choose_named(problem, target, name), target, _guarded_state())
+    program = _prepare.bind(_planner.choose_named(problem, target, name), target, guarded_state())
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     first, second = (put(each, place, i) for i, each in enumerate(operands[kind]))
     result = put(np.full(problem.result_shape, 77, problem.dtype.numpy), place, 2)
@@ -89,7 +89,7 @@ def _give(address: int, nbytes: int) -> None:
 
 
 @functools.cache
-def _guarded_state() -> State:
+def guarded_state() -> State:
     """Return a runtime block of our own, whose programs get their memory here."""
     state = State()
     state["TAKE"], state["GIVE"] = (ctypes.cast(f, ctypes.c_void_p).value for f in (_take, _give))

@@ -151,11 +151,17 @@ def _problems(quick: bool) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _values(identity: Any) -> Any:
-    """Return an identity's numbers and words by field, without the names of classes."""
+    """Return an identity's numbers and words by field, without the names of classes.
+
+    A field that came later and is at its default is left out, as in the names of kernels (`_kernel.said`).
+    """
     if is_dataclass(identity):
-        return tuple(
-            (each.name, _values(getattr(identity, each.name))) for each in fields(identity)
-        )
+        told = [
+            each
+            for each in fields(identity)
+            if "later" not in each.metadata or getattr(identity, each.name) != each.default
+        ]
+        return tuple((each.name, _values(getattr(identity, each.name))) for each in told)
     return tuple(map(_values, identity)) if isinstance(identity, tuple) else identity
 
 

@@ -1,4 +1,4 @@
-"""The corridor: a problem and three addresses in, filled memory out.
+"""The corridor: a problem and three or four addresses in, filled memory out.
 
 A problem becomes an `Executable` once (`_prepare`). From then on a call is a look-up and one foreign call. Arrays are
 not known here: who calls has borrowed them and holds them still.
@@ -31,20 +31,28 @@ _tables = 0
 """Bytes of programs they hold."""
 
 
-def run(problem: Problem, first: int, second: int, result: int) -> Executable | None:
+def run(problem: Problem, first: int, second: int, result: int, bias: int = 0) -> Executable | None:
     """Fill the memory at `result` from the operands; returns what did it, None for a problem with nothing to add up.
 
-    The memory must be contiguous, aligned, in native byte order and of the problem's sizes.
+    `bias` is read, or filled by a filter gradient, if the problem has one. The memory must be contiguous, aligned, in
+    native byte order and of the problem's sizes.
     """
+    if problem.bias and not bias and problem.bias_c:
+        raise InternalError("a problem with a bias was run without one; please report this")
     if problem.is_empty:
-        if problem.result_bytes:
+        if problem.bias:
+            from . import _prepare
+
+            # There may be pixels to add up all the same: a gradient of the bias where the filter has no taps.
+            _prepare.without_kernels(problem)(first, second, result, bias)
+        elif problem.result_bytes:
             ctypes.memset(result, 0, problem.result_bytes)
         return None
     execute = executable(problem)
     if isinstance(execute, Bound):
-        _run_program(execute, first, second, result)
+        _run_program(execute, first, second, result, bias)
     else:
-        execute(first, second, result)
+        execute(first, second, result, bias)
     return execute
 
 

@@ -15,8 +15,8 @@ threads: whoever calls it splits the items.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Literal
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from typing import Any, Literal
 
 Origin = Literal["disk", "llvm"]
 
@@ -49,6 +49,29 @@ class Kernel:
     """What keeps the code mapped; None where it is never given back."""
 
 
+_LATER = "later"
+
+
+def later(default: Any) -> Any:
+    """Return a field that an identity got later: at its default it is not spelled, and old kernels keep their names.
+
+    A name decides where a kernel lies on disk and what a pack calls it.
+    """
+    return field(default=default, metadata={_LATER: True})
+
+
+def said(identity: Any) -> list[Field[Any]]:
+    """Return the fields that tell an identity: all but later ones at their default."""
+    found = [each for each in fields(identity) if each.repr]
+    return [
+        each
+        for each in found
+        if _LATER not in each.metadata
+        or each.default is MISSING
+        or getattr(identity, each.name) != each.default
+    ]
+
+
 def spelled(value: object) -> str:
     """Spell an identity as its repr does, fields of fields included, for names that must tell kernels apart.
 
@@ -60,7 +83,7 @@ def spelled(value: object) -> str:
     "(1, 'a', None)"
     """
     if is_dataclass(value) and not isinstance(value, type):
-        kept = [each.name for each in fields(value) if each.repr]
+        kept = [each.name for each in said(value)]
         inner = ", ".join(f"{name}={spelled(getattr(value, name))}" for name in kept)
         return f"{type(value).__qualname__}({inner})"
     if isinstance(value, tuple):

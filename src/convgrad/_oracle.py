@@ -38,6 +38,21 @@ def compute(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
         return _filter_gradient(problem, _image(problem, first), _image(problem, second))
 
 
+def add_bias(problem: Problem, image: AnyArray, bias: AnyArray) -> AnyArray:
+    """Return an image with a number added to each of its channels."""
+    if problem.data_format == "NCHW":
+        bias = bias[:, None, None]
+    with np.errstate(all="ignore"):
+        return image + bias
+
+
+def sum_pixels(problem: Problem, image: AnyArray) -> AnyArray:
+    """Return the sum of each channel of an image over all pixels of the batch: the gradient of a bias."""
+    with np.errstate(all="ignore"):
+        total: AnyArray = image.sum(axis=(0, 2, 3) if problem.data_format == "NCHW" else (0, 1, 2))
+    return total
+
+
 def _forward(problem: Problem, x: AnyArray, f: AnyArray) -> AnyArray:
     """y[n, p, q, g, k] = sum over r, s, c of x[n, p@r, q@s, g, c] * f[r, s, c, g, k]."""
     out = (problem.batch, problem.rows.out, problem.cols.out, problem.groups, problem.group_out)

@@ -12,9 +12,9 @@ from typing import Literal
 
 from ._problem import Problem
 
-Operand = Literal["first", "second", "result", "partial", "packed", "table"]
+Operand = Literal["first", "second", "result", "partial", "packed", "bias", "table"]
 """Whose pointer a kernel gets: the two operands in the order the operation names them, the result, memory for partial
-sums, memory for an operand in another order, or the step's own table."""
+sums, memory for an operand in another order, the bias (which a filter gradient writes), or the step's own table."""
 
 
 @dataclass(frozen=True)

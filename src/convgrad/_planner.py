@@ -9,10 +9,12 @@ allows it. `choose` and `refusals` heed the switches of the caller's context; `c
 
 from __future__ import annotations
 
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 
 from . import _config, _costs
 from ._algorithms import ALGORITHMS, reference
+from ._algorithms.shared.pixel_sum import complete
 from ._algorithms.shared.table import Candidate
 from ._errors import ArgumentError
 from ._plan import Plan
@@ -69,6 +71,8 @@ def candidates(problem: Problem, target: Target, name: str) -> list[tuple[float,
     if _why_not(name, problem, target) is not None:
         return []
     offered = ALGORITHMS[name].candidates(problem, target)
+    if problem.bias and not problem.adds_bias:
+        offered = [replace(each, plan=partial(complete, each.plan)) for each in offered]
     ranked = [(_costs.rank(each.work, target), each) for each in offered]
     return sorted(ranked, key=lambda pair: pair[0])
 

@@ -27,9 +27,10 @@ from ._runtime.parfor import ParforSource
 from ._runtime.state import STATE_BLOCK, State
 from ._targets import Target
 
-Executable = Bound | Callable[[int, int, int], None]
+Executable = Bound | Callable[[int, int, int, int], None]
 """What fills the memory at the third address from that at the first two: a program, or a function of Python where there
-are no kernels. The memory is contiguous, aligned, native and of the planned shapes."""
+are no kernels. The fourth is the bias's, 0 where there is none. The memory is contiguous, aligned, native and of the
+planned shapes."""
 
 
 Four = tuple[int, int, int, int]
@@ -201,10 +202,10 @@ def load_functions(source: Functions, imports: Mapping[str, int] | None = None) 
     return dict(zip(source.symbols, addresses, strict=True))
 
 
-def without_kernels(problem: Problem) -> Executable:
+def without_kernels(problem: Problem) -> Callable[[int, int, int, int], None]:
     """Return the reference for a problem: it needs no compiler."""
 
-    def execute(first: int, second: int, result: int) -> None:
+    def execute(first: int, second: int, result: int, bias: int = 0) -> None:
         shapes = {
             Kind.FORWARD: (problem.input_shape, problem.filter_shape),
             Kind.INPUT_GRADIENT: (problem.filter_shape, problem.output_shape),
@@ -212,7 +213,9 @@ def without_kernels(problem: Problem) -> Executable:
         }[problem.kind]
         dtype = problem.dtype.numpy
         places = zip((first, second, result), (*shapes, problem.result_shape), strict=True)
-        reference.run(problem, *(_array_at(place, shape, dtype) for place, shape in places))
+        arrays = [_array_at(place, shape, dtype) for place, shape in places]
+        beside = _array_at(bias, (problem.bias_c,), dtype) if problem.bias else None
+        reference.run(problem, arrays[0], arrays[1], arrays[2], beside)
 
     return execute
 

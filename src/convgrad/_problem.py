@@ -24,10 +24,12 @@ from typing import Literal
 
 from . import _geometry
 from ._dtypes import DType
-from ._errors import ArgumentError
+from ._errors import ArgumentError, InternalError
 from ._geometry import Axis, AxisPadding, Pads
 
 Shape = tuple[int, ...]
+Side = Literal["", "input", "output"]
+"""Whose channels a bias belongs to: no bias, the input image's or the output image's."""
 
 _LARGEST_BYTES = 2**63 - 1
 _LARGEST_REACH = 2**62
@@ -105,6 +107,13 @@ class Settings:
         return self.padding if isinstance(self.padding, str) else self.padding[axis]
 
 
+_SIDES: dict[Kind, tuple[Side, ...]] = {
+    Kind.FORWARD: ("", "output"),
+    Kind.INPUT_GRADIENT: ("", "input"),
+    Kind.FILTER_GRADIENT: ("", "input", "output"),
+}
+
+
 @dataclass(frozen=True)
 class Problem:
     """One convolution of the family; hashable, so that plans and kernels can be remembered by it."""
@@ -120,6 +129,17 @@ class Problem:
     groups: int
     group_in: int
     group_out: int
+    bias: Side = ""
+    """Whose channels a bias belongs to. A forward pass adds one to the output's channels and an input gradient to the
+    input's, before the result is rounded. A filter gradient also writes the bias's gradient: the sum over the pixels of
+    `out_backprop`, or of the input (a transposed convolution, whose output that is)."""
+
+    def __post_init__(self) -> None:
+        if self.bias not in _SIDES[self.kind]:
+            allowed = " or ".join(map(repr, _SIDES[self.kind]))
+            raise InternalError(
+                f"the bias of a {self.kind.value} must be {allowed}, got {self.bias!r}; please report this"
+            )
 
     def __hash__(self) -> int:
         return self._hash
@@ -127,7 +147,8 @@ class Problem:
     @cached_property
     def _hash(self) -> int:
         """Hashing fifteen numbers takes 2 us, a good part of a small call."""
-        return hash((self.kind, self.dtype, self.batch, self.rows, self.cols, self.groups))
+        sizes = (self.batch, self.rows, self.cols, self.groups)
+        return hash((self.kind, self.dtype, *sizes, self.bias))
 
     @property
     def in_c(self) -> int:
@@ -174,9 +195,19 @@ class Problem:
     def result_bytes(self) -> int:
         return prod(self.result_shape) * self.dtype.itemsize
 
+    @property
+    def bias_c(self) -> int:
+        """Elements of the bias, or of its gradient; 0 where there is none."""
+        return {"": 0, "input": self.in_c, "output": self.out_c}[self.bias]
+
+    @property
+    def adds_bias(self) -> bool:
+        """Whether a bias is added to the result."""
+        return self.bias != "" and self.kind is not Kind.FILTER_GRADIENT
+
     @cached_property
     def is_empty(self) -> bool:
-        """Whether some operand or the result has no elements: the result is then all zeros."""
+        """Whether some operand or the result has no elements: the result is then all zeros, or the bias."""
         return 0 in self.input_shape or 0 in self.output_shape or 0 in self.filter_shape
 
     @property

@@ -14,8 +14,9 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-PLACES = ("first", "second", "result", "partial", "packed")
-"""What a launch's pointers can point to: the operands, the result, partial sums, and an operand in another order."""
+PLACES = ("first", "second", "result", "partial", "packed", "bias")
+"""What a launch's pointers can point to: the operands, the result, partial sums, an operand in another order, and a
+bias or its gradient."""
 MOST_ARGUMENTS = 256
 """Words a kernel may have, table and pointers included: the entry copies them to the stack, where they take 2 KB."""
 MAGIC = b"convgrad program 2\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from . import _problem_text
@@ -23,7 +24,8 @@ _given_up: set[str] = set()
 
 
 def note(file: str, problem: Problem) -> None:
-    """Append a problem's line to a file, the first time in this process."""
+    """Append a problem's line to a file, the first time in this process; lines do not speak of a bias."""
+    problem = replace(problem, bias="")
     if file in _given_up or (file, problem) in _seen:
         return
     _seen.add((file, problem))

@@ -16,7 +16,7 @@ from convgrad._algorithms.winograd import fast as winograd_fast
 from convgrad._algorithms.winograd import schedule as winograd
 from convgrad._runtime.run import run as run_program
 from convgrad._targets import Target
-from kernels import _guarded_state, expected_exactly, placed, problem_of
+from kernels import expected_exactly, guarded_state, placed, problem_of
 
 HOST = _jit.host_target()
 KINDS = ("forward", "input")
@@ -62,7 +62,7 @@ def test_whole_numbers_come_out_exact_with_the_input_apart(target: Target, check
         for kind in KINDS:
             problem = problem_of(case, kind)
             plan = apart(case, kind, target).plan()
-            bound = _prepare.bind(plan, target, _guarded_state())
+            bound = _prepare.bind(plan, target, guarded_state())
             place = ("end", "start", "shifted")[turn % 3]
             first, second = (placed(each, place) for each in operands(kind, data))
             result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), place)

@@ -48,7 +48,7 @@ def launch(program: Bound, first: int, count=None, pool=OWN) -> None:
         count, pool = threads.ready()
     elif count > 1 and pool == OWN and not program.serial:
         threads.pool.ensure(min(count, program.chunks))
-    words = code.pack_call(program.address, first, 0, 0, count, pool)
+    words = code.pack_call(program.address, first, 0, 0, count, pool, 0)
     status = code.entry_call()(words)
     if status:
         try_again(program, words, status)

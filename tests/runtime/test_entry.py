@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ import convgrad
 from cases import Case, whole_numbers
 from convgrad import _engine, _jit, _planner, _prepare
 from convgrad._errors import AllocationError, InternalError
-from convgrad._program import Launch, Program
+from convgrad._program import PLACES, Launch, Program
 from convgrad._runtime import bound, code, entry, threads
 from convgrad._runtime import slots as slot_text
 from convgrad._runtime.bound import Bound
@@ -70,7 +71,7 @@ def chain(step: int, count: int, state: State = STATE_BLOCK, **sizes: int) -> Bo
 
 def go(program: Bound, x, y, number: int = 1) -> None:
     """Run a program on so many threads of our own pool."""
-    words = code.pack_call(program.address, x.ctypes.data, 0, y.ctypes.data, number, OWN)
+    words = code.pack_call(program.address, x.ctypes.data, 0, y.ctypes.data, number, OWN, 0)
     status = code.entry_call()(words)
     if status:
         try_again(program, words, status)
@@ -115,7 +116,7 @@ def test_a_program_survives_being_written_down(step):
         (lambda data: data.replace(b'["k"]', b"[[[]]"), "cannot be read"),
         (lambda data: data.replace(b'["k"]', b"[123]"), "name is no text"),
         (lambda data: data.replace(b"[[0,[0,1],", b"[[1,[0,1],"), "impossible sizes"),
-        (lambda data: data.replace(b"[[0,[0,1],", b"[[0,[0,5],"), "pointers to nowhere"),
+        (lambda data: data.replace(b"[[0,[0,1],", b"[[0,[0,6],"), "pointers to nowhere"),
         (lambda data: data.replace(b",9,1,64,0]", b",9,0,64,0]"), "impossible sizes"),
         (lambda data: data.replace(b",9,1,64,0]", b",-9,1,6,0]"), "impossible sizes"),
         (lambda data: data.replace(b"[3,4]", b"[3,.5"), "cannot be read"),
@@ -314,7 +315,7 @@ def test_a_call_in_the_middle_of_a_call(step):
 
 def test_a_block_that_is_no_program_is_refused():
     words = (ctypes.c_int64 * 32)(*range(100, 132))
-    call = code.pack_call(ctypes.addressof(words), 0, 0, 0, 1, 0)
+    call = code.pack_call(ctypes.addressof(words), 0, 0, 0, 1, 0, 0)
     assert code.entry_call()(call) == entry.NO_PROGRAM
     with pytest.raises(InternalError, match="status 2"):
         try_again(None, call, entry.NO_PROGRAM)
@@ -410,6 +411,29 @@ def test_the_entry_called_from_c_gives_the_same_bits(case, tmp_path):
             assert result.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("case", CASES, ids=["depthwise", "3x3", "1x1", "half"])
+def test_the_entry_with_a_bias_gives_the_same_bits(case):
+    """`cg_run_bias` reads a bias, or writes its gradient, as a call from Python does."""
+    data = whole_numbers(case, np.random.default_rng(1))
+    operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
+    sides = {"forward": "output", "input": "input", "filter": "output"}
+    for kind, side in sides.items():
+        problem = replace(problem_of(case, kind), bias=side)
+        first, second = (np.ascontiguousarray(each) for each in operands[kind])
+        numbers = np.arange(problem.bias_c).astype(problem.dtype.numpy)
+        results = [np.full(problem.result_shape, 7, problem.dtype.numpy) for _ in range(2)]
+        biases = [numbers.copy() for _ in range(2)]
+        at = [first.ctypes.data, second.ctypes.data]
+        program = _engine.run(problem, *at, results[0].ctypes.data, biases[0].ctypes.data)
+        assert type(program) is Bound
+        signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5)
+        run_at = signature(code.current().addresses[entry.RUN_BIAS])
+        assert run_at(program.address, *at, results[1].ctypes.data, biases[1].ctypes.data) == 0
+        assert results[0].tobytes() == results[1].tobytes()
+        assert biases[0].tobytes() == biases[1].tobytes()
+        assert (biases[0].tobytes() == numbers.tobytes()) == (kind != "filter")
+
+
 def test_the_layout_is_the_documented_one(step):
     """docs/how-it-works.md shows these words; bridges are written against them."""
     program = chain(step, 10)
@@ -429,3 +453,7 @@ def test_the_layout_is_the_documented_one(step):
     text = page.read_text(encoding="utf-8")
     for name in (*bound.PROGRAM, *bound.LAUNCH, *entry.SYMBOLS):
         assert f"`{name}`" in text, f"docs/how-it-works.md does not speak of {name}"
+    told = {"partial": "partial sums", "packed": "packed operand"}
+    listed = ", ".join(f"{at} {told.get(name, name)}" for at, name in enumerate(PLACES))
+    assert listed in text
+    assert ", ".join(name.lower() for name in entry.CALL_WORDS) in text

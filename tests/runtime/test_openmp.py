@@ -24,7 +24,10 @@ import ctypes, os, sys, threading
 sys.path[:0] = [{tests!r}, {sources!r}]
 import numpy as np
 import convgrad
-from convgrad import _config
+from dataclasses import replace
+from cases import Case
+from kernels import problem_of
+from convgrad import _config, _engine
 from convgrad._runtime import code, openmp, pool, threads
 from convgrad._runtime.state import OPENMP, OWN, STATE_BLOCK
 from runtime.kernels import Counting, loader
@@ -45,7 +48,19 @@ def bits():
         convgrad.conv2d_backprop_input(x.shape, f, y, 1, "SAME").tobytes(),
         convgrad.conv2d_backprop_filter(x, f.shape, y, 1, "SAME").tobytes(),
         convgrad.depthwise_conv2d(x, f[:, :, :, :1].copy(), 1, "SAME").tobytes(),
+        *with_bias(y),
     ]
+
+def with_bias(y):
+    case = Case(False, 4, (28, 28), 1, 32, 32, (3, 3), (1, 1), (1, 1), "SAME")
+    found = []
+    for kind, first, second, side in (("forward", x, f, "output"), ("filter", x, y, "output")):
+        problem = replace(problem_of(case, kind), bias=side)
+        result, bias = np.empty(problem.result_shape, np.float32), np.ones(32, np.float32)
+        _engine.run(problem, *(each.ctypes.data for each in (first, second, result, bias)))
+        found += [result.tobytes(), bias.tobytes()]
+    assert found[2] != f.tobytes() and found[1] == np.ones(32, np.float32).tobytes()
+    return found
 """
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 import convgrad
 from convgrad import _config, _engine, _record
+from convgrad._problem import Problem
 from convgrad._problem_text import read_lines
 
 
@@ -150,3 +152,15 @@ def test_without_the_switch_nothing_is_imported():
     environment = {**os.environ, "PYTHONPATH": path}
     environment.pop("CONVGRAD_RECORD", None)
     subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+
+
+def test_a_bias_is_not_told(fresh, tmp_path):
+    """The line is the same with one and without: whoever reads it explains, measures or packs the convolution."""
+    file = tmp_path / "problems.txt"
+    taps, bias = np.ones((3, 3, 2, 1), np.float32), np.ones(2, np.float32)
+    with _config.scope(record=str(file), kernels=False):
+        y = convgrad.depthwise_conv2d(X, taps, 1, "SAME")
+        (problem,) = [key[0] for key in _engine.memory if isinstance(key[0], Problem)]
+        places = [each.ctypes.data for each in (X, taps, y, bias)]
+        _engine.run(replace(problem, bias="output"), *places)
+    assert len(file.read_text().splitlines()) == 1

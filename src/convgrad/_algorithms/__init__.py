@@ -24,7 +24,7 @@ from . import (
     winograd,
     winograd_gradient,
 )
-from .shared import filter_order, reduce
+from .shared import filter_order, pixel_sum, reduce
 from .shared.table import Algorithms, Emitters
 
 ALGORITHMS: Algorithms = {
@@ -50,6 +50,7 @@ _EMITTERS: Emitters = {
     **dense_planes.EMITTERS,
     **winograd_gradient.EMITTERS,
     **dense_filter.EMITTERS,
+    pixel_sum.PixelSumKernel: pixel_sum.emit,
     reduce.ReduceKernel: reduce.emit,
     filter_order.FilterOrderKernel: filter_order.emit,
 }

@@ -35,14 +35,29 @@ def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     return (Candidate(done, lambda: Plan(problem, NAME, serial=True, story=story)),)
 
 
-def run(problem: Problem, first: AnyArray, second: AnyArray, result: AnyArray) -> None:
-    """Fill `result` with the exact sums, each rounded once.
+def run(
+    problem: Problem,
+    first: AnyArray,
+    second: AnyArray,
+    result: AnyArray,
+    bias: AnyArray | None = None,
+) -> None:
+    """Fill `result` with the exact sums, each rounded once, the bias included; a filter gradient fills `bias`.
 
     int32 adds in int64: products of two int32 fit, and what wraps modulo 2**64 wraps to the same int32.
     """
-    dtype = problem.dtype
-    wide = np.int64 if dtype.is_integer else np.float64
+    wide = np.int64 if problem.dtype.is_integer else np.float64
     with np.errstate(invalid="ignore"):  # signalling NaNs
         operands = first.astype(wide, copy=False), second.astype(wide, copy=False)
-    total = _oracle.compute(problem, *operands)
-    result[...] = total.astype(np.int32) if dtype.is_integer else _dtypes.round_once(total, dtype)
+        total = _oracle.compute(problem, *operands)
+        if bias is not None and problem.adds_bias:
+            total = _oracle.add_bias(problem, total, bias.astype(wide))
+    if bias is not None and not problem.adds_bias:
+        image = operands[0 if problem.bias == "input" else 1]
+        bias[...] = _rounded(problem, _oracle.sum_pixels(problem, image))
+    result[...] = _rounded(problem, total)
+
+
+def _rounded(problem: Problem, total: AnyArray) -> AnyArray:
+    dtype = problem.dtype
+    return total.astype(np.int32) if dtype.is_integer else _dtypes.round_once(total, dtype)

@@ -122,7 +122,7 @@ def again(
     try:
         result = new_result(ready.result_shape, ready.result_dtype)
         count, pool = (1, 0) if ready.serial else threads.ready(ready.chunks)
-        words = pack(ready.address, at_first, at_second, pointer(result), count, pool)
+        words = pack(ready.address, at_first, at_second, pointer(result), count, pool, 0)
         status = ready.call(words)
         if status:
             try_again(ready.program, words, status)

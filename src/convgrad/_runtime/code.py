@@ -19,10 +19,11 @@ Loader = Callable[[parfor.ParforSource], Mapping[str, int]]
 """Compiles the text and returns the addresses of its symbols; the code must never be unloaded."""
 
 pack_call = struct.Struct(f"={len(entry.CALL_WORDS)}q").pack
-"""Pack the words of `cg_call`: program, first, second, result, threads, pool."""
+"""Pack the words of `cg_call`: program, first, second, result, threads, pool, bias."""
 
 _KINDS = {
     entry.RUN: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4),
+    entry.RUN_BIAS: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5),
     entry.CALL: ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p),
     entry.RELEASE: ctypes.CFUNCTYPE(None, ctypes.c_void_p),
     parfor.WORKER: ctypes.CFUNCTYPE(None, ctypes.c_void_p),

@@ -2,10 +2,11 @@
 
 ::
 
-    i64 cg_run(program, first, second, result)      on the threads the runtime block says
-    i64 cg_call(words)                              the same four, then threads and pool
+    i64 cg_run(program, first, second, result)              on the threads the runtime block says
+    i64 cg_run_bias(program, first, second, result, bias)   the same with a bias, or its gradient to be written
+    i64 cg_call(words)                                      the first four, then threads, pool and bias
 
-Both take every launch in order, find memory for partial sums, packed operand and workspaces, share the items among
+All take every launch in order, find memory for partial sums, packed operand and workspaces, share the items among
 threads, and return 0; or 1 if there was not enough memory, and 2 if `program` is no program of this version. They
 need no interpreter and no lock of it, any thread may call them, and any number of threads at once.
 
@@ -23,12 +24,14 @@ from .bound import LAUNCH, MAGIC, PROGRAM
 from .state import OPENMP, STATE
 
 RUN = "cg_run"
+RUN_BIAS = "cg_run_bias"
 CALL = "cg_call"
 RELEASE = "cg_release"
-SYMBOLS = (RUN, CALL, RELEASE)
+SYMBOLS = (RUN, RUN_BIAS, CALL, RELEASE)
 
-CALL_WORDS = ("PROGRAM", "FIRST", "SECOND", "RESULT", "THREADS", "POOL")
-"""What `cg_call` is given. THREADS 0 are as many as OpenMP has; -1 in THREADS or POOL asks the runtime block."""
+CALL_WORDS = ("PROGRAM", "FIRST", "SECOND", "RESULT", "THREADS", "POOL", "BIAS")
+"""What `cg_call` is given. THREADS 0 are as many as OpenMP has; -1 in THREADS or POOL asks the runtime block. Programs
+without a bias do not look at BIAS."""
 OK, NO_MEMORY, NO_PROGRAM = 0, 1, 2
 
 
@@ -63,10 +66,11 @@ def _word(match: re.Match[str]) -> str:
 
 
 _TEXT = """
-define internal i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 %asked, i64 %pool) nounwind {
+define internal i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 %asked, i64 %pool, ptr %bias)
+  nounwind {
 entry:
   %job = alloca [$MOST_JOB x i64], align 16
-  %places = alloca [5 x ptr], align 8
+  %places = alloca [6 x ptr], align 8
   %magic = word i64 %program, $PROGRAM_MAGIC
   %known = icmp eq i64 %magic, $MAGIC
   br i1 %known, label %begin, label %stranger
@@ -81,6 +85,8 @@ begin:
   store ptr %second, ptr %second_at, align 8
   %result_at = getelementptr ptr, ptr %places, i64 2
   store ptr %result, ptr %result_at, align 8
+  %bias_at = getelementptr ptr, ptr %places, i64 5
+  store ptr %bias, ptr %bias_at, align 8
 
   ; Which pool, and how many threads: one if there is no pool.
   %control = word ptr %state, $STATE_CONTROL
@@ -268,7 +274,12 @@ leave:
 }
 
 define i64 @cg_run(ptr %program, ptr %first, ptr %second, ptr %result) nounwind {
-  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 -1, i64 -1)
+  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 -1, i64 -1, ptr null)
+  ret i64 %status
+}
+
+define i64 @cg_run_bias(ptr %program, ptr %first, ptr %second, ptr %result, ptr %bias) nounwind {
+  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 -1, i64 -1, ptr %bias)
   ret i64 %status
 }
 
@@ -279,7 +290,8 @@ define i64 @cg_call(ptr %words) nounwind {
   %result = word ptr %words, 3
   %threads = word i64 %words, 4
   %pool = word i64 %words, 5
-  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 %threads, i64 %pool)
+  %bias = word ptr %words, 6
+  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 %threads, i64 %pool, ptr %bias)
   ret i64 %status
 }
 """

@@ -12,13 +12,13 @@ from .bound import Bound
 from .results import trim
 
 
-def run(program: Bound, first: int, second: int, result: int) -> None:
-    """Fill the memory at `result` from that at `first` and `second`.
+def run(program: Bound, first: int, second: int, result: int, bias: int = 0) -> None:
+    """Fill the memory at `result` from that at `first` and `second`, and read `bias`, or fill it, if it has one.
 
-    All three must be what the program was planned for: nothing is checked here.
+    All of them must be what the program was planned for: nothing is checked here.
     """
     count, pool = (1, 0) if program.serial else threads.ready(program.chunks)
-    words = code.pack_call(program.address, first, second, result, count, pool)
+    words = code.pack_call(program.address, first, second, result, count, pool, bias)
     status = code.entry_call()(words)
     if status:
         try_again(program, words, status)

@@ -25,7 +25,7 @@ from .. import _config
 from .._errors import CompileError, InternalError
 from .._prepare import load_functions
 from .._prepare import load_runtime as _load_runtime
-from .._runtime import code, threads
+from .._runtime import code, entry, threads
 from .._runtime.state import address_of, keep_forever
 from . import handler, kernels, records
 
@@ -106,7 +106,7 @@ class Handlers:
         words = {name: _address(library, symbol) for name, symbol in _FUNCTIONS.items()}
         words["BUCKETS"] = ctypes.addressof(self.table.buckets)
         words["MISS"] = address_of(self._miss)
-        words["RUN"] = runtime.addresses[RUN]
+        words["RUN"] = runtime.addresses[entry.RUN_BIAS]
         words["VERSION"] = _VERSION
         for name, text in zip(("NOTHING", *DECLINED), self._texts, strict=True):
             words[name] = ctypes.addressof(text)
@@ -141,8 +141,6 @@ class Handlers:
     def forget(self, registration: int) -> None:
         self.library.aoti_torch_delete_library_object(ctypes.c_void_p(registration))
 
-
-RUN = "cg_run"
 
 _lock = threading.RLock()
 _handlers: Handlers | None = None

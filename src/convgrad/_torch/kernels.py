@@ -168,9 +168,9 @@ def carry_out(
         for program, first, second, result, bias in recipe.runs:
             where = (places[first], places[second], places[result], places[bias])
             if isinstance(program, Bound):
-                run_program(program, *where[:3])
+                run_program(program, *where)
             else:
-                program(*where[:3])
+                program(*where)
     except AllocationError as error:
         raise AllocationError(f"{function}: {error}.") from None
     return outputs

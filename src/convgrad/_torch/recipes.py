@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from .. import _engine, _problem
 from .._prepare import Executable
-from .._problem import Kind, Problem
+from .._problem import Kind, Problem, Side
 from .tensors import (
     DTYPES,
     Four,
@@ -98,7 +98,7 @@ class Sides(NamedTuple):
     window: Pair
     settings: Settings
 
-    def problem(self, kind: Kind, dtype: int, data_format: str, bias: str = "") -> Problem:
+    def problem(self, kind: Kind, dtype: int, data_format: str, bias: Side = "") -> Problem:
         """Return the problem of one of the three sums; raises what `_problem.build` raises."""
         s = self.settings
         near, far = (
@@ -275,7 +275,7 @@ class _Maker:
         # The image the layer was given is its near one, the gradient has the shape of the far one; or else.
         given_is_near = transposed == self.exchanged
         near, far = (INPUT, THIRD) if given_is_near else (THIRD, INPUT)
-        which = "" if bias == NOWHERE else "output" if given_is_near else "input"
+        which: Side = "" if bias == NOWHERE else "output" if given_is_near else "input"
         program = _engine.executable(self._problem(Kind.FILTER_GRADIENT, order, which))
         result = OUTPUTS + 1 if wanted and not self._reorder else self._temporary()
         runs = [Run(program, near, far, result, bias)]
@@ -300,5 +300,5 @@ class _Maker:
         self._temporaries.append(Made(self._dtype, sizes, hwio_strides(sizes)))
         return TEMPORARIES + len(self._temporaries) - 1
 
-    def _problem(self, kind: Kind, order: str, bias: str) -> Problem:
+    def _problem(self, kind: Kind, order: str, bias: Side) -> Problem:
         return self.between.problem(kind, self._dtype, order, bias)

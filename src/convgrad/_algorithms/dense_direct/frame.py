@@ -50,6 +50,10 @@ class Frame:
         self.source = k.arg_pointer(0, self.number if turned else self.storage)
         self.result = k.arg_pointer(2, self.storage)
         pointers = 3
+        self.bias = None
+        if kernel.bias:
+            self.bias = k.arg_pointer(pointers, self.storage)
+            pointers += 1
         if not kernel.flat:
             self.table = k.arg_pointer(pointers, I64 if kernel.far else I32)
             pointers += 1

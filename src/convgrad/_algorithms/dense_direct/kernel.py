@@ -10,7 +10,7 @@
           for row entry, column entry:              # taps inside the image; neighbours that lie together are one
             for k:  acc[i] += broadcast(source[pixel i + displacement + k]) * packed[tap][k]
             totals += acc, acc = 0 before more is added, whenever enough products are in it
-          store acc + totals
+          store acc + totals [+ bias]
         [NCHW: turn the panel's pixels into planes]
 
 Forward and input gradient are the same sum: source and target change places and the filter is packed transposed. The
@@ -34,7 +34,7 @@ _PIXELS = 4
 
 
 def emit(kernel: DirectDenseKernel, target: Target) -> KernelSource:
-    """Write the kernel: words are source, filter or packed filter, result, table, then `WORDS`."""
+    """Write the kernel: words are source, filter or packed filter, result, bias, table, then `WORDS`."""
     return _Writer(kernel, target).write()
 
 
@@ -148,12 +148,13 @@ class _Writer:
         at = block.target_row * word["target_row"] + block.target_col * word["target_col"]
         target = frame.result.offset(block.image * word["target_image"] + at)
         target = target.offset(channel * word["target_plane"])
+        bias = frame.bias.offset(channel) if frame.bias else None
         if self.kernel.planes:
             pixels = frame.staged.offset(word["pixels_at"])
-            self.tiles.write(block, source, pixels, filter_, turn)
+            self.tiles.write(block, source, pixels, filter_, turn, bias)
             self._to_planes(block, pixels, target)
         else:
-            self.tiles.write(block, source, target, filter_, turn)
+            self.tiles.write(block, source, target, filter_, turn, bias)
 
     def _to_planes(self, block: Block, pixels: Pointer, target: Pointer) -> None:
         """Turn the pixels of a panel into rows of its channels' planes."""

@@ -94,6 +94,8 @@ def plan(name: str, it: DirectSizes) -> Plan:
         steps.append(_turn(it, source))
         source = "partial"
     operands: tuple[Operand, ...] = (source, "packed" if beforehand else filter_, "result")
+    if kernel.bias:
+        operands = (*operands, "bias")
     items = cut.blocks * panel_ranges
     steps.append(
         Step(
@@ -203,6 +205,7 @@ def _kernel(it: DirectSizes, packs: bool) -> DirectDenseKernel:
         and it.groups == 1
         and not it.staged
         and it.source_bytes > 4 * it.target.l2_bytes,
+        bias=it.problem.adds_bias,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ..._codegen import Int, Pointer, Variable, Vector
+from ..shared.edges import load_first
 from .frame import Block, Frame
 from .sums import PanelSums
 from .tables import COL_ENTRY, ROW_ENTRY
@@ -38,14 +39,20 @@ class PanelTiles:
         self.number, self.lanes = frame.number, frame.lanes
 
     def write(
-        self, block: Block, source: Pointer, target: Pointer, filter_: Pointer, turn: Int
+        self,
+        block: Block,
+        source: Pointer,
+        target: Pointer,
+        filter_: Pointer,
+        turn: Int,
+        bias: Pointer | None,
     ) -> None:
         """Compute all tiles of a block for one panel, the item's `turn`th; `target` is where its first pixel goes."""
         frame, height = self.frame, self.kernel.height
         if not self.kernel.flat:
             with listed_tiles(frame, block, source, target) as listed:
                 self._ask_for(listed.targets)
-                self._store(listed.targets, self._sum_of_taps(listed, filter_))
+                self._store(listed.targets, self._sum_of_taps(listed, filter_), bias)
             return
         with flat_tiles(frame, block, source, target) as tile:
             ahead = None
@@ -56,7 +63,7 @@ class PanelTiles:
             self._ask_for(tile.targets)
             sums = PanelSums(frame)
             self._add(sums, _Entry(tile.pixels, self.k.i64(0), filter_, ahead), frame.depth)
-            self._store(tile.targets, sums.finish())
+            self._store(tile.targets, sums.finish(), bias)
 
     def _ask_for(self, targets: list[Pointer]) -> None:
         """Ask for the lines a tile will write, if it takes long enough for them to arrive meanwhile."""
@@ -154,24 +161,36 @@ class PanelTiles:
         with k.when(whole < stop):
             add(whole, stop - whole)
 
-    def _store(self, targets: list[Pointer], sums: list[Vector]) -> None:
+    def _store(self, targets: list[Pointer], sums: list[Vector], bias: Pointer | None) -> None:
         vectors = self.kernel.vectors
+        added = self._load_bias(bias) if bias else None
         for i, there in enumerate(targets):
-            self._store_pixel(there, sums[i * vectors : (i + 1) * vectors])
+            self._store_pixel(there, sums[i * vectors : (i + 1) * vectors], added)
 
-    def _store_pixel(self, there: Pointer, sums: list[Vector]) -> None:
+    def _load_bias(self, bias: Pointer) -> list[Vector]:
+        """Read a panel's bias as its sums are stored."""
         kernel = self.kernel
         if kernel.dot:
-            for n, value in enumerate(sums):
-                there.offset(n).store(value.sum())
-            return
-        if kernel.woven > 1:
-            # One group's channels after the other's.
-            width = self.lanes // kernel.woven
-            order = [lane % width * kernel.woven + lane // width for lane in range(self.lanes)]
-            there.store(self.k.shuffle(sums[0], None, order))
-            return
+            return [bias.offset(n).load() for n in range(kernel.vectors)]
+        if kernel.narrow:
+            return [load_first(self.k, bias, kernel.narrow, self.lanes)]
+        return [bias.offset(v * self.lanes).load(self.lanes) for v in range(kernel.vectors)]
+
+    def _store_pixel(self, there: Pointer, sums: list[Vector], added: list[Vector] | None) -> None:
+        kernel = self.kernel
         for v, value in enumerate(sums):
+            if kernel.dot:
+                value = value.sum()
+            if kernel.woven > 1:
+                # One group's channels after the other's.
+                width = self.lanes // kernel.woven
+                order = [lane % width * kernel.woven + lane // width for lane in range(self.lanes)]
+                value = self.k.shuffle(value, None, order)
+            if added:
+                value = value + added[v]
+            if kernel.dot:
+                there.offset(v).store(value)
+                continue
             if not kernel.narrow or kernel.planes:
                 there.offset(v * self.lanes).store(value)
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._kernel import later
 from . import pack
 from .pack import PackKernel
 
@@ -69,3 +70,5 @@ class DirectDenseKernel:
     """Whether to ask for the next block of the source while one is in use (of flat pixels)."""
     far: bool = False
     """Whether the numbers of the table have 64 bits, not 32."""
+    bias: bool = later(False)
+    """Whether a bias is added to the result."""

@@ -8,6 +8,8 @@ x and a place in dy, real pairs only, so taps in the padding cost nothing and to
 strides end in the copies; sizes, taps and channels are run-time words. One code serves every problem of a dtype, a
 layout and a tile.
 
+Where a bias's gradient is wanted, the copies are added up pixel by pixel as well (`pixels`).
+
 Sums are kept short: runs of 48 products in registers, runs added up in scratch, those added to the output once per
 chunk. The output is the filter gradient itself or a block of partial sums with rows of its own length.
 """
@@ -34,8 +36,9 @@ from ..shared.words import arguments
 from .chunk import Chunks, Corner, Item, item_of
 from .lists import WORD, Lists
 from .pack import ChunkPacker, Pack
+from .pixels import PixelSums
 from .tile import Ahead, TileSums
-from .words import UNROLL, WORDS, DenseFilterKernel
+from .words import SUM_WORDS, UNROLL, WORDS, DenseFilterKernel
 
 
 def emit(kernel: DenseFilterKernel, target: Target) -> KernelSource:
@@ -56,8 +59,9 @@ class _Writer:
         self.number = compute(self.storage)
         self.lanes = k.lanes(self.number)
         self.width = kernel.vectors * self.lanes
-        self.word = arguments(k, 4, WORDS)
-        self.table = k.arg_pointer(3, I32)
+        sums = kernel.sums != ""
+        self.word = arguments(k, 4 + sums, (*WORDS, *SUM_WORDS) if sums else WORDS)
+        self.table = k.arg_pointer(3 + sums, I32)
         self.tile = TileSums(k, kernel, self.number, self.word["run"])
         self.x_pack = k.scratch(self.number, 0)
         self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
@@ -70,6 +74,7 @@ class _Writer:
         self.packer = ChunkPacker(
             k, self.storage, by_channel, kernel.folded, zeros, self.chunks, self.word
         )
+        self.pixels = PixelSums(k, kernel, self.word, self.tile.totals) if sums else None
 
     def write(self) -> KernelSource:
         k = self.k
@@ -144,6 +149,11 @@ class _Writer:
                 self.lists.write(shape)
             listed.value = kind
         count = shape.images * shape.y_pixels
+        if self.pixels:
+            # Of the items that copy the same pixels, one adds them up.
+            summed, part = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
+            with k.when(part.equals(0)):
+                self.pixels.add(summed, count, item.slice, chunk.equals(item.chunk))
         self._products(item, count, chunk.equals(item.chunk), ahead)
 
     def _products(

@@ -10,18 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Literal
 
 from ..._codegen import compute, element
 from ..._plan import Operand, Plan, Step
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared import reduce
+from ..shared.amounts import whole_lines
 from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.table import Candidate
 from ..shared.words import FARTHEST, in_order
 from . import choice, lists, merge, tables, work
 from .choice import Passes, schedules
 from .sizes import Sizes, flat
-from .words import WORDS, DenseFilterKernel
+from .words import SUM_WORDS, WORDS, DenseFilterKernel
 
 _CLAIM = 1_000_000
 """Flops worth a thread's claim: 20 us of one AVX2 core, some ten times what waking a thread costs."""
@@ -79,6 +82,10 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
     it = passes[0]
     out: Operand = "result" if it.direct else "partial"
     steps, slices = [], 0
+    summed, wide = _summed(problem), reduce.partial_type(problem.dtype.short)
+    all_slices = sum(each.slices for each in passes)
+    partial_bytes = 0 if it.direct else all_slices * it.pitches[0] * it.number
+    sums_at = whole_lines(-(-partial_bytes // element(wide).size), element(wide).size)
     for each in passes:
         kernel = DenseFilterKernel(
             dtype=problem.dtype.short,
@@ -91,9 +98,13 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
             folded=bool(it.fold) and problem.data_format == "NCHW",
             straight=each.straight,
             prefetch=each.prefetch,
+            sums=summed,
         )
         table, words, scratch = _tables(problem, each, it, slices)
         operands: tuple[Operand, ...] = ("first", "second", out, "table")
+        if summed:
+            operands = ("first", "second", out, "partial", "table")
+            words += in_order(SUM_WORDS, sums_at=sums_at, sums_pitch=problem.bias_c)
         items = each.items
         least = min(each.grain, -(-_CLAIM * items * len(passes) // max(1, problem.flops)))
         steps.append(
@@ -112,7 +123,17 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
             pitches=it.pitches,
         )
         steps.append(last)
-    partial_bytes = 0 if it.direct else slices * it.pitches[0] * it.number
+    if summed:
+        channels = problem.bias_c
+        steps.append(
+            reduce.part_step(
+                *(problem.dtype.short, channels, slices, wide),
+                pitch=channels,
+                start=sums_at,
+                to="bias",
+            )
+        )
+        partial_bytes = (sums_at + slices * channels) * element(wide).size
     story = (
         ("tile", f"{it.rows} x {it.vectors * it.lanes} channels"),
         ("chunk", f"{it.images} images x {it.block_rows} rows x {it.block_cols} columns"),
@@ -129,6 +150,15 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
         serial=problem.flops < work.SERIAL_FLOPS,
         story=story,
     )
+
+
+def _summed(problem: Problem) -> Literal["", "x", "y"]:
+    """Return whose pixels the kernel adds up besides: those of x only where each has a window of its own."""
+    if problem.bias == "output":
+        return "y"
+    axes = (problem.rows, problem.cols)
+    alone = all(axis.window == axis.stride == 1 and axis.size == axis.out for axis in axes)
+    return "x" if problem.bias == "input" and alone else ""
 
 
 def _tables(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+from ..._kernel import later
 
 UNROLL = 4
 """Pixels per turn of the innermost loop; lists of pixels are padded to a multiple of it."""
@@ -36,6 +39,10 @@ WORDS = (
 """Run-time words behind the pointers (x, dy, out, table). Places in the table count 4 bytes, all others elements;
 `lists_at` is a place in scratch. Spans of rows stand first. The blocks' words are cells from one block to the next."""
 
+SUM_WORDS = ("sums_at", "sums_pitch")
+"""Behind them where pixels are added up besides, and the partial sums' pointer stands before the table: elements from
+there to the first slice's sums of pixels, and from one slice's to the next."""
+
 
 @dataclass(frozen=True)
 class DenseFilterKernel:
@@ -59,6 +66,8 @@ class DenseFilterKernel:
     """Whether pixels need no lists: windows of one tap that miss no pixel."""
     prefetch: int = 0
     """Lines of the next chunk that the products of `UNROLL` pixels ask for: NHWC, and a chunk is one run."""
+    sums: Literal["", "x", "y"] = later("")
+    """Whose pixels are added up besides, for the gradient of a bias; x only where a chunk has each of its own once."""
 
     @property
     def x_width(self) -> int:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from ..._codegen import I32, I64, Int, KernelBuilder, Pointer, compute, element, symbol
 from ..._kernel import KernelSource
 from ..._targets import Target
+from ..shared.stage import transposed_copy
 from ..shared.words import arguments, load_row
 from .geometry import BLOCK
 from .tile import LaneTiles
@@ -45,9 +46,13 @@ class _GroupedWriter:
         number = compute(storage)
         self.lanes = k.lanes(number)
         self.source, self.packed = k.arg_pointer(0, storage), k.arg_pointer(1, number)
-        self.result, self.table = k.arg_pointer(2, storage), k.arg_pointer(3, I32)
-        self.word = word = arguments(k, 4, WORDS)
+        self.result = k.arg_pointer(2, storage)
+        self.bias = k.arg_pointer(3, storage) if kernel.bias else None
+        self.table = k.arg_pointer(3 + kernel.bias, I32)
+        self.word = word = arguments(k, 4 + kernel.bias, WORDS)
         totals = k.scratch(number, kernel.pixels * kernel.outputs * self.lanes)
+        self.turned_bias = k.scratch(number, kernel.width * self.lanes if kernel.bias else 0)
+        """The bias of a block of lanes, as [channel][group]."""
         self.staged = k.scratch(number, 0)
         self.sums = self.staged.offset(word["sums_at"])
         self.sources = self.staged.offset(word["sources_at"]).as_element(I64)
@@ -64,6 +69,11 @@ class _GroupedWriter:
             block = load_row(self.table.offset(word["blocks_at"] + row * len(BLOCK)), BLOCK)
             self._stage(image, images, lane, block)
             self._list(images, block)
+            if self.bias:
+                width = self.kernel.width
+                mine = self.bias.offset(lane * (self.lanes * width))
+                to = self.turned_bias
+                transposed_copy(k, mine, to, self.lanes, width, width, self.lanes)
             panels = -(-self.kernel.width // self.kernel.outputs)
             first = part * word["range_panels"]
             last = k.min(first + word["range_panels"], panels)
@@ -129,9 +139,9 @@ class _GroupedWriter:
         """Compute one panel of all pixels of a block."""
         k, word, kernel = self.k, self.word, self.kernel
         at = k.variable(k.i64(0))
-        sums = self.sums.offset(
-            k.min(panel * kernel.outputs, kernel.width - kernel.outputs) * self.lanes
-        )
+        channels = k.min(panel * kernel.outputs, kernel.width - kernel.outputs) * self.lanes
+        sums = self.sums.offset(channels)
+        bias = self.turned_bias.offset(channels) if kernel.bias else None
         with (
             k.loop(0, word["row_classes"], carry=[at]) as row_class,
             k.loop(0, word["col_classes"], carry=[at]) as col_class,
@@ -151,7 +161,7 @@ class _GroupedWriter:
                     self.staged.offset(self.sources.offset(first + i).load_int()) for i in tile
                 ]
                 targets = [sums.offset(self.targets.offset(first + i).load_int()) for i in tile]
-                self.tiles.write(pixels, targets, weights, row_taps, col_taps)
+                self.tiles.write(pixels, targets, weights, row_taps, col_taps, bias)
             at.value = stop
 
     def _unstage(

@@ -112,6 +112,7 @@ def plan_with(sizes: GroupedSizes) -> Plan:
         sizes.outputs,
         planes=sizes.planes,
         levels=sizes.levels,
+        bias=problem.adds_bias,
     )
     read = max(each.source_count for each in table.blocks)
     staged = block.images * read * sizes.cols.source * sizes.depth * sizes.lanes
@@ -154,6 +155,7 @@ def plan_with(sizes: GroupedSizes) -> Plan:
         sizes.outputs,
         transposed=not sizes.forward,
     )
+    beside: tuple[Operand, ...] = ("bias",) if kernel.bias else ()
     order = [row * problem.cols.window + col for row in rows.order for col in cols.order]
     steps = (
         Step(
@@ -165,7 +167,7 @@ def plan_with(sizes: GroupedSizes) -> Plan:
         ),
         Step(
             kernel,
-            (source, "packed", "result", "table"),
+            (source, "packed", "result", *beside, "table"),
             words,
             sizes.items,
             1,

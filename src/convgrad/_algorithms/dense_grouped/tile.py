@@ -34,6 +34,7 @@ class LaneTiles:
         weights: Pointer,
         rows: tuple[Int, Int],
         cols: tuple[Int, Int],
+        bias: Pointer | None,
     ) -> None:
         """Compute one tile; `rows` and `cols` are the ranges of its class's entries in the table."""
         k, kernel = self.k, self.kernel
@@ -58,6 +59,8 @@ class LaneTiles:
                 value = acc[at].value
                 if kernel.levels:
                     value = value + self.totals[at].load(self.lanes, aligned=True)
+                if bias:
+                    value = value + bias.offset(j * self.lanes).load(self.lanes, aligned=True)
                 there.offset(j * self.lanes).store(value, aligned=True)
 
     def _add(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._kernel import later
+
 WORDS = (
     "source_rows",
     "source_cols",
@@ -27,7 +29,7 @@ WORDS = (
     "sources_at",
     "targets_at",
 )
-"""The run-time words behind the four pointers: source, packed filter, result, table."""
+"""The run-time words behind the pointers: source, packed filter, result, a bias, table."""
 
 
 @dataclass(frozen=True)
@@ -47,3 +49,5 @@ class GroupedKernel:
     """Whether images are NCHW."""
     levels: bool
     """Whether sums are so long that they are added in runs."""
+    bias: bool = later(False)
+    """Whether a bias is added to the result."""

@@ -43,8 +43,9 @@ class Frame:
         self.source = k.arg_pointer(0, self.storage)
         self.packed = k.arg_pointer(1, self.number)
         self.result = k.arg_pointer(2, self.storage)
-        self.table = k.arg_pointer(3, I32)
-        self.word = arguments(k, 4, WORDS)
+        self.bias = k.arg_pointer(3, self.storage) if kernel.bias else None
+        self.table = k.arg_pointer(3 + kernel.bias, I32)
+        self.word = arguments(k, 4 + kernel.bias, WORDS)
         self.totals = k.scratch(self.number, kernel.high * kernel.vectors * self.lanes)
         self.staged = k.scratch(self.number, 0)
         self.valid = self.staged.offset(self.word["valid_at"])

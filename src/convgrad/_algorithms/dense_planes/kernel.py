@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
-from ..._codegen import Bool, Int, Pointer
+from ..._codegen import Bool, Int, Pointer, Vector
 from ..._kernel import KernelSource
 from ..._targets import Target
 from .frame import Frame, PlaceBlock
@@ -34,7 +34,7 @@ from .words import PlanesKernel
 
 
 def emit(kernel: PlanesKernel, target: Target) -> KernelSource:
-    """Write the kernel: words are source, packed filter, result, table, then `WORDS`."""
+    """Write the kernel: words are source, packed filter, result, bias, table, then `WORDS`."""
     return _Writer(kernel, target).write()
 
 
@@ -207,8 +207,10 @@ class _Writer:
             with panel as place:
                 there = self._there(block, height, place, vectors)
                 totals = self.tiles.totals(height, self._totals(room, place, start, size))
-                for each, total in zip(there, totals, strict=True):
-                    each.store(total.load(self.lanes, aligned=True))
+                added = self._bias(block, height, place)
+                for each, total, more in zip(there, totals, added, strict=True):
+                    value = total.load(self.lanes, aligned=True)
+                    each.store(value + more if more else value)
 
     def _totals(self, room: Pointer, place: Int, start: Int, size: int) -> Pointer:
         return room.offset((place - start) * size)
@@ -217,12 +219,26 @@ class _Writer:
         self, block: PlaceBlock, height: int, place: Int, vectors: list[_Vector]
     ) -> list[Pointer]:
         """Return where a tile belongs, vector by vector."""
-        k, word = self.k, self.word
-        channel = block.group * word["width"] + k.min(place, word["width"] - height)
+        word = self.word
+        channel = self._channel(block, height, place)
         plane = (block.image * word["groups"] * word["width"] + channel) * word["target_plane"]
         corner = self.frame.result.offset(plane + block.row * word["target_cols"] + block.col)
         places = [corner.offset(vector.target) for vector in vectors]
         return [each.offset(word["target_plane"] * o) for o in range(height) for each in places]
+
+    def _channel(self, block: PlaceBlock, height: int, place: Int) -> Int:
+        """Return the first channel of a panel; the last panel is moved back to end at the group's last one."""
+        width = self.word["width"]
+        return block.group * width + self.k.min(place, width - height)
+
+    def _bias(self, block: PlaceBlock, height: int, place: Int) -> list[Vector | None]:
+        """Return what to add to the finished sums of a panel, channel by channel: its bias, if there is one."""
+        vectors = self.kernel.vectors
+        if not self.frame.bias:
+            return [None] * (height * vectors)
+        here = self.frame.bias.offset(self._channel(block, height, place))
+        added = [here.offset(o).broadcast(self.lanes) for o in range(height)]
+        return [more for more in added for _ in range(vectors)]
 
     def _direct(
         self,
@@ -243,8 +259,9 @@ class _Writer:
         taps = (k.i64(0), word["taps"])
         places_read = [each.staged for each in vectors]
         sums = self.tiles.sums(height, places_read, panel, taps, masked)
-        for each, value in zip(there, sums, strict=True):
-            each.store(value)
+        added = self._bias(block, height, place)
+        for each, value, more in zip(there, sums, added, strict=True):
+            each.store(value + more if more else value)
 
     def _phases(
         self, block: PlaceBlock, height: int, place: Int, weights: Pointer, masked: bool
@@ -261,12 +278,14 @@ class _Writer:
             with self._tiles(block) as vectors:
                 places = [each.staged for each in vectors]
                 sums = self.tiles.sums(height, places, panel, taps, masked)
-                for i, value in enumerate(sums):
+                added = self._bias(block, height, place)
+                for i, (value, more) in enumerate(zip(sums, added, strict=True)):
                     o, v = divmod(i, len(vectors))
-                    pixels.offset(phases * size * o + vectors[v].target).store(value)
-        channel = block.group * word["width"] + k.min(place, word["width"] - height)
-        channel = block.image * word["groups"] * word["width"] + channel
-        self.layer.write(block, height, channel)
+                    there = pixels.offset(phases * size * o + vectors[v].target)
+                    there.store(value + more if more else value)
+        channel = self._channel(block, height, place)
+        plane = block.image * word["groups"] * word["width"] + channel
+        self.layer.write(block, height, plane)
 
 
 class _Vector(NamedTuple):

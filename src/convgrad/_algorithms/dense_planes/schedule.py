@@ -281,6 +281,7 @@ class PlanesSizes:
         words, table, scratch = self._words(shape, firsts)
         source: Operand = "first" if self.forward else "second"
         filter_: Operand = "second" if self.forward else "first"
+        beside: tuple[Operand, ...] = ("bias",) if problem.adds_bias else ()
         steps = (
             Step(
                 pack,
@@ -291,7 +292,7 @@ class PlanesSizes:
             ),
             Step(
                 self._kernel(firsts),
-                (source, "packed", "result", "table"),
+                (source, "packed", "result", *beside, "table"),
                 words,
                 blocks * panel_ranges,
                 scratch_bytes=scratch * self.number,
@@ -334,6 +335,7 @@ class PlanesSizes:
             step=step if step in (1, 2, 4) and step <= self.lanes else 0,
             woven=phases if phases in (1, 2) else 0,
             prefetch=self.direct and self.taps * self.depth >= _WORTH_ASKING,
+            bias=self.problem.adds_bias,
         )
 
     def _words(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._kernel import later
 from . import pack
 
 WORDS = (
@@ -76,6 +77,8 @@ class PlanesKernel:
     """Phases of the target's columns, where they are joined by shuffles; 0 if cell by cell."""
     prefetch: bool
     """Whether lines of the result are asked for when a tile begins."""
+    bias: bool = later(False)
+    """Whether a bias is added to the result."""
 
     @property
     def guarded(self) -> bool:

@@ -73,10 +73,12 @@ class _Writer:
         self.source = k.arg_pointer(0, self.storage)
         self.filter = k.arg_pointer(1, self.storage)
         self.target = k.arg_pointer(1 if self.to_filter else 2, self.storage)
-        self.word = arguments(k, 3, WORDS)
+        adds_bias = kernel.bias and not self.to_filter
+        self.word = arguments(k, 4 if adds_bias else 3, WORDS)
+        bias = k.arg_pointer(3, self.storage) if adds_bias else None
         self.bank = k.scratch(self.number, 0)
         """Weights, or the running sums of the filter gradient, as [vector][tap][lane]."""
-        self.tiles = TileWriter(k, kernel, self.word, self.bank)
+        self.tiles = TileWriter(k, kernel, self.word, self.bank, bias)
         self.channels = self.tiles.channels
         self.source_pitch, self.target_pitch = self.tiles.source_pitch, self.tiles.target_pitch
 
@@ -101,9 +103,10 @@ class _Writer:
     def _share(self, share: Int, first: Int, width: Int) -> None:
         """Add up the units of one share, block by block, and leave the sums in its row of partial sums."""
         k, units, shares = self.k, self.word["units"], self.word["shares"]
-        size = width * self.taps
+        rows = self.tiles.bank_rows
+        size = width * rows
         wide = element(partial_type(self.kernel.dtype))
-        sums = self.bank.offset(self.word["chunk"] * self.taps).as_element(wide)
+        sums = self.bank.offset(self.word["chunk"] * rows).as_element(wide)
         zero = k.zeros(self.number, self.lanes)
         with k.loop(0, size, self.lanes, nonempty=True) as i:
             sums.offset(i).store(k.zeros(wide, self.lanes))
@@ -118,11 +121,11 @@ class _Writer:
                 if wide is not self.number:
                     block = block.cast("fpext", wide)
                 sums.offset(i).store(sums.offset(i).load(self.lanes) + block)
-        partial = k.arg_pointer(2, wide).offset(share * (self.channels * self.taps) + first)
+        partial = k.arg_pointer(2, wide).offset(share * (self.channels * rows) + first)
         with k.loop(0, width, self.lanes, nonempty=True) as c:
             place = self.tiles.clamped(c, first)
-            for tap in range(self.taps):
-                value = sums.offset(c * self.taps + tap * self.lanes).load(self.lanes)
+            for tap in range(rows):
+                value = sums.offset(c * rows + tap * self.lanes).load(self.lanes)
                 partial.offset(self.channels * tap + place).store(value)
 
     # Forward and input gradient

@@ -17,6 +17,7 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import Footprint, Gather, gather
+from ..shared.pixel_sum import with_bias
 from ..shared.table import Candidate
 from ..shared.words import in_order
 from .words import WORDS, DirectKernel, Tile
@@ -104,6 +105,7 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
     rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
     channels = problem.in_c
     split = _Split.of(problem, target, tile, chunk, row_block)
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
     kernel = DirectKernel(
         problem.kind,
         problem.dtype.short,
@@ -114,8 +116,10 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         single=tile.cols == cols.groups,
         channels=channels if problem.kind is Kind.FILTER_GRADIENT else 0,
         alternate=split.chunks == 1 and _alternates(problem, lanes),
+        bias=problem.adds_bias or (to_filter and problem.bias == "output"),
     )
     taps = problem.rows.window * problem.cols.window
+    bank_rows = taps + (to_filter and kernel.bias)
     wide = element(reduce.partial_type(problem.dtype.short)).size
     chunk, shares = split.chunk, split.shares
     words = in_order(
@@ -134,7 +138,7 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         units=split.units,
         shares=shares,
     )
-    scratch = (chunk + (lanes if kernel.alternate else 0)) * taps * number
+    scratch = (chunk + (lanes if kernel.alternate else 0)) * bank_rows * number
     story = (
         ("tile", f"{tile.rows} x {tile.cols} pixels x {tile.vectors * lanes} channels"),
         ("channels per chunk", str(chunk)),
@@ -146,17 +150,22 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         operands: tuple[Operand, ...] = ("first", "second", "result")
         if problem.kind is Kind.INPUT_GRADIENT:
             operands = ("second", "first", "result")
+        if problem.bias:
+            operands = (*operands, "bias")
         step = Step(kernel, operands, words, split.units * split.chunks, 1, scratch)
         return Plan(problem, NAME, (step,), serial=serial, story=story)
     partial = reduce.partial_type(problem.dtype.short)
-    scratch += chunk * taps * wide
+    scratch += chunk * bank_rows * wide
     step = Step(kernel, ("first", "second", "partial"), words, shares * split.chunks, 1, scratch)
     elements = taps * channels
+    ends: tuple[Step, ...] = (reduce.step(problem.dtype.short, elements, shares, partial),)
+    if kernel.bias:
+        ends = with_bias(problem.dtype.short, partial, shares, elements, channels)
     return Plan(
         problem,
         NAME,
-        (step, reduce.step(problem.dtype.short, elements, shares, partial)),
-        partial_bytes=shares * elements * wide,
+        (step, *ends),
+        partial_bytes=shares * bank_rows * channels * wide,
         serial=serial,
         story=(*story, ("shares", str(shares))),
     )

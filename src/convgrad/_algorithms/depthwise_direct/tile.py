@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ..._codegen import Bool, Int, KernelBuilder, Pointer, Variable, Vector, compute, element
 from ..._problem import Kind
 from ..shared.gather import Footprint
+from ..shared.pixel_sum import added_up
 from .words import DirectKernel
 
 _INDEXED = 4
@@ -51,6 +52,7 @@ class _Body:
     rows: dict[int, Pointer]
     targets: list[Pointer]
     bank: Pointer
+    bias: Pointer | None
     row_reads: dict[int, list[tuple[int, int]]]
     col_reads: dict[int, list[tuple[int, int]]]
 
@@ -64,14 +66,18 @@ class TileWriter:
         kernel: DirectKernel,
         word: dict[str, Int],
         bank: Pointer,
+        bias: Pointer | None,
     ) -> None:
         self.k, self.kernel, self.tile, self.word, self.bank = k, kernel, kernel.tile, word, bank
+        self.bias = bias
         self.number = compute(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
         self.reach = self.lanes * (2 if kernel.alternate else 1)
         """Channels from the first lane of a vector to the last."""
         self.to_filter = kernel.kind is Kind.FILTER_GRADIENT
         self.taps = kernel.window[0] * kernel.window[1]
+        self.bank_rows = self.taps + (self.to_filter and kernel.bias)
+        """Vectors of the bank for one of channels: behind the sums of the taps, that of out_backprop itself."""
         self.channels = k.i64(kernel.channels) if kernel.channels else word["channels"]
         self.source_pitch = word["source_cols"] * self.channels
         self.target_pitch = word["target_cols"] * self.channels
@@ -98,7 +104,8 @@ class TileWriter:
                 columns=columns,
                 rows={offset: pointer.offset(place) for offset, pointer in rows.items()},
                 targets=[pointer.offset(place) for pointer in targets],
-                bank=self.bank.offset(c * self.taps),
+                bank=self.bank.offset(c * self.bank_rows),
+                bias=self.bias.offset(strip.first + place) if self.bias else None,
                 row_reads=reads,
                 col_reads=self.reads(self.kernel.cols, columns.width, columns),
             )
@@ -189,6 +196,10 @@ class TileWriter:
         sums = self._gathered(body, vectors)
         if self.kernel.alternate and vectors == [0]:
             sums |= self._gathered(body, [1])
+        if body.bias:
+            added = {z: self.load(body.bias, z) for z in {z for _, _, z in sums}}
+            for (_, _, z), total in sums.items():
+                total.value = total.value + added[z]
         for row, pointer in enumerate(body.targets):
             with self._row_exists(body, row):
                 for cell, place in self._along(pointer, self._cells(body.columns)).items():
@@ -245,6 +256,11 @@ class TileWriter:
             for cell, place in self._along(pointer, self._cells(body.columns)).items():
                 for z in range(tile.vectors):
                     grads[row, cell, z] = place.offset(z * self.lanes).load(self.lanes)
+        if self.kernel.bias:
+            for z in range(tile.vectors):
+                there = self._bank(body, self.taps, z)
+                more = added_up([value for (_, _, each), value in grads.items() if each == z])
+                there.store(there.load(self.lanes, aligned=True) + more, aligned=True)
 
         def add(offsets: list[int], columns: list[int]) -> None:
             """Add the products of some source rows and columns, columns outermost."""
@@ -305,7 +321,7 @@ class TileWriter:
             self._bank(body, tap, z).store(total.value, aligned=True)
 
     def _bank(self, body: _Body, tap: int, z: int) -> Pointer:
-        return body.bank.offset((z * self.taps + tap) * self.lanes)
+        return body.bank.offset((z * self.bank_rows + tap) * self.lanes)
 
     def _guarded_rows(self, body: _Body, one_row: Callable[[int], None]) -> None:
         for offset in sorted(body.rows):

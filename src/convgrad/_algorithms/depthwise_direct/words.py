@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ..._kernel import later
 from ..._problem import Kind
 from ..shared.gather import Footprint
 
@@ -23,7 +24,7 @@ WORDS = (
     "units",
     "shares",
 )
-"""The run-time words behind the three pointers; units and shares are those of the filter gradient."""
+"""The run-time words behind the pointers, three and a bias; units and shares are those of the filter gradient."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,5 @@ class DirectKernel:
     alternate: bool = False
     """bfloat16 only: a vector holds every other channel of twice as many, which are cheaper to convert than neighbours.
     The two vectors are computed one after the other, so that the tile needs no more registers."""
+    bias: bool = later(False)
+    """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""

@@ -31,6 +31,7 @@ from ..._codegen import I64, Int, KernelBuilder, Pointer, Vector, compute, eleme
 from ..._kernel import KernelSource
 from ..._problem import Kind
 from ..._targets import Target
+from ..shared.pixel_sum import added_up
 from ..shared.words import arguments
 from .columns import Phase
 from .rows import Chunk, Image, RowCopies
@@ -72,7 +73,8 @@ class _Writer:
         self.planes = kernel.multiplier if self.to_input else 1
         self.repeat = 1 if self.to_input else kernel.multiplier
         self.by_channel = kernel.data_format == "NCHW"
-        self.word = arguments(k, 3, WORDS)
+        self.bias = k.arg_pointer(3, self.storage) if kernel.bias and not self.to_filter else None
+        self.word = arguments(k, 4 if self.bias else 3, WORDS)
         self.channels = self.word["channels"]
         self.rows = RowCopies(
             k, self.storage, self.chunk, self.channels, kernel.small, self.by_channel
@@ -87,6 +89,8 @@ class _Writer:
         self.plane = self._scratch("plane_at")
         """NCHW: the block of rows that is written, or the row of out_backprop, as [pixel][channel]."""
         self.taps = self.word["window_rows"] * self.columns.window
+        self.bank_rows = self.taps + 1 if self.to_filter and kernel.bias else self.taps
+        """Vectors of the bank for one of channels: behind the sums of the taps, that of out_backprop itself."""
         self.tiles = ColumnTiles(k, self.number, self.chunk, self.columns, kernel.image, self.list)
 
     def write(self) -> KernelSource:
@@ -130,7 +134,7 @@ class _Writer:
         """Add up the units of one share, block by block, and leave the sums in its row of partial sums."""
         k, units, shares = self.k, self.word["units"], self.word["shares"]
         sums = self._scratch("sums_at")
-        size = (chunk.width + (self.lanes - 1)) // self.lanes * self.lanes * self.taps
+        size = (chunk.width + (self.lanes - 1)) // self.lanes * self.lanes * self.bank_rows
         zero = k.zeros(self.number, self.lanes)
         with k.loop(0, size, self.lanes, nonempty=True) as i:
             sums.offset(i).store(zero, aligned=True)
@@ -143,9 +147,10 @@ class _Writer:
                 block = self.bank.offset(i).load(self.lanes, aligned=True)
                 total = sums.offset(i).load(self.lanes, aligned=True)
                 sums.offset(i).store(total + block, aligned=True)
-        partial = k.arg_pointer(2, self.number).offset(share * (self.channels * self.taps))
-        with self._vectors(chunk) as (c, at), k.loop(0, self.taps, nonempty=True) as tap:
-            value = sums.offset(c * self.taps + tap * self.lanes).load(self.lanes, aligned=True)
+        rows = self.bank_rows
+        partial = k.arg_pointer(2, self.number).offset(share * (self.channels * rows))
+        with self._vectors(chunk) as (c, at), k.loop(0, rows, nonempty=True) as tap:
+            value = sums.offset(c * rows + tap * self.lanes).load(self.lanes, aligned=True)
             self.rows.store(partial.offset(tap * self.channels + chunk.first + at), value)
 
     # Rows
@@ -258,12 +263,16 @@ class _Writer:
             self.rows.zero(place.offset(plane * index), stop, count)
 
     def _clear(self, place: Pointer, strip: _Strip, chunk: Chunk) -> None:
-        """Zero a block of a target row, of which the phases will not write all columns."""
+        """Fill a block of a target row, of which the phases will not write all columns, with zeros or the bias."""
         k, spread = self.k, self.columns.spread
-        zero = k.zeros(self.number, self.lanes)
         stop = k.min(strip.stop * spread, self.word["target_cols"])
         with k.loop(strip.first * spread, stop) as col, self._vectors(chunk) as (_, at):
-            self._store(place.offset(self._target_pitch * col + at), zero)
+            empty = self._bias(chunk, at) or k.zeros(self.number, self.lanes)
+            self._store(place.offset(self._target_pitch * col + at), empty)
+
+    def _bias(self, chunk: Chunk, at: Int) -> Vector | None:
+        """Return the bias of a vector of channels, if there is one."""
+        return self.rows.load(self.bias.offset(chunk.first + at)) if self.bias else None
 
     @property
     def _target_pitch(self) -> Int:
@@ -317,14 +326,20 @@ class _Writer:
             for _ in range(width):
                 pointers.append(here)
                 here = here.offset(self._target_pitch * spread)
-            bank = self.bank.offset(c * self.taps * self.planes)
+            bank = self.bank.offset(c * self.bank_rows * self.planes)
             body = Body(phase, width, start, source.offset(at), bank, entries)
             if self.to_filter:
-                self.tiles.sum_products(body, [self._load(pointer) for pointer in pointers])
+                grads = [self._load(pointer) for pointer in pointers]
+                if self.kernel.bias:
+                    there = bank.offset(self.taps * self.lanes)
+                    total = there.load(self.lanes, aligned=True) + added_up(grads)
+                    there.store(total, aligned=True)
+                self.tiles.sum_products(body, grads)
             else:
                 sums = self.tiles.gather_products(body)
+                bias = self._bias(chunk, at)
                 for pointer, total in zip(pointers, sums, strict=True):
-                    self._store(pointer, total)
+                    self._store(pointer, total + bias if bias else total)
 
     def _load(self, pointer: Pointer) -> Vector:
         return pointer.load(self.lanes) if self.by_channel else self.rows.load(pointer)

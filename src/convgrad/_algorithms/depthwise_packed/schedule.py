@@ -17,6 +17,7 @@ from ..._problem import Kind, Problem
 from ..._targets import Target
 from ..shared import reduce
 from ..shared.gather import MOST_LISTED, listed_taps
+from ..shared.pixel_sum import with_bias
 from ..shared.table import Candidate
 from ..shared.words import in_order
 from .columns import Columns, columns
@@ -97,6 +98,7 @@ def _plan(problem: Problem, it: PackedSizes) -> Plan:
         prefetch=it.streams(problem.dtype.itemsize),
         tiles=tiles,
         image=it.source_cols if tiles else 0,
+        bias=problem.adds_bias or it.sums_pixels,
     )
     units, shares = it.units(problem.batch), it.shares(problem)
     to_input = problem.kind is Kind.INPUT_GRADIENT
@@ -143,16 +145,24 @@ def _plan(problem: Problem, it: PackedSizes) -> Plan:
         operands: tuple[Operand, ...] = ("first", "second", "result")
         if to_input:
             operands = ("second", "first", "result")
+        if problem.bias:
+            operands = (*operands, "bias")
         step = Step(kernel, operands, words, units * it.chunks, 1, it.scratch_bytes)
         return Plan(problem, NAME, (step,), serial=serial, story=story)
     operands = ("first", "second", "partial")
     step = Step(kernel, operands, words, shares * it.chunks, 1, it.scratch_bytes)
     elements = rows.window * cols.window * it.channels
+    ends: tuple[Step, ...] = (reduce.step(problem.dtype.short, elements, shares),)
+    row = elements
+    if it.sums_pixels:
+        row = elements + it.channels
+        number = compute(element(problem.dtype.short)).short
+        ends = with_bias(problem.dtype.short, number, shares, elements, it.channels)
     return Plan(
         problem,
         NAME,
-        (step, reduce.step(problem.dtype.short, elements, shares)),
-        partial_bytes=shares * elements * it.number,
+        (step, *ends),
+        partial_bytes=shares * row * it.number,
         serial=serial,
         story=(*story, ("shares", str(shares))),
     )
@@ -185,6 +195,8 @@ class PackedSizes:
     col_block: int
     """In q, as `groups`."""
     row_block: int
+    sums_pixels: bool = False
+    """Whether out_backprop is added up besides: the gradient of a bias."""
     col_parts: int = 1
     """Parts of the blocks of columns that are units of their own."""
 
@@ -241,7 +253,7 @@ class PackedSizes:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Bytes of the list, the slots, the bank, the filter gradient's sums, the ring and the plane."""
-        bank = self.chunk * self.taps * self.planes * self.number
+        bank = self.chunk * (self.taps + self.sums_pixels) * self.planes * self.number
         plane = 0
         if self.by_channel:
             pixels = self.col_block if self.to_filter else self.row_block * self.target_cols
@@ -328,6 +340,7 @@ def _schedule(problem: Problem, target: Target) -> PackedSizes:
         vectors=vectors,
         col_block=groups,
         row_block=min(over[0], _UNIT_ROWS) if to_filter else over[0],
+        sums_pixels=to_filter and problem.bias == "output",
     )
     return _within(_near(schedule, target), problem.batch)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._kernel import later
 from ..._problem import Kind
 from .columns import Columns
 
@@ -35,7 +36,7 @@ WORDS = (
     "ring_at",
     "plane_at",
 )
-"""The run-time words behind the three pointers."""
+"""The run-time words behind the pointers: three, and a bias."""
 
 
 @dataclass(frozen=True)
@@ -61,3 +62,5 @@ class PackedKernel:
     """Start and width of all tiles where they are few and fixed; columns outside the image are then left out."""
     image: int = 0
     """Source columns, where the tiles are fixed."""
+    bias: bool = later(False)
+    """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""

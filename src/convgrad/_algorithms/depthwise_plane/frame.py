@@ -62,7 +62,8 @@ class Frame:
         self.source = k.arg_pointer(0, self.storage)
         self.second = k.arg_pointer(1, self.storage)
         """The filter or, for the filter gradient, out_backprop, which stands at the target."""
-        self.word = arguments(k, 3, WORDS)
+        self.bias = k.arg_pointer(3, self.storage) if kernel.bias else None
+        self.word = arguments(k, 4 if kernel.bias else 3, WORDS)
         self.row_pitch = kernel.pitch * kernel.cols.step
         self.bank = k.scratch(self.number, 0)
         """Weights as [m][tap][lane], or the sums of the filter gradient."""

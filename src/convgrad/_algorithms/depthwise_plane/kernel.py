@@ -113,6 +113,11 @@ class _Writer:
                 for i in range(self.lanes + period - 1):
                     value = self.frame.second.offset(tap * period + i % period).load()
                     self.frame.bank.offset(tap * self.weight_pitch + i).store(value)
+            if self.frame.bias:
+                # It alternates as the weights do, and stands behind them.
+                there = self.frame.bank.offset(self.taps * self.weight_pitch)
+                for i in range(self.lanes + period - 1):
+                    there.offset(i).store(self.frame.bias.offset(i % period).load())
             return
         start = first * self.word["multiplier"]
         with k.loop(start, last * self.word["multiplier"], nonempty=True) as output:
@@ -141,9 +146,8 @@ class _Writer:
             with k.loop(0, multiplier, nonempty=True) as m:
                 block = self.frame.block.offset(m * self.frame.block_size)
                 self.padded.copy_source(plane * multiplier + m, rows, block)
-            self._cover(
-                target.offset(plane * self.frame.target_plane), rows, self.frame.block, bank
-            )
+            there = target.offset(plane * self.frame.target_plane)
+            self._cover(there, rows, self.frame.block, bank, c, None)
             return
         source = self.frame.source.offset(plane * self.frame.source_plane)
         if not kernel.direct:
@@ -152,11 +156,24 @@ class _Writer:
         with self.frame.each_multiple() as m:
             output = plane * multiplier + m if kernel.several else plane
             there = target.offset(output * self.frame.target_plane)
-            self._cover(there, rows, source, bank.offset(m * self.taps))
+            self._cover(there, rows, source, bank.offset(m * self.taps), c, m)
 
-    def _cover(self, target: Pointer, rows: BlockRows, source: Pointer, bank: Pointer) -> None:
-        """Cover a block of target rows with tiles; `target` is its first row."""
+    def _cover(
+        self,
+        target: Pointer,
+        rows: BlockRows,
+        source: Pointer,
+        bank: Pointer,
+        c: Int,
+        m: Int | None,
+    ) -> None:
+        """Cover a block of target rows with tiles; `target` is its first row, `m` says which of a channel's outputs."""
         k, kernel = self.k, self.kernel
+        bias = self.frame.bias
+        if bias and kernel.period:
+            bias = bank.offset(self.taps * self.weight_pitch)
+        elif bias:
+            bias = bias.offset(c if m is None else c * self.word["multiplier"] + m)
         phases = len(kernel.rows.phases)
         weights: dict[int, Vector] | None = None
         if self.taps <= 9 and not kernel.period and not self.adds:
@@ -174,10 +191,10 @@ class _Writer:
                     r: base.offset((r - low) * self.frame.row_pitch) for r in self.frame.row_reads
                 }
             if kernel.weaves:
-                self._columns(_Strip(sources, self.frame.grads, group, bank, weights))
+                self._columns(_Strip(sources, self.frame.grads, group, bank, weights, bias))
                 self._weave(out, group)
             else:
-                self._columns(_Strip(sources, out, group, bank, weights))
+                self._columns(_Strip(sources, out, group, bank, weights, bias))
 
     def _weave(self, out: Pointer, group: Int) -> None:
         """Write the rows of a strip whose phases lie in sub-rows of the workspace."""
@@ -227,6 +244,8 @@ class _Writer:
                 self._add_products(sums, part, at, at_start, at_end)
         else:
             self._add_products(sums, strip, at, at_start, at_end)
+        if strip.bias:
+            self._add_bias(sums, strip.bias, at)
         for row in range(height):
             if kernel.weaves:
                 for phase, (i, q) in itertools.product(range(width), enumerate(at)):
@@ -241,6 +260,18 @@ class _Writer:
                     continue
                 for i, q in enumerate(at):
                     self._store(there, q, [sums[row, phase, i].value for phase in range(width)])
+
+    def _add_bias(
+        self, sums: dict[tuple[int, int, int], Variable[Vector]], bias: Pointer, at: list[Int]
+    ) -> None:
+        """Add the channel's bias to finished sums, or those of the channels that alternate along a row."""
+        period = self.kernel.period
+        if period:
+            added = [bias.offset(q % period).load(self.lanes) for q in at]
+        else:
+            added = [bias.broadcast(self.lanes)] * len(at)
+        for (_, _, i), total in sums.items():
+            total.value = total.value + added[i]
 
     def _add_products(
         self,
@@ -391,3 +422,5 @@ class _Strip:
     bank: Pointer
     weights: dict[int, Vector] | None
     """Weights in registers, if they are few."""
+    bias: Pointer | None
+    """The channel's own, or those of alternating channels in the bank."""

@@ -151,6 +151,7 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         spread=shape.spread,
         whole=shares == 1,
         alternate=direct and shape.alternate,
+        bias=problem.adds_bias,
     )
     count = -(-rows.groups // row_blocks)
     grad_rows, block_rows = split.grad_rows, split.block_rows
@@ -198,6 +199,8 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         operands: tuple[Operand, ...] = ("first", "second", "result")
         if problem.kind is Kind.INPUT_GRADIENT:
             operands = ("second", "first", "result")
+        if problem.bias:
+            operands = (*operands, "bias")
         step = Step(kernel, operands, words, split.items, 1, scratch)
         return Plan(problem, name, (step,), serial=serial, story=story)
     operands = ("first", "second", "result" if shares == 1 else "partial")
@@ -409,7 +412,7 @@ class PlaneShape:
 
     def bank(self, kernel: PlaneKernel, chunk: int) -> int:
         """Return the elements in front of the rows: weights, or sums of the filter gradient."""
-        taps = kernel.window[0] * kernel.window[1]
+        taps = kernel.window[0] * kernel.window[1] + (kernel.bias and kernel.period > 0)
         across = self.lanes if kernel.kind is Kind.FILTER_GRADIENT else chunk
         if kernel.period:
             across = self.lanes + -(-kernel.period // 8) * 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..._kernel import later
 from ..._problem import Kind
 from ..shared.gather import Tap
 
@@ -28,9 +29,9 @@ WORDS = (
     "block_rows",
     "grad_rows",
 )
-"""The run-time words behind the three pointers. Columns are elements of a row. `bank` counts the elements of the
-workspace in front of the rows, `block_rows` the source rows of a block, `grad_rows` the rows of out_backprop that
-stand beside them (filter gradient), filled up to whole tiles."""
+"""The run-time words behind the three pointers and the bias. Columns are elements of a row. `bank` counts the elements
+of the workspace in front of the rows, `block_rows` the source rows of a block, `grad_rows` the rows of out_backprop
+that stand beside them (filter gradient), filled up to whole tiles."""
 
 Phases = tuple[tuple[Tap, ...], ...]
 
@@ -121,6 +122,8 @@ class PlaneKernel:
     """Filter gradient: whether one share makes the result."""
     alternate: bool = False
     """bfloat16 read in place: two vectors hold every other column each, cheaper to convert than neighbours."""
+    bias: bool = later(False)
+    """Whether a bias is added to the result."""
 
     @property
     def cell(self) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from math import prod
 
 from ..._codegen import KernelBuilder, compute, element, symbol
-from ..._kernel import KernelSource
-from ..._plan import Step
+from ..._kernel import KernelSource, later
+from ..._plan import Operand, Step
 from ..._problem import Problem
 from ..._targets import Target
 from .words import arguments, in_order
@@ -21,6 +21,8 @@ _BLOCK = 1024
 
 WORDS = ("elements", "parts")
 """The run-time words behind the two pointers: partial, result."""
+PART_WORDS = ("pitch", "start")
+"""Behind them where rows are longer than what is wanted of them: elements from row to row, and before the first one."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class ReduceKernel:
     """Of the result."""
     partial: str
     """Of the partial sums."""
+    part: bool = later(False)
+    """Whether only a part of each row is added up: the gradient of a bias lies beside that of the filter."""
 
 
 def partial_type(dtype: str) -> str:
@@ -77,6 +81,18 @@ def step(dtype: str, elements: int, parts: int, partial: str | None = None) -> S
     return Step(kernel, ("partial", "result"), words, items, grain=4)
 
 
+def part_step(
+    dtype: str, elements: int, parts: int, partial: str, *, pitch: int, start: int, to: Operand
+) -> Step:
+    """Return the launch that adds a part of `parts` rows, `pitch` apart, from element `start` on."""
+    items = -(-elements // _BLOCK)
+    kernel = ReduceKernel(dtype, partial, part=True)
+    words = in_order(
+        (*WORDS, *PART_WORDS), elements=elements, parts=parts, pitch=pitch, start=start
+    )
+    return Step(kernel, ("partial", to), words, items, grain=4)
+
+
 def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
     k = KernelBuilder(symbol("reduce", kernel.dtype, str(_BLOCK), target, kernel), target)
@@ -84,8 +100,11 @@ def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
     number = compute(storage)
     lanes = k.lanes(number)
     partial, result = k.arg_pointer(0, wide), k.arg_pointer(1, storage)
-    word = arguments(k, 2, WORDS)
+    word = arguments(k, 2, (*WORDS, *PART_WORDS) if kernel.part else WORDS)
     elements, parts = word["elements"], word["parts"]
+    pitch = word["pitch"] if kernel.part else elements
+    if kernel.part:
+        partial = partial.offset(word["start"])
     with k.loop(k.begin, k.end) as item:
         start = item * _BLOCK
         stop = k.min(start + _BLOCK, elements)
@@ -93,7 +112,7 @@ def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
             mask = k.first_lanes(lanes, stop - i)
             total = k.variable(partial.offset(i).load(lanes, mask=mask))
             with k.loop(1, parts, carry=[total]) as part:
-                row = partial.offset(part * elements + i)
+                row = partial.offset(part * pitch + i)
                 total.value = total.value + row.load(lanes, mask=mask)
             rounded = total.value if wide is number else total.value.cast("fptrunc", number)
             result.offset(i).store(rounded, mask=mask)

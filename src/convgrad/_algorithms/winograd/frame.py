@@ -15,7 +15,9 @@ class Frame:
         self.k = k
         self.storage = storage = element(kernel.dtype)
         self.dilated = kernel.dilated
-        self.word = arguments(k, 4 if kernel.stage == "fused" else 5, words_of(kernel))
+        pointers = 4 if kernel.stage == "fused" else 5
+        self.bias = k.arg_pointer(pointers, storage) if kernel.bias else None
+        self.word = arguments(k, pointers + kernel.bias, words_of(kernel))
         self.tiles = TileWalk(k, self.word, kernel.outputs, kernel.dilated)
         self.source = k.arg_pointer(0, storage)
         self.filter = k.arg_pointer(1, storage)

@@ -89,9 +89,15 @@ class Output:
             (panel.group * word["columns"] + panel.first) * word["target_channel"]
         )
 
+    def _bias(self, panel: Panel) -> Pointer | None:
+        """Return where the bias of a panel's channels starts, if there is one."""
+        bias = self.frame.bias
+        return bias.offset(panel.group * self.word["columns"] + panel.first) if bias else None
+
     def write(self, panel: Panel) -> None:
         """Transform a panel's products and store its results."""
         k, size, target = self.k, self.scheme.outputs, self._target(panel)
+        bias = self._bias(panel)
         checks = [k.variable(k.zeros(F32, self.lanes)) for _ in range(self.vectors)]
         walk = self.frame.tiles
         with walk.tile_rows(panel.begin, panel.end, checks) as tiles:
@@ -108,7 +114,7 @@ class Output:
                 else:
                     col = walk.left(tiles.col + index)
                     places = self._places(target, tiles.image, walk.top(tiles.row), col)
-                self._tile(self.products.offset(tile * self.width), places, checks)
+                self._tile(self.products.offset(tile * self.width), places, checks, bias)
             if self.phases:
                 self.phases.write(target, tiles)
         if self.nchw and not self.phases:
@@ -144,7 +150,11 @@ class Output:
         return places
 
     def _tile(
-        self, products: Pointer, places: list[list[Pointer]], checks: list[Variable[Vector]]
+        self,
+        products: Pointer,
+        places: list[list[Pointer]],
+        checks: list[Variable[Vector]],
+        bias: Pointer | None,
     ) -> None:
         k, lanes, points = self.k, self.lanes, self.scheme.points
         nothing = k.zeros(F32, lanes)
@@ -160,10 +170,12 @@ class Output:
             ]
             # In float64, rounded once: M is larger than y, and its partial sums would cost 0.2 of 2.5 units of error.
             results = both_ways(k, self.scheme.output_matrix, grid)
+            added = bias.offset(v * lanes).load(lanes) if bias else None
             for row, line in zip(results, places, strict=True):
                 for exact, place in zip(row, line, strict=True):
                     value = exact.cast("fptrunc", F32)
-                    place.offset(v * lanes).store(value)
+                    # The bias stays out of the check: what it makes infinite is not to be computed again.
+                    place.offset(v * lanes).store(value + added if added else value)
                     check.value = k.fma(value, nothing, check.value)
 
     # NCHW
@@ -210,6 +222,9 @@ class Output:
         place = place.offset(channel * word["target_channel"])
         with k.when(~self._is_finite(place.load())):
             total = self._plain_sum(panel, *pixel, panel.first + channel)
+            bias = self._bias(panel)
+            if bias:
+                total = total + bias.offset(channel).load().cast("fpext", F64)
             place.store(total.cast("fptrunc", F32))
 
     def _plain_sum(self, panel: Panel, image: Int, row: Int, col: Int, channel: Int) -> Vector:

@@ -102,6 +102,8 @@ def _plan(problem: Problem, it: WinogradSizes, outputs: int, name: str) -> Plan:
         items = it.bundles * it.blocks * -(-it.block_tiles // inputs.piece)
         steps.append(Step(inputs, operands, it.words, items, 1, scratch_bytes=it.scratch_bytes))
     main = it.kernel("products" if it.apart else "fused")
+    if main.bias:
+        operands = (*operands, "bias")
     steps.append(Step(main, operands, it.words, it.items, scratch_bytes=it.scratch_bytes))
     return Plan(
         problem,

@@ -65,6 +65,7 @@ class WinogradSizes:
             dilated=self.dilated,
             bundled=self.bundle > 1,
             stage=stage,
+            bias=stage != "inputs" and self.problem.adds_bias,
         )
 
     @property

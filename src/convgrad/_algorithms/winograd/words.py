@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ..._kernel import later
 from ..shared.winograd_tiles import DILATION_WORDS
 
 Stage = Literal["fused", "inputs", "products"]
@@ -48,7 +49,8 @@ WORDS = (
     "stage_at",
     "input_at",
 )
-"""The run-time words behind the pointers: source, filter, packed, result, and V if launches share it."""
+"""The run-time words behind the pointers: source, filter, packed, result, V if launches share it, and the bias if there
+is one."""
 
 
 PHASE_WORDS = (
@@ -87,6 +89,8 @@ class WinogradKernel:
     """Whether an item takes several groups: NHWC, whose channels of one group are a line or two of each pixel."""
     stage: Stage
     """What it computes: all behind the filter's transform, or V only, into memory that launches share, or the rest."""
+    bias: bool = later(False)
+    """Whether a bias is added to the result."""
 
     @property
     def piece(self) -> int:

@@ -1,0 +1,263 @@
+"""A bias inside the kernels, and its gradient: every algorithm, layout and dtype against the oracle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import convgrad
+from biases import (
+    SIDES,
+    assert_close,
+    biased,
+    channels_last,
+    compute,
+    exactly,
+    operands,
+    pixels_of,
+)
+from calling import TARGETS, label
+from cases import KINDS, NUMPY, Case, Data, normal, whole_numbers
+from convgrad import _config, _engine, _jit, _planner
+from convgrad._algorithms import ALGORITHMS
+from convgrad._errors import InternalError
+from convgrad._kernel import spelled
+from convgrad._problem import Problem
+from convgrad._targets import Target
+from kernels import problem_of, random_case_for, taken
+
+HOST = _jit.host_target()
+NAMES = [name for name in ALGORITHMS if name != "reference"]
+EXACT = [name for name in NAMES if name != "winograd_fast"]
+"""F(4,3) divides by 24: whole numbers do not stay whole."""
+
+
+@pytest.fixture(autouse=True)
+def _all_algorithms() -> Any:
+    """Let those take part that must be asked for."""
+    with convgrad.options(winograd="fast"):
+        yield
+
+
+def whole_bias(case: Case, channels: int, rng: np.random.Generator) -> Any:
+    return rng.integers(-9, 10, channels).astype(NUMPY[case.dtype])
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("target", TARGETS, ids=label)
+def test_whole_numbers_come_out_exact(name: str, target: Target) -> None:
+    """On memory that ends at a forbidden page: vectors of channels must not read past the last one's bias."""
+    rng = np.random.default_rng([11, *name.encode()])
+    for turn in range(4 if name.startswith("depthwise_") else 8):
+        case, kinds = random_case_for(rng, name, target)
+        data = whole_numbers(case, rng)
+        for kind in kinds:
+            for side in SIDES[kind]:
+                problem = biased(case, kind, side)
+                bias = whole_bias(case, problem.bias_c, rng)
+                place = ("end", "end", "start", "shifted")[turn % 4]
+                got = compute(name, target, problem, kind, data, bias, place)
+                expected = exactly(case, kind, side, data, bias)
+                for mine, exact in zip(got, expected, strict=True):
+                    np.testing.assert_array_equal(
+                        mine.astype(np.float64),
+                        exact.astype(np.float64),
+                        str((name, target.label, case, kind, side)),
+                    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rounding_stays_in_the_bound(name: str) -> None:
+    rng = np.random.default_rng([12, *name.encode()])
+    for _ in range(8):
+        case, kinds = random_case_for(rng, name, HOST, largest=40, whole=False)
+        data = normal(case, rng)
+        for kind in kinds:
+            for side in SIDES[kind]:
+                problem = biased(case, kind, side)
+                bias = rng.standard_normal(problem.bias_c).astype(problem.dtype.numpy)
+                got = compute(name, HOST, problem, kind, data, bias)
+                assert_close(case, kind, side, data, bias, got)
+
+
+SHARED = [
+    Case(True, 4, (40, 40), 24, 1, 1, (3, 3), (1, 1), (1, 1), "SAME"),
+    Case(True, 3, (40, 30), 40, 1, 1, (7, 7), (1, 1), (1, 1), "SAME"),
+    Case(True, 8, (60, 60), 4, 1, 1, (3, 3), (1, 1), (1, 1), "SAME"),
+    Case(False, 4, (28, 28), 1, 32, 48, (3, 3), (1, 1), (1, 1), "SAME"),
+    Case(False, 4, (28, 28), 1, 64, 80, (1, 1), (1, 1), (1, 1), "SAME"),
+    Case(False, 8, (64, 64), 1, 3, 20, (4, 4), (4, 4), (1, 1), "VALID"),
+    Case(False, 4, (28, 28), 16, 4, 4, (3, 3), (1, 1), (1, 1), "SAME"),
+]
+"""Layers that are shared among threads; each algorithm takes one of them, in one layout or the other."""
+
+
+def shared_by(name: str) -> list[tuple[Case, str]]:
+    """Return what of them an algorithm takes."""
+    cases = [replace(case, data_format=layout) for case in SHARED for layout in ("NHWC", "NCHW")]
+    return [(case, kind) for case in cases for kind in taken(name, case, HOST)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_threads_change_no_bit(name: str) -> None:
+    rng = np.random.default_rng([13, *name.encode()])
+    found = shared_by(name)
+    assert found
+    shares = 0
+    for case, kind in found:
+        data = normal(case, rng)
+        for side in SIDES[kind]:
+            problem = biased(case, kind, side)
+            shares += not _planner.choose_named(problem, HOST, name).serial
+            bias = rng.standard_normal(problem.bias_c).astype(np.float32)
+            bits = set()
+            for count in (1, 2, 5):
+                got = compute(name, HOST, problem, kind, data, bias, threads=count)
+                bits.add((got[0].tobytes(), got[1].tobytes()))
+            assert len(bits) == 1, (case, kind, side)
+            assert_close(case, kind, side, data, bias, got)
+    assert shares, "none of these problems is shared"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_infinities_and_nans_reach_their_channel_and_no_other(name: str) -> None:
+    for case, kind in shared_by(name):
+        data = normal(case, np.random.default_rng(14))
+        if kind == "filter":
+            continue
+        (side,) = SIDES[kind]
+        problem = biased(case, kind, side)
+        plain = np.zeros(problem.bias_c, np.float32)
+        odd = plain.copy()
+        odd[[0, 1, -1]] = np.inf, -np.inf, np.nan
+        (expected, _), (got, _) = (
+            compute(name, HOST, problem, kind, data, bias) for bias in (plain, odd)
+        )
+        np.testing.assert_array_equal(got, expected + channels_last(case, odd))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_gradient_of_a_bias_is_infinite_where_its_channel_is(name: str) -> None:
+    for case, kind in shared_by(name):
+        if kind != "filter":
+            continue
+        data = whole_numbers(case, np.random.default_rng(15))
+        for side, image in (("output", data.g), ("input", data.x)):
+            pixel = image[-1, -1, -1] if case.data_format == "NHWC" else image[-1, :, -1, -1]
+            kept = pixel.copy()
+            pixel[:3] = np.inf, -np.inf, np.nan
+            _, got = compute(name, HOST, biased(case, kind, side), kind, data, None)
+            pixel[:] = kept
+            exact = exactly(case, kind, side, data, None)[1].astype(np.float32)
+            exact[:3] = np.inf, -np.inf, np.nan
+            np.testing.assert_array_equal(got, exact)
+
+
+def engine(problem: Problem, first: Any, second: Any, bias: Any) -> tuple[Any, Any]:
+    """Run a problem as bridges do; the result starts full of rubbish, and so does a bias that is written."""
+    result = np.full(problem.result_shape, 77, problem.dtype.numpy)
+    beside = bias.copy() if problem.adds_bias else np.full(problem.bias_c, 77, problem.dtype.numpy)
+    _engine.run(problem, *(each.ctypes.data for each in (first, second, result, beside)))
+    return result, beside
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+@pytest.mark.parametrize("dtype", ["half", "bfloat16", "float32", "float64", "int32"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_the_engine_with_kernels_and_without(kernels: bool, dtype: str, layout: str) -> None:
+    case = Case(False, 2, (6, 7), 2, 3, 5, (3, 2), (2, 1), (1, 1), "SAME", layout, dtype)
+    data = whole_numbers(case, np.random.default_rng(16))
+    for kind in KINDS:
+        for side in SIDES[kind]:
+            problem = biased(case, kind, side)
+            bias = whole_bias(case, problem.bias_c, np.random.default_rng(17))
+            with _config.scope(kernels=kernels):
+                got = engine(problem, *operands(kind, data), bias)
+            for mine, exact in zip(got, exactly(case, kind, side, data, bias), strict=True):
+                np.testing.assert_array_equal(mine.astype(float), exact.astype(float))
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_an_empty_sum_is_the_bias(layout: str) -> None:
+    no_rows = Case(
+        *(False, 2, (0, 3), 1, 4, 5, (3, 3), (1, 1), (1, 1), ((2, 2), (1, 1))), data_format=layout
+    )
+    no_outputs = Case(
+        *(False, 2, (4, 3), 1, 4, 0, (3, 3), (1, 1), (1, 1), "SAME"), data_format=layout
+    )
+    for case, kind, side in ((no_rows, "forward", "output"), (no_outputs, "input", "input")):
+        problem = biased(case, kind, side)
+        assert problem.is_empty and problem.result_bytes
+        bias = np.arange(1, problem.bias_c + 1, dtype=np.float32)
+        data = normal(case, np.random.default_rng(18))
+        got, kept = engine(problem, *operands(kind, data), bias)
+        wide = np.broadcast_to(channels_last(case, bias), problem.result_shape)
+        np.testing.assert_array_equal(got, wide)
+        np.testing.assert_array_equal(kept, bias)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_the_gradient_of_a_bias_where_there_is_nothing_to_multiply(layout: str) -> None:
+    shape = (1, (3, 3), (1, 1), (1, 1), "SAME")
+    cases = [
+        Case(False, batch, (4, 3), shape[0], 4, outputs, *shape[1:], data_format=layout)
+        for batch, outputs in ((0, 5), (2, 0))
+    ]
+    for case in cases:
+        data = whole_numbers(case, np.random.default_rng(19))
+        for side in SIDES["filter"]:
+            problem = biased(case, "filter", side)
+            assert problem.is_empty
+            result, got = engine(problem, data.x, data.g, None)
+            np.testing.assert_array_equal(got, exactly(case, "filter", side, data, None)[1])
+            assert not result.any()
+    assert got.any(), "the pixels of the last one are added up all the same"
+
+
+def test_long_sums_stay_accurate() -> None:
+    """A gradient of a bias over 25,000 pixels, all of one sign, where plain sums lose digits."""
+    rng = np.random.default_rng(20)
+    for depthwise, window, channels in ((True, 7, 24), (True, 3, 24), (True, 3, 4), (False, 1, 32)):
+        for layout in ("NHWC", "NCHW"):
+            outputs = 1 if depthwise else channels
+            groups, inner = (channels, 1) if depthwise else (1, channels)
+            taps = (window, window)
+            case = Case(
+                *(depthwise, 8, (56, 56), groups, inner, outputs, taps, (1, 1), (1, 1), "SAME"),
+                data_format=layout,
+            )
+            data = normal(case, rng)
+            ones = Data(*(np.abs(each) for each in (data.x, data.f, data.g)))
+            for side in SIDES["filter"]:
+                _, got = engine(biased(case, "filter", side), ones.x, ones.g, None)
+                exact = pixels_of(case, side, ones).sum(0)
+                units = np.abs(got - exact) / np.abs(exact) * 2**24
+                assert units.max() < 4, (case, side, float(units.max()))
+
+
+def test_what_is_no_bias_is_refused() -> None:
+    case = SHARED[0]
+    for kind, side in (("forward", "input"), ("input", "output"), ("filter", "filter")):
+        with pytest.raises(InternalError, match=f"got '{side}'"):
+            biased(case, kind, side)  # type: ignore[arg-type]
+    problem = biased(case, "forward", "output")
+    with pytest.raises(InternalError, match="run without one"):
+        _engine.run(problem, 8, 8, 8)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_bias_is_part_of_the_identity_and_its_absence_is_not(name: str) -> None:
+    """Kernels without a bias keep the names they had: those of the files on disk, and of packs."""
+    for case, kind in shared_by(name):
+        plain = _planner.choose_named(problem_of(case, kind), HOST, name)
+        assert not any("bias" in spelled(step.kernel) for step in plain.steps)
+        assert not any("bias" in step.operands for step in plain.steps)
+        for side in SIDES[kind]:
+            plan = _planner.choose_named(biased(case, kind, side), HOST, name)
+            using = [step for step in plan.steps if "bias" in step.operands]
+            assert len(using) == 1
+            if kind != "filter":
+                assert "bias=True" in spelled(using[0].kernel)
