@@ -13,6 +13,8 @@ from torch import Tensor as AnyTensor
 from torch import nn
 
 from . import functional, weights
+from .kernels import describe
+from .tensors import prefers_channels_last
 
 _NOWHERE = (0, 0)
 
@@ -95,11 +97,8 @@ def swap(layer: nn.Module, name: str, restride: bool) -> None:
     if kind is nn.Linear:
         return
     weight: Any = layer._parameters.get("weight")
-    last = torch.channels_last
-    layer.__dict__["_channels_last"] = bool(
-        weight is not None
-        and weight.is_contiguous(memory_format=last)
-        and (not weight.is_contiguous() or weight.stride(1) != 1 or weight.stride(2) != 1)
+    layer.__dict__["_channels_last"] = weight is not None and prefers_channels_last(
+        describe(weight)
     )
     if restride and weight is not None and not _reads_as_it_is(layer, weight):
         weights.restride(weight)
