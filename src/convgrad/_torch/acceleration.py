@@ -192,6 +192,6 @@ def _advice(layers: list[Layer], plain: list[str]) -> tuple[str, ...]:
     if convolutions and len(plain) == len(convolutions):
         return (
             "This model is contiguous. Images in channels_last memory are faster: "
-            "model.to(memory_format=torch.channels_last), before or after.",
+            "model.to(memory_format=torch.channels_last), before accelerate.",
         )
     return ()

@@ -26,7 +26,7 @@ from .._errors import CompileError, InternalError
 from .._prepare import load_functions
 from .._prepare import load_runtime as _load_runtime
 from .._runtime import code, entry, threads
-from .._runtime.state import address_of, keep_forever
+from .._runtime.state import STATE_BLOCK, address_of, keep_forever
 from . import handler, kernels, records
 
 _FUNCTIONS = {
@@ -45,9 +45,9 @@ _FUNCTIONS = {
     "DELETE_LIST": "torch_delete_list",
     "DELETE_VALUE": "torch_delete_stable_ivalue",
     "DISPATCH": "torch_call_dispatcher",
-    "WHAT": "torch_exception_get_what_without_backtrace",
     "CHECK": "aoti_torch_check",
 }
+_WHAT = ctypes.CFUNCTYPE(ctypes.c_void_p)
 _VERSION = (2 << 56) | (13 << 48)
 """Of the C interface we speak: how values lie on the stack."""
 _SCHEMA = (
@@ -98,6 +98,7 @@ class Handlers:
         self.table = records.Table()
         self._block = (ctypes.c_int64 * len(handler.BLOCK))()
         self._miss = records.miss(self.table)
+        self._what = _WHAT(kernels.last_error)
         self._texts = [
             ctypes.create_string_buffer(text.encode())
             for text in ("", *(f"convgrad::{name}" for name, _, _ in DECLINED.values()))
@@ -106,6 +107,7 @@ class Handlers:
         words = {name: _address(library, symbol) for name, symbol in _FUNCTIONS.items()}
         words["BUCKETS"] = ctypes.addressof(self.table.buckets)
         words["MISS"] = address_of(self._miss)
+        words["WHAT"] = address_of(self._what)
         words["RUN"] = runtime.addresses[entry.RUN_BIAS]
         words["VERSION"] = _VERSION
         for name, text in zip(("NOTHING", *DECLINED), self._texts, strict=True):
@@ -116,13 +118,19 @@ class Handlers:
         imports = {handler.BLOCK_SYMBOL: ctypes.addressof(self._block)}
         self._functions = load_functions(source, imports)
         self._settings: tuple[Any, ...] | None = None
+        self._threads: tuple[int, int] | None = None
         keep_forever(self)  # the dispatcher may call us while the interpreter shuts down
 
-    def heed(self, decided: tuple[Any, ...]) -> None:
-        """Look calls up as these switches decide, from now on."""
-        if decided != self._settings:
+    def heed(self) -> None:
+        """Compute calls as the switches decide here and now, and on as many threads, until this is called again."""
+        decided = _config.deciding()
+        if decided is not self._settings:
             self._settings = decided
             self._block[handler.BLOCK.index("SETTINGS")] = hash(decided)
+        chosen = threads.ready()
+        if chosen != self._threads:
+            self._threads = chosen
+            STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = chosen
 
     def register(self, operator: str, symbol: str) -> int:
         """Make a handler the CPU's kernel of an operator of `aten`; returns what `forget` takes back."""
@@ -154,7 +162,6 @@ def install() -> None:
     with _lock:
         if _installed:
             return
-        threads.serve()
         ours = torch.library.Library("convgrad", "FRAGMENT")
         _kept.append(ours)
         for name, schema, kernel in DECLINED.values():
@@ -162,7 +169,7 @@ def install() -> None:
             ours.impl(name, kernel, "CPU")
         _handlers = _compiled()
         if _handlers is not None:
-            _handlers.heed(_config.deciding())
+            _handlers.heed()
             for operator, symbol in zip(OVERRIDEABLE, handler.SYMBOLS, strict=False):
                 _kept.append(_handlers.register(operator, symbol))
         python = torch.library.Library("aten", "IMPL")
@@ -262,6 +269,6 @@ def _address(library: ctypes.CDLL, symbol: str) -> int:
 
 
 def heed() -> None:
-    """Let handlers run what the switches decide here and now, and on as many threads."""
+    """Let handlers compute as the switches decide here and now, and on as many threads."""
     if _handlers is not None:
-        _handlers.heed(_config.deciding())
+        _handlers.heed()

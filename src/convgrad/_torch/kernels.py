@@ -7,7 +7,9 @@ tensors, shapes that do not fit) is left to PyTorch's own kernel, which also kno
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -203,6 +205,38 @@ def settings_of(
     )
 
 
+class _Errors(threading.local):
+    message: Any = None
+
+
+_errors = _Errors()
+
+
+def last_error() -> int:
+    """Return the address of the text of this thread's last error, which a handler raises again."""
+    if _errors.message is None:
+        _errors.message = ctypes.create_string_buffer(b"a convolution failed")
+    return ctypes.addressof(_errors.message)
+
+
+def _native(kernel: Any, *arguments: Any) -> Any:
+    """Let PyTorch compute; keep its words, because what reaches a handler has lines of ours added."""
+    try:
+        return kernel.call_boxed(_CPU, *arguments)
+    except Exception as error:
+        _errors.message = ctypes.create_string_buffer(str(error).encode())
+        raise
+
+
+def _ours(function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        _errors.message = ctypes.create_string_buffer(text.encode())
+        raise
+
+
 def declined_forward(
     image: AnyTensor,
     weight: AnyTensor,
@@ -212,10 +246,10 @@ def declined_forward(
     """Compute what `aten::convolution` would."""
     known = settings_of(*settings)
     if known is not None:
-        result = forward(image, weight, bias, known)
+        result = _ours(forward, image, weight, bias, known)
         if result is not None:
             return result
-    return _native_forward.call_boxed(_CPU, image, weight, bias, *settings)
+    return _native(_native_forward, image, weight, bias, *settings)
 
 
 def declined_backward(
@@ -233,7 +267,7 @@ def declined_aten_backward(
     mask: Any = tuple(bool(wanted) for wanted in settings[6])
     known = settings_of(*settings[:6])
     if known is not None and any(mask):
-        result = backward(grad, image, weight, known, mask)
+        result = _ours(backward, grad, image, weight, known, mask)
         if result is not None:
             return tuple(result)
-    return tuple(_native_backward.call_boxed(_CPU, grad, image, weight, bias_sizes, *settings))
+    return tuple(_native(_native_backward, grad, image, weight, bias_sizes, *settings))

@@ -66,7 +66,7 @@ class Linear(nn.Linear):
     def forward(self, input: AnyTensor) -> AnyTensor:
         if input.dim() != 4 or not input.is_cpu:
             return super().forward(input)
-        weight = self.weight[:, :, None, None]
+        weight = self.weight.reshape(*self.weight.shape, 1, 1)
         image = input.permute(0, 3, 1, 2)
         try:
             return functional.conv2d(image, weight, self.bias).permute(0, 2, 3, 1)
@@ -83,10 +83,9 @@ ORIGINALS = {ours: theirs for theirs, ours in SWAPS.items()}
 
 
 def _named(layer: nn.Module, error: RuntimeError) -> RuntimeError:
-    """Return PyTorch's own error with the layer's name in front, without the lines of where we met it."""
-    text = str(error).partition("\n\nAt:\n")[0].removeprefix("RuntimeError: ")
+    """Return PyTorch's own error with the layer's name in front."""
     name = layer.__dict__.get("_convgrad_name") or type(layer).__name__
-    return type(error)(f"{name}: {text}") if type(error) is RuntimeError else error
+    return RuntimeError(f"{name}: {error}") if type(error) is RuntimeError else error
 
 
 def swap(layer: nn.Module, name: str, restride: bool) -> None:
