@@ -130,15 +130,20 @@ def _pairs(rows: Sequence[Row]) -> list[tuple[str, Row, Row]]:
 
 
 def odd_losses(rows: Sequence[Row]) -> list[Row]:
-    """Return rows whose first loss is not that of the first native one: they train something else."""
-    native = next((row for row in rows if row["configuration"]["family"] == "native"), None)
-    if native is None:
+    """Return rows whose first loss is not the native one: they train something else.
+
+    Two native layouts round differently, and batch normalization over few numbers makes that visible, so losses may
+    differ by some times as much as those of native rows do.
+    """
+    native = [row["losses"][0] for row in rows if row["configuration"]["family"] == "native"]
+    if not native:
         return []
-    expected = native["losses"][0]
+    allowed = max(LOSSES_DIFFER * abs(native[0]), 4 * (max(native) - min(native)))
     return [
         row
         for row in rows
-        if not abs(row["losses"][0] - expected) <= LOSSES_DIFFER * abs(expected)  # NaN too
+        if row["configuration"]["family"] != "native"
+        and not abs(row["losses"][0] - native[0]) <= allowed  # NaN too
     ]
 
 
