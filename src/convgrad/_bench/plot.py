@@ -208,12 +208,12 @@ def _machine(results: dict[str, Any]) -> str:
     )
     day = str(results.get("began", ""))[:10]
     threads = f"{how['threads']} thread{'s' if how['threads'] > 1 else ''}"
-    where = f"{about['cpu']}{_busy(about)}"
+    where = f"{about['cpu']}{busy(about)}"
     said = (where, threads, f"{how['dtype']} {how['layout']}", _batch(results), day, versions)
     return " · ".join(filter(None, said))
 
 
-def _busy(about: dict[str, Any]) -> str:
+def busy(about: dict[str, Any]) -> str:
     """Warn about figures measured beside other work: they say more about waiting than about kernels."""
     before = (about.get("load_before") or [0.0])[0]
     return f", BUSY (load {before:.1f})" if before > 1.5 * about["cpus"] else ""

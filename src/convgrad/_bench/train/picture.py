@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import panels
-from ..plot import Figure, picture
+from ..plot import Figure, busy, picture
 from ..report import ms
 from ..saved import write
 from . import ratios
@@ -139,7 +139,7 @@ def _header(sheet: Figure, results: dict[str, Any]) -> None:
         weight="bold",
     )
     words = (
-        about["cpu"],
+        about["cpu"] + busy(about),
         f"{how['threads']} thread{'s' if how['threads'] > 1 else ''}",
         f"float32, {how['image']}x{how['image']}, batch {how['batch']}",
         str(results.get("began", ""))[:10],
