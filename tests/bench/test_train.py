@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,7 +61,12 @@ def a_row(label: str, *turns: float, model: str = "mobilenet_v2", **more: Any) -
         "losses": [6.9, 6.8],
         "peak_bytes": 800_000_000,
         "turns": [
-            {"round": number, "steps": [[time / 2, time / 4, time / 4]], "faults": 10.0 * number}
+            {
+                "round": number,
+                "steps": [[time / 2, time / 4, time / 4]],
+                "faults": 10.0 * number,
+                "others": 0.01,
+            }
             for number, time in enumerate(turns)
         ],
         **more,
@@ -219,6 +225,49 @@ def test_the_first_step_of_a_turn_is_not_timed() -> None:
     taken = child.turn(trained, 2)
     assert taken.steps == [[4000.0, 500.0, 250.0], [5000.0, 500.0, 250.0]]
     assert taken.peak_bytes and taken.peak_bytes > 2**20
+
+
+def test_what_others_do_meanwhile_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processors work for two seconds each while we work for one: others have three of four."""
+    seconds = {"wall": 0.0, "own": 0.0, "busy": 0.0}
+
+    def step() -> Parts:
+        seconds["wall"] += 1.0
+        seconds["own"] += 0.5
+        seconds["busy"] += 2.0
+        return Parts(1.0, 0.0, 0.0)
+
+    monkeypatch.setattr(child.time, "perf_counter", lambda: seconds["wall"])
+    monkeypatch.setattr(child.time, "process_time", lambda: seconds["own"])
+    monkeypatch.setattr(child, "_busy_seconds", lambda: seconds["busy"])
+    monkeypatch.setattr(child.os, "cpu_count", lambda: 2)
+    trained: Any = SimpleNamespace(step=step)
+    assert child.turn(trained, 2).others == 0.75
+    monkeypatch.setattr(child, "_busy_seconds", lambda: None)
+    assert child.turn(trained, 2).others is None
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="the system does not say")
+def test_processors_are_busy_while_we_are() -> None:
+    before, began = child._busy_seconds(), time.process_time()
+    while time.process_time() - began < 0.3:
+        pass
+    assert before is not None and child._busy_seconds() - before >= 0.25  # type: ignore[operator]
+
+
+def test_a_disturbed_run_says_so() -> None:
+    rows = usual()
+    assert not any("DISTURBED" in line for line in report.conclusions(a_run(*rows), "mobilenet_v2"))
+    for turn in rows[6]["turns"]:
+        turn["others"] = 0.4
+    lines = report.conclusions(a_run(*rows), "mobilenet_v2")
+    assert lines[0].startswith("DISTURBED: other programs had up to 40% of the processors")
+    assert report.table(a_run(*rows), "mobilenet_v2")[6][8] == "40%"
+    for row in rows:  # a system that does not say
+        for turn in row["turns"]:
+            turn["others"] = None
+    assert ratios.disturbed(rows) is None
+    assert report.table(a_run(*rows), "mobilenet_v2")[6][8] == "-"
 
 
 def test_a_run_by_a_fake(fake: None, tmp_path: Path, capsys: Any) -> None:
@@ -430,8 +479,8 @@ def test_report_of_a_saved_run(tmp_path: Path, capsys: Any) -> None:
     shown = capsys.readouterr().out
     assert shown.startswith("MobileNetV2, 160x160, batch 8, 3,504,872 parameters\nconfiguration ")
     for line in (
-        r"native_cl_memory +200 +200 300 +100 +50.0 +50.0 +10 +800 +reference$",
-        r"ours_memory +100 +100 150 +50.0 +25.0 +25.0 +10 +800 +2.00 +2.00 2.00$",
+        r"native_cl_memory +200 +200 300 +100 +50.0 +50.0 +10 +800 +1% +reference$",
+        r"ours_memory +100 +100 150 +50.0 +25.0 +25.0 +10 +800 +1% +2.00 +2.00 2.00$",
         r"native_cl_memory / native_cl_memory#2, which are equal: 0.95 \(0.95 to 0.95\); that much is noise$",
         r"ours_memory: 1.90 \(1.90 to 1.90\) times as fast as the best native, native_memory$",
         r"compile_cl_memory failed and is left out: no answer within 300 s$",

@@ -48,11 +48,12 @@ def bridge(torch: Any, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         asked.append("conv2d")
         return torch.nn.functional.conv2d(*arguments)
 
+    def tune_memory() -> Any:
+        asked.append("tune_memory")
+        return SimpleNamespace(applied=True)
+
     stand_in = SimpleNamespace(
-        asked=asked,
-        accelerate=accelerate,
-        conv2d=conv2d,
-        tune_memory=lambda: asked.append("tune_memory"),
+        asked=asked, accelerate=accelerate, conv2d=conv2d, tune_memory=tune_memory
     )
     monkeypatch.setitem(sys.modules, "convgrad.torch", stand_in)  # type: ignore[arg-type]
     return stand_in
@@ -116,7 +117,7 @@ def test_ours_is_accelerated_before_the_optimizer_sees_it(
 
     trained = torch_trainer.prepare(a_job(family="ours", memory=True))
     assert bridge.asked == ["tune_memory", "accelerate"]
-    assert trained.note == "two lines of report"
+    assert trained.note == "two lines\nof report"
     trained.step()
     first = trained.loss()
     native = torch_trainer.prepare(a_job())
@@ -126,6 +127,16 @@ def test_ours_is_accelerated_before_the_optimizer_sees_it(
     for _ in range(4):
         trained.step()
     assert trained.loss() < first  # it learns
+
+
+def test_a_memory_setting_that_is_not_to_be_had_is_no_configuration(
+    bridge: SimpleNamespace,
+) -> None:
+    from convgrad._bench.train import torch_trainer
+
+    bridge.tune_memory = lambda: SimpleNamespace(applied=False)
+    with pytest.raises(RuntimeError, match="the memory setting: "):
+        torch_trainer.prepare(a_job(memory=True))
 
 
 def test_layers_are_counted_and_compared(torch: Any, bridge: SimpleNamespace) -> None:

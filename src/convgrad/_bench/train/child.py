@@ -16,6 +16,7 @@ import warnings
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import IO, Any, cast
 
 from ... import _messages
@@ -50,6 +51,11 @@ class TurnTaken:
     """Minor page faults per step; None where the system does not count them."""
     peak_bytes: int | None
     """Of the process, since it began."""
+    others: float | None
+    """Share of the machine's processors that other programs used meanwhile; None where the system does not say.
+
+    OpenMP's threads wait for each other in loops, so a second busy program can make steps ten times as long.
+    """
 
 
 def start(trainer: Trainer, job: Job) -> tuple[Trained, Started]:
@@ -67,11 +73,27 @@ def start(trainer: Trainer, job: Job) -> tuple[Trained, Started]:
 def turn(trained: Trained, steps: int) -> TurnTaken:
     """Take one step that only wakes threads and fills caches, then some whose parts are timed."""
     trained.step()
-    before = _faults()
+    before, busy, own, began = _faults(), _busy_seconds(), time.process_time(), time.perf_counter()
     taken: list[Parts] = [trained.step() for _ in range(steps)]
-    after = _faults()
-    faults = None if before is None or after is None else (after - before) / steps
-    return TurnTaken([[part * 1e3 for part in parts] for parts in taken], faults, _peak())
+    wall, own = time.perf_counter() - began, time.process_time() - own
+    faults = None if before is None else ((_faults() or 0) - before) / steps
+    others = None
+    if busy is not None:
+        spent = (_busy_seconds() or 0.0) - busy - own
+        others = min(max(spent / (wall * (os.cpu_count() or 1)), 0.0), 1.0)
+    return TurnTaken([[part * 1e3 for part in parts] for parts in taken], faults, _peak(), others)
+
+
+def _busy_seconds() -> float | None:
+    """Return the seconds all processors together have worked for anybody, since the machine was started."""
+    try:
+        with Path("/proc/stat").open(encoding="ascii") as file:
+            words = file.readline().split()
+    except OSError:
+        return None
+    # user nice system idle iowait irq softirq steal; what a hypervisor gave to others counts as work of others
+    ticks = [int(word) for word in words[1:9]]
+    return float(sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
 
 
 def _faults() -> int | None:

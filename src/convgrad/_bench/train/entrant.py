@@ -50,9 +50,8 @@ class Entrant:
         """Take a turn; a process that cannot takes no further one."""
         taken = self._ask("turn", steps)
         if taken is not None:
-            self.row["turns"].append(
-                {"round": number, "steps": taken.steps, "faults": taken.faults}
-            )
+            kept = {"steps": taken.steps, "faults": taken.faults, "others": taken.others}
+            self.row["turns"].append({"round": number, **kept})
             self.row["peak_bytes"] = taken.peak_bytes
 
     def layers(self, repeats: int) -> list[dict[str, Any]]:

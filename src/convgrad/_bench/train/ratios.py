@@ -18,6 +18,8 @@ Row = dict[str, Any]
 PARTS = ("forward", "backward", "optimizer")
 SLOWER = 1.03
 """A layer is listed as slower from this ratio on; less is noise."""
+DISTURBED = 0.05
+"""Share of the processors used by other programs from which a run is called disturbed."""
 LOSSES_DIFFER = 1e-3
 """First losses of the same model that differ by more than this share were not computed by the same sums."""
 
@@ -58,9 +60,9 @@ def part(row: Row, name: str) -> float:
     return float(statistics.median(step[at] for turn in row["turns"] for step in turn["steps"]))
 
 
-def faults(row: Row) -> float | None:
-    """Return the median of page faults per step."""
-    found = [turn["faults"] for turn in row["turns"] if turn["faults"] is not None]
+def middle(row: Row, name: str) -> float | None:
+    """Return the median over the turns of what was counted in each: `faults` per step, or the share of `others`."""
+    found = [turn[name] for turn in row["turns"] if turn[name] is not None]
     return statistics.median(found) if found else None
 
 
@@ -92,6 +94,12 @@ def best(rows: Sequence[Row], family: str, *, memory: bool) -> Row | None:
         and not row["label"].endswith(AGAIN)
     ]
     return min(found, key=lambda row: statistics.median(steps(row)), default=None)
+
+
+def disturbed(rows: Iterable[Row]) -> float | None:
+    """Return the largest share that others had in somebody's turns, if that is too much for ratios to be believed."""
+    most = max((middle(row, "others") or 0.0 for row in rows), default=0.0)
+    return most if most > DISTURBED else None
 
 
 def find(rows: Iterable[Row], label: str) -> Row | None:

@@ -21,6 +21,7 @@ COLUMNS = (
     "optimizer",
     "faults",
     "peak MB",
+    "others",
     "ratio",
     "quartiles",
 )
@@ -48,11 +49,13 @@ def table(results: dict[str, Any], model: str) -> list[list[str]]:
 def _cells(row: Row, reference: Row | None) -> list[str]:
     step = ratios.spread(ratios.steps(row))
     assert step is not None  # rows without turns were left out
-    faults, peak = ratios.faults(row), row["peak_bytes"]
+    faults, others = ratios.middle(row, "faults"), ratios.middle(row, "others")
+    peak = row["peak_bytes"]
     cells = [row["label"], ms(step.median), f"{ms(step.low)} {ms(step.high)}"]
     cells += [ms(ratios.part(row, name)) for name in ratios.PARTS]
     cells.append("-" if faults is None else f"{faults:,.0f}")
     cells.append("-" if peak is None else f"{peak / 1e6:,.0f}")
+    cells.append("-" if others is None else f"{100 * others:.0f}%")
     if row is reference:
         return [*cells, "reference", ""]
     ratio = None if reference is None else ratios.spread(ratios.paired(reference, row))
@@ -63,7 +66,13 @@ def _cells(row: Row, reference: Row | None) -> list[str]:
 
 def conclusions(results: dict[str, Any], model: str) -> list[str]:
     """Say in words what the table of a model shows, and who is missing in it and why."""
+    rows = ratios.timed(results["rows"], model)
     lines = []
+    share = ratios.disturbed(rows)
+    if share is not None:
+        lines.append(
+            f"DISTURBED: other programs had up to {100 * share:.0f}% of the processors; believe no ratio of this run"
+        )
     for each in results["comparisons"]:
         if each["model"] != model:
             continue
@@ -78,7 +87,7 @@ def conclusions(results: dict[str, Any], model: str) -> list[str]:
             )
     lines += [
         f"{row['label']}: WRONG, its first loss is {row['losses'][0]:.6g}"
-        for row in ratios.odd_losses(ratios.timed(results["rows"], model))
+        for row in ratios.odd_losses(rows)
     ]
     for row in results["rows"]:
         if row["model"] == model and row["status"] != "ok":
@@ -163,6 +172,7 @@ def footer(results: dict[str, Any]) -> str:
         f"One process per configuration; {how['rounds']} rounds of turns in random order, {how['steps']} timed steps "
         "each after one that is not.\n"
         "step ms: median and quartiles over all steps. faults: page faults per step. peak MB: of the process.\n"
+        "others: share of the processors that other programs had during its turns.\n"
         "ratio: the reference / this one, round by round; above 1 it is faster than the reference.\n"
         f"memory: with glibc's settings that keep freed blocks. {AGAIN}: a second process, to see the noise.\n\n"
         f"{about['cpu']}, {about['cpus']} CPUs, {how['threads']} threads; {about['system']}\n"

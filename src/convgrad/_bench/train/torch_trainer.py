@@ -64,8 +64,7 @@ def prepare(job: Job) -> Training:
     labels = torch.randint(0, CLASSES, (job.batch,), generator=random)
     note = ""
     if job.family == "ours":
-        report = import_module("convgrad.torch").accelerate(model, **job.accelerate)
-        note = " ".join(str(report).split())
+        note = str(import_module("convgrad.torch").accelerate(model, **job.accelerate))
     elif job.family == "compiled":
         model = torch.compile(model)
     return Training(model, images, labels, note)
@@ -81,7 +80,9 @@ def layers(job: Job, repeats: int) -> list[dict[str, Any]]:
 def _set_up(job: Job) -> None:
     """Set what holds for the whole process; the memory setting comes before anything large is allocated."""
     if job.memory:
-        import_module("convgrad.torch").tune_memory()
+        setting = import_module("convgrad.torch").tune_memory()
+        if not setting.applied:
+            raise RuntimeError(f"the memory setting: {setting}")
     torch.set_num_threads(job.threads)
     convgrad.set_num_threads(job.threads)
 
