@@ -170,6 +170,18 @@ def test_comparisons_are_fair() -> None:
     ]
 
 
+def test_every_row_of_ours_is_compared() -> None:
+    """A second way of ours, such as fused layers, does not hide the first."""
+    another = a_row("ours_memory", 50.0, 100.0, 50.0)
+    another["label"] = "fused_memory"
+    found = a_run(*usual(), another)["comparisons"]
+    assert {each["other"]: each["median"] for each in found if each["base"] == "native_memory"} == {
+        "compile_cl_memory": pytest.approx(190 / 160),
+        "ours_memory": pytest.approx(1.9),
+        "fused_memory": pytest.approx(3.8),
+    }
+
+
 def test_who_failed_is_not_compared() -> None:
     rows = usual()
     rows[2].update(status="failed", reason="died")

@@ -21,7 +21,7 @@ class Configuration:
     name: str
     meaning: str
     family: Family = "native"
-    """Rows of one family and memory setting differ in layout only, and the fastest stands for them."""
+    """The fastest native row of a memory setting is whom all others with that setting are compared with."""
     layout: Literal["contiguous", "channels_last"] = "contiguous"
     memory: bool = False
     """Whether the allocator is told to keep freed blocks, which saves native and us alike most page faults."""

@@ -107,7 +107,7 @@ def find(rows: Iterable[Row], label: str) -> Row | None:
 
 
 def comparisons(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return for each model: equal processes, then everybody's best against the best native of its memory setting."""
+    """Return for each model: equal processes, then everybody else against the best native of its memory setting."""
     return [
         {
             "model": model,
@@ -130,10 +130,14 @@ def _pairs(rows: Sequence[Row]) -> list[tuple[str, Row, Row]]:
             pairs.append(("control", row, twin))
     for memory in (False, True):
         native = best(rows, "native", memory=memory)
-        for family in ("compiled", "ours"):
-            other = best(rows, family, memory=memory)
-            if native is not None and other is not None:
-                pairs.append((family, native, other))
+        others = [
+            row
+            for row in rows
+            if row["configuration"]["family"] != "native"
+            and row["configuration"]["memory"] == memory
+        ]
+        if native is not None:
+            pairs += [(row["configuration"]["family"], native, row) for row in others]
     return pairs
 
 
