@@ -41,9 +41,9 @@ def test_mistakes(convgrad_command, words, line):
     assert bool(ending.out) is (words == "")  # without any word, the help
 
 
-@pytest.mark.parametrize("name", command_line.VERBS)
+@pytest.mark.parametrize("name", [*command_line.VERBS, *command_line.TWO_WORDS])
 def test_help_has_examples_that_parse(convgrad_command, name):
-    ending = convgrad_command(name, "--help")
+    ending = convgrad_command(*name.split(), "--help")
     assert ending.status == 0 and ending.err == ""
     examples = [
         line.strip() for line in ending.out.partition("examples:")[2].splitlines() if line.strip()

@@ -141,6 +141,7 @@ ALLOWED = {
         "_text",
         "_version",
         "reference",
+        "torch",
     },
     "_check": {
         "_dtypes",
@@ -243,7 +244,10 @@ LLVM = {"_jit/llvm.py", "_codegen/builder.py"}
 """The only files that may import llvmlite, which has no types and may one day be absent."""
 FRAMEWORKS = {"tensorflow", "torch", "jax", "jaxlib", "keras", "dask", "xarray", "cupy", "scipy"}
 """Never imported: an array of theirs shows that its framework is loaded already."""
-RIVALS = {f"_frameworks/{name}.py": {name} for name in ("tensorflow", "torch", "jax")}
+RIVALS = {
+    **{f"_frameworks/{name}.py": {name} for name in ("tensorflow", "torch", "jax")},
+    **{f"_bench/train/torch_{part}.py": {"torch"} for part in ("layers", "models", "trainer")},
+}
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
 BRIDGES = {"torch": "torch", "_torch": "torch"}
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""

@@ -3,6 +3,7 @@
     layers, tables      what is measured: rows of data, and a parser for rows of your own
     contests            one operation on one layer: operands, our call, the right numbers
     networks            whole networks, layer by layer
+    process             a child and the pipes to it
     peers, worker       whom we compare with, each framework in a process where we call too
     measure             turns call by call and their statistics; knows no convolution and no framework
     machine, memory     what this computer can do, and what a call costs beyond its result

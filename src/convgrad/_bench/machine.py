@@ -92,7 +92,7 @@ def footprints(turns: Iterable[tuple[Layer, str]], dtype: str) -> dict[str, list
 
 def probe(threads: int, dtype: str, wanted: Mapping[str, Sequence[int]]) -> Machine:
     """Measure this computer with so many threads, at the wanted places of `FOOTPRINTS`."""
-    from .worker import FOLDER, child_environment
+    from .process import FOLDER, child_environment
 
     names = (
         "CONVGRAD_NUM_THREADS",

@@ -30,7 +30,7 @@ from .layers import DTYPES, parse
 
 def extra_memory(contest: Contest, threads: int) -> dict[str, Any]:
     """Return bytes ``{"grown": ..., "result": ..., "extra": ...}``, or ``{"reason": ...}``."""
-    from .worker import FOLDER, child_environment
+    from .process import FOLDER, child_environment
 
     request = [contest.layer.text, contest.op, contest.dtype, contest.layout, threads]
     command = [sys.executable, "-m", "convgrad._bench.memory", json.dumps(request)]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import html
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import panels
 from .panels import Column, Group
@@ -43,21 +43,25 @@ def draw(results: dict[str, Any], path: Path, parts: Sequence[str]) -> None:
     """Write a picture of the kind the file's name asks for."""
     if not results["rows"]:
         raise ValueError("there is no row to draw")
-    import matplotlib as mpl
-
-    with mpl.rc_context(_STYLE):
-        figure = sheet(results, parts)
-        kind = "png" if path.suffix == ".png" else "svg"
-        picture = io.BytesIO()
-        # Without the date, the same run gives the same file.
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        figure.savefig(picture, format=kind, dpi=160, metadata=metadata, facecolor="white")
-    content = picture.getvalue()
-    if kind == "svg":  # where our font is missing, its relative, then any without serifs
-        content = content.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
+    content = picture(lambda: sheet(results, parts), "png" if path.suffix == ".png" else "svg")
     if path.suffix == ".html":
         content = _page(results, content.decode()).encode()
     write(path, content)
+
+
+def picture(make: Callable[[], Figure], kind: Literal["png", "svg"]) -> bytes:
+    """Return the bytes of a figure that is made in our style."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(_STYLE):
+        drawn = io.BytesIO()
+        # Without the date, the same run gives the same file.
+        metadata = {"Date": None} if kind == "svg" else {"Software": None}
+        make().savefig(drawn, format=kind, dpi=160, metadata=metadata, facecolor="white")
+    content = drawn.getvalue()
+    if kind == "svg":  # where our font is missing, its relative, then any without serifs
+        content = content.replace(b"'DejaVu Sans'", b"'DejaVu Sans', Verdana, sans-serif")
+    return content
 
 
 def groups(results: dict[str, Any]) -> list[Group]:
@@ -204,12 +208,12 @@ def _machine(results: dict[str, Any]) -> str:
     )
     day = str(results.get("began", ""))[:10]
     threads = f"{how['threads']} thread{'s' if how['threads'] > 1 else ''}"
-    where = f"{about['cpu']}{_busy(about)}"
+    where = f"{about['cpu']}{busy(about)}"
     said = (where, threads, f"{how['dtype']} {how['layout']}", _batch(results), day, versions)
     return " · ".join(filter(None, said))
 
 
-def _busy(about: dict[str, Any]) -> str:
+def busy(about: dict[str, Any]) -> str:
     """Warn about figures measured beside other work: they say more about waiting than about kernels."""
     before = (about.get("load_before") or [0.0])[0]
     return f", BUSY (load {before:.1f})" if before > 1.5 * about["cpus"] else ""

@@ -33,21 +33,26 @@ def write(path: Path, content: bytes) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a run back; `ValueError` says what is wrong with the file."""
+    """Read a race back; `ValueError` says what is wrong with the file."""
+    results = read(path)
+    missing = _missing(results)
+    if missing:
+        raise ValueError(f"{path} is no saved race of `convgrad bench`: it has no {missing}")
+    found: dict[str, Any] = results
+    return found
+
+
+def read(path: Path) -> Any:
+    """Read a file that `save` wrote; whether it is the run one expects is for the caller to find out."""
     try:
         with open_regular(path) as file:
-            results = json.loads(file.read().decode("utf-8"))
+            return json.loads(file.read().decode("utf-8"))
     except FileNotFoundError:
         raise ValueError(f"no such file: {path}") from None
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror or error}") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ValueError(f"cannot read {path}: {error}") from None
-    missing = _missing(results)
-    if missing:
-        raise ValueError(f"{path} is no saved race of `convgrad bench`: it has no {missing}")
-    found: dict[str, Any] = results
-    return found
 
 
 def _missing(results: Any) -> str:

@@ -22,10 +22,10 @@ from .contests import Contest, our_call
 from .machine import describe
 from .memory import filled
 from .networks import training_step
+from .process import FOLDER, child_environment
 from .report import ms
 from .runner import Progress
 from .totals import title
-from .worker import FOLDER, child_environment
 
 
 def run(

@@ -18,15 +18,11 @@ import contextlib
 import ctypes
 import os
 import re
-import select as readiness
-import subprocess
 import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from .. import _messages
 from .._frameworks import Prepared
@@ -34,11 +30,7 @@ from .contests import WRONG, Contest, Expected, operands_of, our_call
 from .layers import Layer
 from .measure import Turn, slow_ones, take_turns
 from .peers import BY_NAME, Peer
-
-ROOT = Path(__file__).resolve().parents[2]
-"""What holds the package: a folder, or a zip file."""
-FOLDER = ROOT if ROOT.is_dir() else Path(sys.prefix)
-"""Where children start: Python looks there for modules first, so it must be a folder without any but ours."""
+from .process import Process, WorkerFailed
 
 OURS = "convgrad"
 
@@ -48,18 +40,8 @@ def ours_in(layout: str) -> str:
     return f"{OURS} {layout}"
 
 
-def child_environment(extra: dict[str, str] | None = None) -> dict[str, str]:
-    """Return our environment with our import path, so that a child finds the same convgrad."""
-    path = os.pathsep.join([str(ROOT), *map(os.path.abspath, filter(None, sys.path))])
-    return {**os.environ, "PYTHONPATH": path, **(extra or {})}
-
-
 class Refused(Exception):
     """The peer cannot do this contest, for the reason given."""
-
-
-class WorkerFailed(Exception):
-    """The process died or did not answer in time."""
 
 
 class Worker:
@@ -72,9 +54,8 @@ class Worker:
         self.versions: dict[str, str] = {}
         self._settings = (threads, keep, warm_malloc)
         self._timeout = timeout
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._starting = False
-        self._log: IO[bytes] | None = None
 
     def ask(self, *request: Any) -> Any:
         """Send a request and return the answer; raise `WorkerFailed` if none comes, `Refused` if it is a refusal."""
@@ -96,37 +77,18 @@ class Worker:
         with contextlib.suppress(Refused, WorkerFailed):  # whoever asks is told
             self._await_start()
 
-    def stop(self, patience: float = 0.0) -> None:
-        """End the process, which we started, and forget it; one that is ending by itself is given some seconds."""
+    def stop(self) -> None:
+        """End the process, which we started, and forget it."""
         process, self._process = self._process, None
         self._starting = False
-        if process is None:
-            return
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        try:
-            process.wait(timeout=patience)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if self._log is not None:
-            self._log.close()
+        if process is not None:
+            process.stop()
 
     def _launch(self) -> None:
         if self._process is not None:
             return
         threads, keep, warm_malloc = self._settings
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "convgrad._bench.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            cwd=FOLDER,
-            env=child_environment(self.peers[0].environment(threads)),
-        )
+        self._process = Process("convgrad._bench.worker", self.peers[0].environment(threads))
         self._starting = True
         self._send(("setup", [peer.name for peer in self.peers], threads, keep, warm_malloc))
 
@@ -141,41 +103,21 @@ class Worker:
         self.versions = value
 
     def _send(self, request: tuple[Any, ...]) -> None:
-        process = self._process
-        assert process is not None and process.stdin is not None
+        assert self._process is not None
         try:
-            _messages.write(process.stdin, request)
-        except (BrokenPipeError, ValueError):
-            self._fail(process)
+            self._process.send(request)
+        except WorkerFailed:
+            self.stop()
+            raise
 
     def _receive(self) -> tuple[str, Any]:
-        process = self._process
-        assert process is not None and process.stdout is not None
+        assert self._process is not None
         try:
-            # Answers are short and written at once, so the first byte is as good as all of them.
-            if (
-                os.name == "posix"
-                and not readiness.select([process.stdout], [], [], self._timeout)[0]
-            ):
-                process.kill()
-                self.stop()
-                raise WorkerFailed(f"no answer within {self._timeout:g} s")
-            answer: tuple[str, Any] = _messages.read(process.stdout, Turn)
-            return answer
-        except (EOFError, ValueError):
-            self._fail(process)
-
-    def _fail(self, process: subprocess.Popen[bytes]) -> NoReturn:
-        said = self._last_words()
-        self.stop(patience=2.0)
-        raise WorkerFailed(f"process ended with code {process.returncode}: {said}") from None
-
-    def _last_words(self) -> str:
-        if self._log is None:
-            return ""
-        self._log.seek(0)
-        lines = self._log.read().decode(errors="replace").strip().splitlines()
-        return lines[-1][:300] if lines else ""
+            answer: tuple[str, Any] = self._process.receive(self._timeout, Turn)
+        except WorkerFailed:
+            self.stop()
+            raise
+        return answer
 
 
 class Remote:

@@ -2,7 +2,8 @@
 
 SUITE is a table of problems (depthwise, dense, all) or a question of its own: winograd (fast algorithms against our
 direct kernels, with errors), busy (beside a process that spins on a core), step (the first training step of a
-network: kernels and time); or problems. Without SUITE, --model or --shape, twenty problems of the tables are run.
+network: kernels and time), train (whole training steps in a framework; it has arguments of its own, see
+`convgrad bench train --help`); or problems. Without SUITE, --model or --shape, twenty problems of the tables are run.
 
 In the process of each framework it and convgrad take turns call by call; everybody calls twice, the second call is
 timed, and results are checked first: 0.25 s for each in 5 rounds, unless said otherwise. Before that the frameworks
@@ -18,8 +19,6 @@ its operation, dtype and layout itself; @FILE has several.
 from __future__ import annotations
 
 import os
-import sys
-import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import problem_lines
 from .bench_arguments import OPS, PANELS, QUESTIONS, add_arguments, check, is_line, words
-from .screen import Advance, Cell, Screen
+from .screen import Cell, Screen
 from .verb import DONE, INTERRUPTED, NO, Refusal
 
 if TYPE_CHECKING:
@@ -58,8 +57,6 @@ convgrad bench --model list
 
 STEP = ("resnet50", "mobilenet_v2")
 """The networks of `step` unless others are named."""
-NEWS = 20.0
-"""Seconds between two signs of life where nobody sees a progress bar."""
 
 
 def run(given: Namespace, screen: Screen) -> int:
@@ -187,7 +184,7 @@ def _results(given: Namespace, screen: Screen) -> dict[str, Any]:
         return saved.load(given.source)
     cases, layers = _cases(given)
     chosen, settings = peers.select(given.peers), _settings(given)
-    with _progress(screen, "cases", len(cases)) as advance:
+    with screen.long_progress("cases", len(cases)) as advance:
         results = race(cases, chosen, settings, advance)
     results["networks"] = layers
     results["summary"] = report.summarise(results["rows"])
@@ -240,7 +237,7 @@ def _question(given: Namespace, screen: Screen) -> int:
     chosen = peers.select(given.peers)
     names = [networks.find(name) for name in given.model] or list(STEP)
     total = 2 * len(names) if given.suite == "step" else len(problems) * len(settings.ops)
-    with _progress(screen, given.suite, total) as advance:
+    with screen.long_progress(given.suite, total) as advance:
         if given.suite == "step":
             where = (given.threads, given.dtype, given.layout)
             results = step.run(names, given.batch[0], *where, advance)
@@ -363,21 +360,3 @@ def _list(given: Namespace, screen: Screen) -> int:
     screen.table(("problem", "networks"), [(p.name, " ".join(p.labels)) for p in problems], left=2)
     screen.document([{"problem": p.text, "networks": p.labels} for p in problems])
     return DONE
-
-
-@contextmanager
-def _progress(screen: Screen, label: str, total: int) -> Iterator[Advance]:
-    """Show a bar, or now and then a line where there is no terminal for one."""
-    with screen.progress(label, total) as bar:
-        if sys.stderr.isatty():
-            yield bar
-            return
-        last = time.monotonic()
-
-        def advance(done: int, text: str) -> None:
-            nonlocal last
-            if time.monotonic() - last > NEWS:
-                last = time.monotonic()
-                screen.note(text)
-
-        yield advance

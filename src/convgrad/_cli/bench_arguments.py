@@ -15,6 +15,8 @@ from .verb import Refusal
 
 RACES = ("depthwise", "dense", "all")
 QUESTIONS = ("winograd", "busy", "step")
+TRAIN = "train"
+"""A verb of its own behind `bench`; listed here for help and completion."""
 OPS = ("fwd", "dx", "dw")
 LAYOUTS = ("NHWC", "NCHW")
 DTYPES = ("float32", "float64", "half", "bfloat16")
@@ -26,7 +28,7 @@ PANELS = ("totals", "layers", "roofline")
 def add_arguments(parser: ArgumentParser) -> None:
     """Add what to measure, how, and what to do with it."""
     add = parser.add_argument
-    suites = _Suites((*RACES, *QUESTIONS))
+    suites = _Suites((*RACES, *QUESTIONS, TRAIN))
     add(
         "suite",
         nargs="*",
@@ -158,6 +160,8 @@ def _add_measuring(parser: ArgumentParser) -> None:
 
 def check(given: Namespace) -> None:
     """Refuse before measuring what would fail after it; problems in the place of a suite become shapes."""
+    if TRAIN in given.suite:
+        raise Refusal(f"{TRAIN} stands right behind bench: convgrad bench {TRAIN} ...")
     named = [word for word in given.suite if word in (*RACES, *QUESTIONS)]
     if named and len(given.suite) > 1:
         raise Refusal(f"{named[0]} stands alone, got {len(given.suite)} words")

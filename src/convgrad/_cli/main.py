@@ -35,6 +35,9 @@ VERBS = (
     "completion",
 )
 """One module each, in the order of --help."""
+TWO_WORDS = {"bench train": "bench_train"}
+"""Verbs whose second word has arguments of its own, and their modules. They are read by a parser of their own: the
+first word alone is a verb too, whose arguments `--help` and the shells list."""
 
 _EPILOG = """exit status:
   0 done   1 done, and the answer is no   2 refused, with the reason in one line   130 interrupted   143 terminated
@@ -72,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line, or of some verbs."""
     top = _Parser(
         prog="convgrad",
         description="TensorFlow's 2-D convolutions and their gradients on CPUs.",
@@ -84,8 +87,8 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"convgrad {__version__}")
     top.set_defaults(verb=None, json=False)
     verbs = top.add_subparsers(title="verbs", metavar="VERB")
-    for name in VERBS:
-        module = cast(Verb, import_module(f".{name}", __package__))
+    for name in names:
+        module = cast(Verb, import_module(f".{TWO_WORDS.get(name, name)}", __package__))
         one = verbs.add_parser(
             module.NAME,
             help=module.SUMMARY,
@@ -117,10 +120,14 @@ class _Parser(argparse.ArgumentParser):
 
 def _parsed(words: list[str]) -> argparse.Namespace:
     """Read the words; the verb first, so that a wrong one is answered with the nearest right one."""
-    verb = next((word for word in words if not word.startswith("-")), None)
-    if verb is not None and verb not in VERBS:
-        raise UsageError("convgrad", f"there is no verb {verb!r}{nearest(verb, VERBS)}")
-    whole = parser()
+    two = " ".join(words[:2])
+    if two in TWO_WORDS:
+        whole, words = parser([two]), [two, *words[2:]]
+    else:
+        verb = next((word for word in words if not word.startswith("-")), None)
+        if verb is not None and verb not in VERBS:
+            raise UsageError("convgrad", f"there is no verb {verb!r}{nearest(verb, VERBS)}")
+        whole = parser()
     if not words:
         whole.print_help()
         raise SystemExit(REFUSED)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -18,6 +19,10 @@ from .._text import aligned, finite
 
 Mood = Literal["plain", "good", "bad", "dim", "strong"]
 _STYLES = {"plain": "", "good": "green", "bad": "bold red", "dim": "dim", "strong": "bold"}
+
+
+NEWS = 20.0
+"""Seconds between two signs of life where nobody sees a progress bar."""
 
 
 class Cell(NamedTuple):
@@ -104,6 +109,23 @@ class Screen:
         else:
             with _plain_bar(label, total) as advance:
                 yield advance
+
+    @contextmanager
+    def long_progress(self, label: str, total: int) -> Iterator[Advance]:
+        """Show a bar, or now and then a line where there is no terminal for one."""
+        with self.progress(label, total) as bar:
+            if sys.stderr.isatty():
+                yield bar
+                return
+            last = time.monotonic()
+
+            def advance(done: int, text: str) -> None:
+                nonlocal last
+                if time.monotonic() - last > NEWS:
+                    last = time.monotonic()
+                    self.note(text)
+
+            yield advance
 
     def _drawn(self, stream: Any) -> bool:
         return self._rich and bool(stream.isatty())

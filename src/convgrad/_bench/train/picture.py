@@ -1,0 +1,176 @@
+"""A run that trained as a picture: three bars per model, the best layout of each.
+
+Steps of different networks differ tenfold, so bars are drawn relative to the first of their model; the figures above
+them are milliseconds. matplotlib draws (the extra `plot`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import panels
+from ..plot import Figure, busy, picture
+from ..report import ms
+from ..saved import write
+from . import ratios
+from .frameworks import TITLES, TRAININGS
+from .ratios import Row, Spread
+
+WIDTH, HEIGHT = 9.5, 3.6
+"""Inches; shown at about 900 pixels."""
+BAR = 0.27
+"""Width of a bar, where models are 1 apart."""
+
+
+class Kind(NamedTuple):
+    """One of the bars of every model."""
+
+    family: str
+    memory: bool
+    colour: str
+    words: str
+
+
+KINDS = (
+    Kind("native", False, panels.BEHIND, "{framework}"),
+    Kind("native", True, panels.COLOURS["PyTorch"], "{framework} with the memory setting"),
+    Kind("ours", True, panels.OURS, "convgrad with the memory setting"),
+)
+
+
+class Bar(NamedTuple):
+    kind: Kind
+    row: Row
+    step: Spread
+
+
+def bars(results: dict[str, Any], model: str) -> list[Bar]:
+    """Return those of a model that were measured, each by its best layout."""
+    rows = ratios.timed(results["rows"], model)
+    found = []
+    for kind in KINDS:
+        row = ratios.best(rows, kind.family, memory=kind.memory)
+        step = None if row is None else ratios.spread(ratios.steps(row))
+        if row is not None and step is not None:
+            found.append(Bar(kind, row, step))
+    return found
+
+
+def draw(results: dict[str, Any], path: Path) -> None:
+    """Write a picture of the kind the file's name asks for."""
+    if not any(bars(results, model) for model in results["settings"]["models"]):
+        raise ValueError("there is no bar to draw: nothing native and nothing of ours was timed")
+    write(path, picture(lambda: figure(results), "png" if path.suffix == ".png" else "svg"))
+
+
+def figure(results: dict[str, Any]) -> Figure:
+    """Draw the bars of all models side by side."""
+    from matplotlib import figure as drawing
+
+    models = results["settings"]["models"]
+    sheet = drawing.Figure(figsize=(WIDTH, HEIGHT))
+    axes = sheet.add_axes((0.07, 0.1, 0.915, 0.66))
+    for at, model in enumerate(models):
+        _group(axes, at, bars(results, model))
+    axes.set_xticks(range(len(models)), [TITLES.get(model, model) for model in models], fontsize=9)
+    axes.set_xlim(-0.6, max(len(models), 2) - 0.4)
+    axes.set_ylim(bottom=0)
+    axes.margins(y=0.12)
+    axes.set_ylabel("time of a training step,\nrelative to the first bar", fontsize=7.5)
+    axes.tick_params(length=0, labelcolor=panels.INK)
+    axes.tick_params(axis="y", labelsize=7)
+    axes.grid(axis="y", color="#E8E8E8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    _header(sheet, results)
+    return sheet
+
+
+def _group(axes: Any, at: int, drawn: list[Bar]) -> None:
+    for number, (kind, row, step) in enumerate(drawn):
+        whole = drawn[0].step.median
+        across, height = at + (number - (len(drawn) - 1) / 2) * (BAR + 0.02), step.median / whole
+        axes.bar(across, height, width=BAR, color=kind.colour)
+        quartiles = [step.low / whole, step.high / whole]
+        axes.plot([across, across], quartiles, color=panels.INK, linewidth=0.8)
+        axes.annotate(
+            f"{ms(step.median)} ms",
+            (across, max(height, quartiles[1])),
+            (0, 2),
+            textcoords="offset points",
+            ha="center",
+            fontsize=7,
+            color=panels.INK,
+        )
+        ratio = _ratio(drawn, row) if kind.family == "ours" else None
+        if ratio is not None:
+            axes.text(
+                across,
+                height / 2,
+                f"{ratio.median:.2f}x",
+                ha="center",
+                va="center",
+                fontsize=9,
+                weight="bold",
+                color="white",
+            )
+
+
+def _ratio(drawn: list[Bar], ours: Row) -> Spread | None:
+    """Compare ours with the native one that has the same memory setting, round by round."""
+    memory = ours["configuration"]["memory"]
+    native = [bar.row for bar in drawn if (bar.kind.family, bar.kind.memory) == ("native", memory)]
+    return ratios.spread(ratios.paired(native[0], ours)) if native else None
+
+
+def _header(sheet: Figure, results: dict[str, Any]) -> None:
+    from matplotlib.patches import Patch
+
+    how, about = results["settings"], results["machine"]
+    framework = TRAININGS[how["framework"]].framework
+    title = framework.title
+    sheet.text(
+        0.015,
+        0.935,
+        f"Training steps in {title}, with and without convgrad",
+        fontsize=11.5,
+        weight="bold",
+    )
+    words = (
+        about["cpu"] + busy(about),
+        f"{how['threads']} thread{'s' if how['threads'] > 1 else ''}",
+        f"float32, {how['image']}x{how['image']}, batch {how['batch']}",
+        str(results.get("began", ""))[:10],
+        f"{title} {about['versions'].get(framework.name, '')}",
+        "best memory layout of each",
+    )
+    sheet.text(0.015, 0.88, " · ".join(words), fontsize=7, color="#555555")
+    found = {bar.kind for model in how["models"] for bar in bars(results, model)}
+    handles = [
+        Patch(color=kind.colour, label=kind.words.format(framework=title))
+        for kind in KINDS
+        if kind in found
+    ]
+    sheet.legend(
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.015, 0.86),
+        borderaxespad=0,
+        borderpad=0,
+        ncols=len(handles),
+        fontsize=7.5,
+        frameon=False,
+        handletextpad=0.4,
+        columnspacing=1.4,
+    )
+    sheet.text(
+        0.985,
+        0.96,
+        "white figure: times as fast as the bar before it, median over rounds; lines: quartiles",
+        ha="right",
+        va="top",
+        fontsize=7,
+        color="#555555",
+    )

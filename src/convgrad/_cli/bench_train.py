@@ -1,0 +1,269 @@
+"""Time whole training steps of a network in a framework, with convgrad and without.
+
+Every configuration has a process of its own, which stays alive: for each model, all take turns in random order, one at
+a time. A turn is one step that is not timed and some that are: forward with the loss, backward, optimizer. Images are
+random, the loss is cross entropy, the optimizer SGD with momentum. Ratios are taken between turns of the same round;
+the reference runs in two processes (native_cl_memory and native_cl_memory#2), and what these two differ by is noise.
+
+native          the framework's own memory layout         native_memory       with the memory setting
+native_cl       channels_last                             native_cl_memory    with the memory setting
+ours            convgrad, channels_last                   ours_memory         with the memory setting
+                                                          compile_cl_memory   torch.compile, channels_last
+
+The memory setting makes glibc keep freed blocks instead of giving them back to the system after every layer. It helps
+native steps as much as ours or more, so rows with it are compared with each other, and rows without it. A model that
+does not compile within --timeout is reported and left out, and so is a process that dies or would not fit into memory.
+A run takes minutes, most of them for torch.compile; --configurations without it are ready in seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import operation
+from .screen import Cell, Mood, Screen
+from .verb import DONE, INTERRUPTED, NO, Refusal
+
+if TYPE_CHECKING:
+    from .._bench.train.frameworks import Training
+    from .._bench.train.rounds import TrainSettings
+
+NAME = "bench train"
+SUMMARY = "time training steps of whole networks in a framework, with convgrad and without"
+EXAMPLES = """
+convgrad bench train
+convgrad bench train --model mobilenet_v2 --model resnet50 -o before.json
+convgrad bench train --model convnext_t --image 224 --batch 32 --rounds 5 --steps 2
+convgrad bench train --configurations native_cl_memory,ours_memory,native_cl_memory#2 --layers
+convgrad bench train --from mobilenet.json --from resnet.json --plot training.svg
+"""
+
+FRAMEWORKS = ("torch",)
+MODELS = ("mobilenet_v2", "efficientnet_b0", "resnet50", "convnext_t")
+CONFIGURATIONS = (
+    "native",
+    "native_cl",
+    "native_memory",
+    "native_cl_memory",
+    "compile_cl_memory",
+    "ours",
+    "ours_memory",
+)
+PICTURES = (".svg", ".png")
+DEFAULTS: dict[str, Any] = {
+    "framework": "torch",
+    "model": [MODELS[0]],
+    "image": 160,
+    "batch": 8,
+    "rounds": 7,
+    "steps": 3,
+    "configurations": "all",
+    "seed": 0,
+    "timeout": 300.0,
+}
+"""What is measured unless something else is said. Not argparse's defaults: with --from, saying so is a mistake."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add what to train, how to measure, and what to do with it."""
+    count = operation.count
+    add = parser.add_argument_group("training").add_argument
+    add("--framework", choices=FRAMEWORKS, help="who trains; default torch")
+    add(
+        "--model",
+        action="append",
+        metavar="NAME",
+        help=f"one of {', '.join(MODELS)}; may repeat; default {MODELS[0]}",
+    )
+    add(
+        "--image", type=count, metavar="N", help="height and width, such as 160 or 224; default 160"
+    )
+    add("--batch", type=count, metavar="N", help="images of a step; default 8")
+    add = parser.add_argument_group("measuring").add_argument
+    add(
+        "--configurations",
+        metavar="LIST",
+        help=f"comma-separated, of {', '.join(CONFIGURATIONS)}; #2 behind one runs it in a second process; default "
+        "all, and native_cl_memory#2",
+    )
+    add("--threads", type=count, metavar="N", help="for everybody; default: all CPUs")
+    add("--rounds", type=count, metavar="N", help="turns of each process; default 7")
+    add("--steps", type=count, metavar="N", help="timed steps of a turn; default 3")
+    add(
+        "--seed", type=int, metavar="N", help="of weights, images and the order of turns; default 0"
+    )
+    add(
+        "--timeout",
+        type=float,
+        metavar="SECONDS",
+        help="for a process to compile and be ready, or to take a turn; default 300",
+    )
+    add(
+        "--layers",
+        action="store_true",
+        default=None,
+        help="time each distinct convolution too, channels_last with the memory setting, native and ours in turns; "
+        "list what is slower than native",
+    )
+    add = parser.add_argument_group("results").add_argument
+    add("-o", "--output", type=Path, metavar="FILE", help="write everything there as JSON")
+    add(
+        "--from",
+        dest="source",
+        action="append",
+        type=Path,
+        metavar="FILE",
+        help="show a saved run, measure nothing; several, of different models, are joined",
+    )
+    add(
+        "--plot",
+        action="append",
+        type=Path,
+        default=[],
+        metavar="FILE",
+        help="draw the steps as bars, as .svg or .png; may repeat",
+    )
+
+
+def run(given: Namespace, screen: Screen) -> int:
+    """Measure, or take saved runs; then save, print and draw."""
+    _check(given)
+    from .._bench import saved
+    from .._bench.train import picture, ratios
+
+    try:
+        results = _saved(given) if given.source else _measured(given, screen)
+        results["comparisons"] = ratios.comparisons(results)
+        if given.output:
+            saved.save(results, given.output)
+        for path in given.plot:
+            picture.draw(results, path)
+            screen.note(f"wrote {path}")
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+    _show(screen, results)
+    screen.document(results)
+    return _status(results)
+
+
+def _check(given: Namespace) -> None:
+    """Refuse before measuring what would fail after it."""
+    if given.source:
+        for name in (*DEFAULTS, "threads", "layers"):
+            if getattr(given, name) is not None:
+                raise Refusal(f"--{name} is for measuring, and --from measures nothing")
+    for path in filter(None, (given.output, *given.plot)):
+        if not path.absolute().parent.is_dir():
+            raise Refusal(f"no such folder: {path.parent}")
+    for path in given.plot:
+        if path.suffix not in PICTURES:
+            raise Refusal(f"--plot writes {', '.join(PICTURES)}, got {path.name!r}")
+    if given.plot and find_spec("matplotlib") is None:
+        raise Refusal("--plot needs matplotlib: pip install matplotlib")
+    if given.timeout is not None and not given.timeout > 0:
+        raise Refusal(f"--timeout must be positive, got {given.timeout:g}")
+
+
+def _saved(given: Namespace) -> dict[str, Any]:
+    from .._bench.train import stored
+
+    return stored.joined([stored.load(path) for path in given.source])
+
+
+def _measured(given: Namespace, screen: Screen) -> dict[str, Any]:
+    from .._bench.train import rounds
+    from .._bench.train.configurations import select
+    from .._bench.train.frameworks import TRAININGS
+
+    for name, value in DEFAULTS.items():
+        if getattr(given, name) is None:
+            setattr(given, name, value)
+    training = TRAININGS[given.framework]
+    places = select(given.configurations, training.configurations)
+    settings = _settings(given, training)
+    if not training.framework.is_installed:
+        name = training.framework.distributions[0]
+        raise Refusal(f"{training.framework.title} is not installed: pip install {name}")
+    with screen.long_progress("training", rounds.total(settings, places)) as advance:
+        return rounds.run(training, places, settings, advance)
+
+
+def _settings(given: Namespace, training: Training) -> TrainSettings:
+    from .._bench.train.frameworks import find_model
+    from .._bench.train.rounds import TrainSettings
+
+    names = ("framework", "image", "batch", "rounds", "steps", "seed", "timeout")
+    models = dict.fromkeys(find_model(name, training.models) for name in given.model)
+    return TrainSettings(
+        models=tuple(models),
+        threads=given.threads or _cpus(),
+        layers=bool(given.layers),
+        **{name: getattr(given, name) for name in names},
+    )
+
+
+def _show(screen: Screen, results: dict[str, Any]) -> None:
+    from .._bench.train import report
+
+    layers = {found["model"]: found for found in results["layers"]}
+    for model in results["settings"]["models"]:
+        screen.line(report.heading(results, model), "strong")
+        lines = report.table(results, model)
+        if lines:
+            screen.table(report.COLUMNS, [_moods(line) for line in lines])
+        for sentence in report.conclusions(results, model):
+            screen.line(sentence)
+        if model in layers:
+            screen.line()
+            slower = report.layer_table(layers[model])
+            if slower:
+                screen.table(report.LAYER_COLUMNS, slower, left=2)
+            for sentence in report.layer_conclusions(results, layers[model]):
+                screen.line(sentence)
+        screen.line()
+    screen.line(report.footer(results))
+    if not results["complete"]:
+        screen.line("Interrupted: not all rounds were run.")
+
+
+def _moods(line: list[str]) -> list[str | Cell]:
+    """Colour the ratio of ours; the others are there to be compared with."""
+    *cells, ratio, quartiles = line
+    mood: Mood = "plain"
+    if line[0].startswith("ours") and quartiles:
+        mood = "good" if float(ratio) >= 1 else "bad"
+    return [*cells, Cell(ratio, mood), quartiles]
+
+
+def _status(results: dict[str, Any]) -> int:
+    """A run without a compiled model is still a good one; one in which anything else failed or is wrong is not."""
+    from .._bench.train import ratios, report
+    from .._bench.train.configurations import Configuration
+
+    if not results["complete"]:
+        return INTERRUPTED
+    rows = results["rows"]
+    failed = [
+        row
+        for row in rows
+        if row["status"] != "ok" and not Configuration(**row["configuration"]).may_fail
+    ]
+    odd = [
+        row
+        for model in results["settings"]["models"]
+        for row in ratios.odd_losses(ratios.timed(rows, model))
+    ]
+    layers = [
+        found
+        for found in results["layers"]
+        if found["status"] != "ok" or any(not row["error"] <= report.WRONG for row in found["rows"])
+    ]
+    return NO if failed or odd or layers else DONE
+
+
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
