@@ -27,7 +27,6 @@ from ._api.friendly import (
 from ._torch.acceleration import Layer, Report, accelerate, restore
 from ._torch.compiling import allow_in_graph as _allow_in_graph
 from ._torch.functional import conv2d, conv_transpose2d
-from ._torch.install import install as _install
 from ._torch.memory import MemorySetting, tune_memory
 from ._torch.modules import Conv2d, ConvTranspose2d, Linear
 from ._torch.patching import Patched, patch, unpatch
@@ -57,7 +56,6 @@ __all__ = [
     "unpatch",
 ]
 
-_install()
 _allow_in_graph(getattr(door, name) for door in (_nn, _v1_nn, _raw_ops) for name in door.__all__)
 _allow_in_graph(
     (

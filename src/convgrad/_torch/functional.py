@@ -19,6 +19,7 @@ from . import install, sums
 
 Ints = int | Sequence[int]
 
+install.install()  # a layer that was unpickled needs it without anybody having asked for `convgrad.torch`
 _operator = torch.ops.aten.convolution_overrideable.default
 _NONE = (0, 0)
 

@@ -163,7 +163,7 @@ def forward(
     if between is None or not _alike(image, weight, bias):
         return None
     made = between.near if settings.transposed else between.far
-    if bias is not None and (bias.sizes[0] != made[1] or bias.strides[0] not in (1, made[1])):
+    if bias is not None and (bias.sizes[0] != made[1] or (made[1] > 1 and bias.strides[0] != 1)):
         return None
     last = prefers_channels_last(image) or prefers_channels_last(weight)
     strides = nhwc_strides(made) if last else nchw_strides(made)

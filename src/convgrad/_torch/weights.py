@@ -29,7 +29,9 @@ FOLLOW_STRIDES = (
 """Optimizers of `torch.optim` that work element by element, unless they are fused."""
 
 _orders: Any = WeakIdKeyDictionary()
-"""The memory format each parameter had before we changed it."""
+"""The memory format each parameter had before we changed it, as long as it is changed."""
+_touched: Any = WeakIdKeyDictionary()
+"""Parameters whose strides we have changed at some time, so that those of an optimizer's state may differ."""
 _seen: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
 """Optimizers that were looked at, and how many parameters we had changed by then."""
 _changes = 0
@@ -51,6 +53,7 @@ def restride(parameter: torch.nn.Parameter) -> None:
     last = data.is_contiguous(memory_format=torch.channels_last) and not data.is_contiguous()
     with _lock:
         _orders[parameter] = torch.channels_last if last else torch.contiguous_format
+        _touched[parameter] = True
         _changes += 1
         if _hook is None:
             _hook = register_optimizer_step_pre_hook(_before_step)
@@ -61,9 +64,12 @@ def restride(parameter: torch.nn.Parameter) -> None:
 
 def put_back(parameter: torch.nn.Parameter) -> None:
     """Undo `restride`."""
-    order = _orders.pop(parameter, None)
-    if order is None:
-        return
+    global _changes
+    with _lock:
+        order = _orders.pop(parameter, None)
+        if order is None:
+            return
+        _changes += 1
     parameter.data = parameter.data.contiguous(memory_format=order)
     if parameter.grad is not None:
         parameter.grad.data = parameter.grad.data.contiguous(memory_format=order)
@@ -81,21 +87,19 @@ def _reordered(data: AnyTensor) -> AnyTensor:
 def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
     if _seen.get(optimizer) == _changes:
         return
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if parameter in _touched:
+                if not _follows_strides(optimizer, group):
+                    put_back(parameter)
+                _align(optimizer, parameter)
     _seen[optimizer] = _changes
-    ours = [
-        (parameter, group)
-        for group in optimizer.param_groups
-        for parameter in group["params"]
-        if changed(parameter)
-    ]
-    for parameter, group in ours:
-        if type(optimizer).__module__.startswith("torch.optim"):
-            follows = type(optimizer).__name__ in FOLLOW_STRIDES and not group.get("fused")
-        else:
-            follows = False
-        if not follows:
-            put_back(parameter)
-        _align(optimizer, parameter)
+
+
+def _follows_strides(optimizer: Optimizer, group: dict[str, Any]) -> bool:
+    kind = type(optimizer)
+    known = kind.__module__.startswith("torch.optim") and kind.__name__ in FOLLOW_STRIDES
+    return known and not group.get("fused")
 
 
 def _align(optimizer: Optimizer, parameter: AnyTensor) -> None:
