@@ -231,6 +231,16 @@ def deciding() -> tuple[Any, ...]:
     return decided
 
 
+def same(blocks: object, changes: int) -> bool:
+    """Tell whether no switch can have changed since `seen` returned these, in the calling context: 0.1 us."""
+    return _scoped.get(_NOTHING) is blocks and _changes == changes
+
+
+def seen() -> tuple[object, int]:
+    """Return what `same` compares."""
+    return _scoped.get(_NOTHING), _changes
+
+
 def set_default(name: str, value: Any) -> None:
     """Set a switch for the whole process."""
     global _decided, _changes

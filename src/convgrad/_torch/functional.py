@@ -21,7 +21,9 @@ Ints = int | Sequence[int]
 
 install.install()  # a layer that was unpickled needs it without anybody having asked for `convgrad.torch`
 _operator = torch.ops.aten.convolution_overrideable.default
+_layer: Any = torch.ops.convgrad.layer.default._op if install.handlers() is not None else None
 _NONE = (0, 0)
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def conv2d(
@@ -63,20 +65,17 @@ def conv2d(
         return handle_torch_function(
             conv2d, tensors, input, weight, bias, stride, padding, dilation, groups
         )
-    stride, dilation = _pair("conv2d", "stride", stride), _pair("conv2d", "dilation", dilation)
-    if isinstance(padding, str):
-        pads = _pads(padding, weight, stride, dilation)
-        padding = (pads[0], pads[2])
-        if pads[:1] + pads[2:3] != pads[1:2] + pads[3:]:
+    how = _remembered(stride, padding, dilation, groups)
+    if how is None:
+        pads = _all_pads(weight, stride, padding, dilation)
+        stride, dilation = _pair("conv2d", "stride", stride), _pair("conv2d", "dilation", dilation)
+        if pads[0] != pads[1] or pads[2] != pads[3]:
             return _by_sums(input, weight, bias, stride, pads, dilation, groups)
-    else:
-        padding = _pair("conv2d", "padding", padding)
+        how = (stride, (pads[0], pads[2]), dilation, False, _NONE, groups)
+        _remember(how)
     if input.dim() == 3:
-        image = input.unsqueeze(0)
-        return _call(image, weight, bias, stride, padding, dilation, False, _NONE, groups).squeeze(
-            0
-        )
-    return _call(input, weight, bias, stride, padding, dilation, False, _NONE, groups)
+        return _call(input.unsqueeze(0), weight, bias, how).squeeze(0)
+    return _call(input, weight, bias, how)
 
 
 def conv_transpose2d(
@@ -110,24 +109,37 @@ def conv_transpose2d(
     how = (
         *(_pair(name, "stride", stride), _pair(name, "padding", padding)),
         *(_pair(name, "dilation", dilation), True, _pair(name, "output_padding", output_padding)),
+        groups,
     )
     if input.dim() == 3:
-        return _call(input.unsqueeze(0), weight, bias, *how, groups).squeeze(0)
-    return _call(input, weight, bias, *how, groups)
+        return _call(input.unsqueeze(0), weight, bias, how).squeeze(0)
+    return _call(input, weight, bias, how)
+
+
+_known: dict[Any, Any] = {}
+"""Settings of layers as PyTorch's operator takes them, by the pairs a layer has: reading them anew takes 1 us."""
+_MOST_KNOWN = 4096
+
+
+def _remembered(stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
+    if type(stride) is not tuple or type(padding) is not tuple or torch.compiler.is_compiling():
+        return None
+    try:
+        return _known.get((stride, padding, dilation, groups))
+    except TypeError:  # a list in a tuple
+        return None
+
+
+def _remember(how: tuple[Any, ...]) -> None:
+    stride, padding, dilation, _, _, groups = how
+    if not torch.compiler.is_compiling() and len(_known) < _MOST_KNOWN:
+        _known[stride, padding, dilation, groups] = how
 
 
 def _call(
-    image: AnyTensor,
-    weight: AnyTensor,
-    bias: AnyTensor | None,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
-    transposed: bool,
-    output_padding: Any,
-    groups: int,
+    image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None, how: tuple[Any, ...]
 ) -> AnyTensor:
-    how = (stride, padding, dilation, transposed, output_padding, groups)
+    """Compute a layer of a batch of images; `how` is what `aten::convolution` takes behind its tensors."""
     if not image.is_cpu and image.device.type != "meta":
         return torch.convolution(image, weight, bias, *how)
     if torch.is_autocast_enabled("cpu"):
@@ -136,8 +148,22 @@ def _call(
         if sums.transformed():
             return _transformed(image, weight, bias, *how)
         install.heed()
-    result: AnyTensor = _operator(image, weight, bias, *how)
-    return result
+        if not _recorded(image, weight, bias):
+            number = install.layer_number(how)
+            if number is not None:
+                return _layer(image, weight, bias, number)
+    return _operator(image, weight, bias, *how)
+
+
+def _recorded(image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None) -> bool:
+    """Tell whether a call must be seen by autograd, or by somebody who looks on and knows PyTorch's operators only."""
+    if torch.is_grad_enabled() and (
+        image.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    ):
+        return True
+    if type(image) is not torch.Tensor or type(weight) not in _PLAIN or not image.is_cpu:
+        return True
+    return bool(torch._C._len_torch_dispatch_stack())
 
 
 def autocast(*tensors: Any) -> Any:
@@ -216,13 +242,20 @@ def _pair(function: str, argument: str, value: Any) -> Any:
     return pair
 
 
-def _pads(word: str, weight: AnyTensor, stride: Any, dilation: Any) -> tuple[int, int, int, int]:
-    if word == "valid":
+def _all_pads(
+    weight: AnyTensor, stride: Any, padding: Any, dilation: Any
+) -> tuple[int, int, int, int]:
+    """Return the padding of all four sides: top, bottom, left, right."""
+    if not isinstance(padding, str):
+        rows, columns = _pair("conv2d", "padding", padding)
+        return (rows, rows, columns, columns)
+    if padding == "valid":
         return (0, 0, 0, 0)
-    if word != "same":
-        raise ArgumentError(f"conv2d: `padding` must be ints, 'valid' or 'same', got {word!r}.")
-    if any(step != 1 for step in stride):
+    if padding != "same":
+        raise ArgumentError(f"conv2d: `padding` must be ints, 'valid' or 'same', got {padding!r}.")
+    if any(step != 1 for step in _pair("conv2d", "stride", stride)):
         raise ArgumentError("conv2d: padding='same' is not supported for strided convolutions.")
-    total = [dilation[axis] * (weight.shape[2 + axis] - 1) for axis in (0, 1)]
-    (top, left) = (each // 2 for each in total)
-    return (top, total[0] - top, left, total[1] - left)
+    dilation = _pair("conv2d", "dilation", dilation)
+    rows, columns = (dilation[axis] * (weight.shape[2 + axis] - 1) for axis in (0, 1))
+    top, left = rows // 2, columns // 2
+    return (top, rows - top, left, columns - left)

@@ -25,14 +25,17 @@ BLOCK = (
     *("EMPTY", "UNDEFINED", "DELETE_TENSOR"),
     *("LIST_SIZE", "LIST_ITEM", "DELETE_LIST", "DELETE_VALUE"),
     *("DISPATCH", "WHAT", "CHECK", "VERSION"),
-    *("DECLINED_FORWARD", "DECLINED_BACKWARD", "DECLINED_ATEN_BACKWARD", "NOTHING"),
+    *("DECLINED_FORWARD", "DECLINED_BACKWARD", "DECLINED_ATEN_BACKWARD", "DECLINED_LAYER"),
+    *("NOTHING", "LAYERS", "LAYER_COUNT"),
 )
-"""Words of the block that handlers find everything in; `NOTHING` is an empty text."""
+"""Words of the block that handlers find everything in; `NOTHING` is an empty text, `LAYERS` rows of settings."""
 BLOCK_SYMBOL = "cg_torch_block"
 
-FORWARD, BACKWARD, ATEN_BACKWARD = 0, 1, 2
-"""Which operator is called; the third is `aten::convolution_backward`, which has one argument more."""
-SYMBOLS = ("cg_torch_forward", "cg_torch_backward", "cg_torch_aten_backward")
+FORWARD, BACKWARD, ATEN_BACKWARD, LAYER = 0, 1, 2, 3
+"""Which operator is called. The third is `aten::convolution_backward`, which has one argument more. The fourth is our
+own `convgrad::layer`, a forward pass whose settings are the number of a row: Python hands over an int in 1 us, and four
+lists in 4."""
+SYMBOLS = ("cg_torch_forward", "cg_torch_backward", "cg_torch_aten_backward", "cg_torch_layer")
 
 TENSOR_WORDS = 9
 """dtype, four sizes, four strides."""
@@ -51,6 +54,8 @@ KEY = {
     "MASK": 12 + 3 * TENSOR_WORDS,
 }
 KEY_WORDS = 15 + 3 * TENSOR_WORDS
+LAYER_WORDS = KEY["MASK"] - KEY["STRIDE"]
+"""A row of settings: what a key has from the stride to the groups."""
 ABSENT = -1
 """The dtype of a third tensor that is not there."""
 BUCKETS = 1024
@@ -91,6 +96,8 @@ def text() -> str:
         "PLACES": GIVEN + MOST_MADE,
         "BLOCK": f"@{BLOCK_SYMBOL}",
         "MOST_MADE": MOST_MADE,
+        "LAYER_WORDS": LAYER_WORDS,
+        "IS_LAYER": LAYER,
     }
     whole = _TEXT + "".join(
         _HANDLER.replace("$NAME", name).replace("$OPERATION", str(number))
@@ -352,7 +359,9 @@ arrange:
   %one = word ptr %stack, 0
   %two = word ptr %stack, 1
   %three = word ptr %stack, 2
-  %is_forward = icmp eq i64 %operation, 0
+  %is_operator = icmp eq i64 %operation, 0
+  %is_layer = icmp eq i64 %operation, $IS_LAYER
+  %is_forward = or i1 %is_operator, %is_layer
   %backward_word = zext i1 %is_forward to i64
   %kind = sub i64 1, %backward_word
   set i64 %kind, %key, $KEY_OPERATION
@@ -407,6 +416,26 @@ lists:
   %at_output_padding = add i64 %more_arguments, 7
   %at_groups = add i64 %more_arguments, 8
   %at_mask = add i64 %more_arguments, 9
+  %stride_key = getelementptr i64, ptr %key, i64 $KEY_STRIDE
+  br i1 %is_layer, label %numbered, label %listed
+numbered:
+  %row = word i64 %stack, 3
+  %rows = word i64 %block, $BLOCK_LAYER_COUNT
+  %row_known = icmp ult i64 %row, %rows
+  br i1 %row_known, label %settle, label %decline
+settle:
+  %layers = word ptr %block, $BLOCK_LAYERS
+  %row_skip = mul i64 %row, $LAYER_WORDS
+  %row_at = getelementptr i64, ptr %layers, i64 %row_skip
+  br label %setting
+setting:
+  %s = phi i64 [ 0, %settle ], [ %s_next, %setting ]
+  %s_word = word i64 %row_at, %s
+  set i64 %s_word, %stride_key, %s
+  %s_next = add i64 %s, 1
+  %s_more = icmp ult i64 %s_next, $LAYER_WORDS
+  br i1 %s_more, label %setting, label %hash
+listed:
   %stride_list = word ptr %stack, %at_stride
   %padding_list = word ptr %stack, %at_padding
   %dilation_list = word ptr %stack, %at_dilation
@@ -416,7 +445,6 @@ lists:
   %transposed = and i64 %transposed_word, 1
   set i64 %transposed, %key, $KEY_TRANSPOSED
   set i64 %groups, %key, $KEY_GROUPS
-  %stride_key = getelementptr i64, ptr %key, i64 $KEY_STRIDE
   %stride_fine = call i1 @unlist(ptr %block, ptr %stride_list, i64 2, ptr %stride_key)
   br i1 %stride_fine, label %paddings, label %decline
 paddings:
@@ -449,8 +477,8 @@ mask_bits:
   br i1 %m_more, label %mask_bits, label %hash
 
 hash:
-  %h_i = phi i64 [ 0, %masked ], [ 0, %mask_bits ], [ %h_next, %hash ]
-  %h = phi i64 [ 0, %masked ], [ 0, %mask_bits ], [ %h_new, %hash ]
+  %h_i = phi i64 [ 0, %setting ], [ 0, %masked ], [ 0, %mask_bits ], [ %h_next, %hash ]
+  %h = phi i64 [ 0, %setting ], [ 0, %masked ], [ 0, %mask_bits ], [ %h_new, %hash ]
   %h_word = word i64 %key, %h_i
   %h_xor = xor i64 %h, %h_word
   %h_mul = mul i64 %h_xor, -7046029254386353131
@@ -498,11 +526,17 @@ compute:
 finish:
   ; The handles of arguments are ours to delete; results go where the arguments were.
   %delete_list = word ptr %block, $BLOCK_DELETE_LIST
-  %d1 = call i32 %delete_list(ptr %stride_list)
-  %d2 = call i32 %delete_list(ptr %padding_list)
-  %d3 = call i32 %delete_list(ptr %dilation_list)
-  %d4 = call i32 %delete_list(ptr %output_padding_list)
   %delete_value = word ptr %block, $BLOCK_DELETE_VALUE
+  br i1 %is_layer, label %drop_bias, label %delete_lists
+delete_lists:
+  %old_stride = word ptr %stack, %at_stride
+  %d1 = call i32 %delete_list(ptr %old_stride)
+  %old_padding = word ptr %stack, %at_padding
+  %d2 = call i32 %delete_list(ptr %old_padding)
+  %old_dilation = word ptr %stack, %at_dilation
+  %d3 = call i32 %delete_list(ptr %old_dilation)
+  %old_output_padding = word ptr %stack, %at_output_padding
+  %d4 = call i32 %delete_list(ptr %old_output_padding)
   br i1 %is_forward, label %drop_bias, label %drop_lists
 drop_bias:
   %was_plain = icmp eq ptr %three, null

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import threading
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,8 @@ _FUNCTIONS = {
     "DISPATCH": "torch_call_dispatcher",
     "CHECK": "aoti_torch_check",
 }
+_MOST_LAYERS = 4096
+"""Different settings that have a row; layers with others go the longer way."""
 _WHAT = ctypes.CFUNCTYPE(ctypes.c_void_p)
 _VERSION = (2 << 56) | (13 << 48)
 """Of the C interface we speak: how values lie on the stack."""
@@ -71,6 +75,11 @@ DECLINED = {
         "(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
         f"{_SCHEMA}, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
         kernels.declined_aten_backward,
+    ),
+    "DECLINED_LAYER": (
+        "declined_layer",
+        "(Tensor input, Tensor weight, Tensor? bias, int settings) -> Tensor",
+        kernels.declined_layer,
     ),
 }
 """What computes the calls that handlers decline: an operator's name and schema, and its kernel."""
@@ -117,33 +126,38 @@ class Handlers:
         source = HandlerSource("cg_torch", handler.SYMBOLS, handler.text())
         imports = {handler.BLOCK_SYMBOL: ctypes.addressof(self._block)}
         self._functions = load_functions(source, imports)
-        self._settings: tuple[Any, ...] | None = None
-        self._threads: tuple[int, int] | None = None
+        self._layers = (ctypes.c_int64 * (_MOST_LAYERS * handler.LAYER_WORDS))()
+        self._block[handler.BLOCK.index("LAYERS")] = ctypes.addressof(self._layers)
+        self._seen: tuple[object, int] = (None, -1)
+        self._process = 0
         keep_forever(self)  # the dispatcher may call us while the interpreter shuts down
 
     def heed(self) -> None:
         """Compute calls as the switches decide here and now, and on as many threads, until this is called again."""
-        decided = _config.deciding()
-        if decided is not self._settings:
-            self._settings = decided
-            self._block[handler.BLOCK.index("SETTINGS")] = hash(decided)
-        chosen = threads.ready()
-        if chosen != self._threads:
-            self._threads = chosen
-            STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = chosen
+        if _config.same(*self._seen) and self._process == os.getpid():
+            return
+        self._seen, self._process = _config.seen(), os.getpid()
+        self._block[handler.BLOCK.index("SETTINGS")] = hash(_config.deciding())
+        STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = threads.ready()
 
-    def register(self, operator: str, symbol: str) -> int:
-        """Make a handler the CPU's kernel of an operator of `aten`; returns what `forget` takes back."""
+    def add_layer(self, number: int, settings: Sequence[int]) -> None:
+        """Write the settings of a layer to a row; it is known to handlers from then on."""
+        at = number * handler.LAYER_WORDS
+        self._layers[at : at + handler.LAYER_WORDS] = list(settings)
+        self._block[handler.BLOCK.index("LAYER_COUNT")] = number + 1
+
+    def register(self, operator: str, symbol: str, namespace: str = "aten") -> int:
+        """Make a handler the CPU's kernel of an operator; returns what `forget` takes back."""
         made = ctypes.c_void_p()
         status = self.library.aoti_torch_library_init_impl(
-            b"aten", b"CPU", b"convgrad", ctypes.c_uint32(0), ctypes.byref(made)
+            namespace.encode(), b"CPU", b"convgrad", ctypes.c_uint32(0), ctypes.byref(made)
         )
         function = ctypes.c_void_p(self._functions[symbol])
         status = status or self.library.torch_library_impl(
             made, operator.encode(), function, ctypes.c_uint64(_VERSION)
         )
         if status or not made.value:
-            raise InternalError(f"PyTorch did not take our kernel for aten::{operator}")
+            raise InternalError(f"PyTorch did not take our kernel for {namespace}::{operator}")
         return made.value
 
     def forget(self, registration: int) -> None:
@@ -172,6 +186,8 @@ def install() -> None:
             _handlers.heed()
             for operator, symbol in zip(OVERRIDEABLE, handler.SYMBOLS, strict=False):
                 _kept.append(_handlers.register(operator, symbol))
+            ours.define(f"layer{DECLINED['DECLINED_LAYER'][1]}")
+            _kept.append(_handlers.register("layer", handler.SYMBOLS[handler.LAYER], "convgrad"))
         python = torch.library.Library("aten", "IMPL")
         _kept.append(python)
         for operator, kernel, shapes in zip(
@@ -203,6 +219,23 @@ def _fake_backward(grad: Any, image: Any, weight: Any, *settings: Any) -> Any:
         torch.empty_like(weight) if mask[1] else None,
         grad.new_empty([channels]) if mask[2] else None,
     )
+
+
+def layer_number(how: tuple[Any, ...]) -> int | None:
+    """Return the row of settings, given as `aten::convolution` takes them, or None where there is none."""
+    found = kernels.LAYERS.get(how)
+    if found is None and _handlers is not None and len(kernels.LAYERS) < _MOST_LAYERS:
+        stride, padding, dilation, transposed, output_padding, groups = how
+        words = (*stride, *padding, *dilation, int(transposed), *output_padding, groups)
+        if len(words) != handler.LAYER_WORDS or not all(-(2**31) < word < 2**31 for word in words):
+            return None
+        with _lock:
+            found = kernels.LAYERS.get(how)
+            if found is None:
+                found = len(kernels.LAYERS)
+                _handlers.add_layer(found, words)
+                kernels.LAYERS[how] = found
+    return found
 
 
 def handlers() -> Handlers | None:

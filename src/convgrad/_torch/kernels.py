@@ -8,6 +8,7 @@ tensors, shapes that do not fit) is left to PyTorch's own kernel, which also kno
 from __future__ import annotations
 
 import ctypes
+import functools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor as AnyTensor
 
 from .. import _config, _engine
-from .._errors import AllocationError
+from .._errors import AllocationError, ArgumentError
 from .._runtime.bound import Bound
 from .._runtime.run import run as run_program
 from . import recipes
@@ -219,24 +220,23 @@ def last_error() -> int:
     return ctypes.addressof(_errors.message)
 
 
-def _native(kernel: Any, *arguments: Any) -> Any:
-    """Let PyTorch compute; keep its words, because what reaches a handler has lines of ours added."""
-    try:
-        return kernel.call_boxed(_CPU, *arguments)
-    except Exception as error:
-        _errors.message = ctypes.create_string_buffer(str(error).encode())
-        raise
+def _keeping_words(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep the words of an error for the handler that will raise it: what reaches it has lines of ours added."""
+
+    @functools.wraps(function)
+    def call(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except Exception as error:
+            # PyTorch's own errors are RuntimeErrors, as is what the handler raises.
+            name = "" if type(error) is RuntimeError else f"{type(error).__name__}: "
+            _errors.message = ctypes.create_string_buffer(f"{name}{error}".encode())
+            raise
+
+    return call
 
 
-def _ours(function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return function(*arguments)
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        _errors.message = ctypes.create_string_buffer(text.encode())
-        raise
-
-
+@_keeping_words
 def declined_forward(
     image: AnyTensor,
     weight: AnyTensor,
@@ -246,12 +246,30 @@ def declined_forward(
     """Compute what `aten::convolution` would."""
     known = settings_of(*settings)
     if known is not None:
-        result = _ours(forward, image, weight, bias, known)
+        result = forward(image, weight, bias, known)
         if result is not None:
             return result
-    return _native(_native_forward, image, weight, bias, *settings)
+    return _native_forward.call_boxed(_CPU, image, weight, bias, *settings)
 
 
+LAYERS: dict[tuple[Any, ...], int] = {}
+"""Settings of `convgrad::layer`, as `aten::convolution` takes them, and the numbers of their rows."""
+
+
+@_keeping_words
+def declined_layer(
+    image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None, number: int
+) -> AnyTensor:
+    """Compute what `convgrad::layer` would."""
+    rows = list(LAYERS)
+    if not 0 <= number < len(rows):
+        raise ArgumentError(
+            f"layer: there are {len(rows)} rows of settings, and {number} is none of them."
+        )
+    return declined_forward(image, weight, bias, *rows[number])
+
+
+@_keeping_words
 def declined_backward(
     grad: AnyTensor, image: AnyTensor, weight: AnyTensor, *settings: Any
 ) -> tuple[AnyTensor | None, ...]:
@@ -260,6 +278,7 @@ def declined_backward(
     return declined_aten_backward(grad, image, weight, [made], *settings)
 
 
+@_keeping_words
 def declined_aten_backward(
     grad: AnyTensor, image: AnyTensor, weight: AnyTensor, bias_sizes: Any, *settings: Any
 ) -> tuple[AnyTensor | None, ...]:
@@ -267,7 +286,7 @@ def declined_aten_backward(
     mask: Any = tuple(bool(wanted) for wanted in settings[6])
     known = settings_of(*settings[:6])
     if known is not None and any(mask):
-        result = _ours(backward, grad, image, weight, known, mask)
+        result = backward(grad, image, weight, known, mask)
         if result is not None:
             return tuple(result)
-    return tuple(_native(_native_backward, grad, image, weight, bias_sizes, *settings))
+    return tuple(_native_backward.call_boxed(_CPU, grad, image, weight, bias_sizes, *settings))

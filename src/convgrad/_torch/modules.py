@@ -30,8 +30,8 @@ class Conv2d(nn.Conv2d):
             mode, sides = self.padding_mode, self._reversed_padding_repeated_twice
             input = nn.functional.pad(input, sides, mode=mode)
             padding = _NOWHERE
-        if self.__dict__.get("_channels_last") and input.dim() == 4:
-            input = input.contiguous(memory_format=torch.channels_last)
+        if self.__dict__.get("_channels_last"):
+            input = _as_filter(input)
         try:
             return functional.conv2d(
                 input, weight, bias, self.stride, padding, self.dilation, self.groups
@@ -48,8 +48,8 @@ class ConvTranspose2d(nn.ConvTranspose2d):
             *(input, output_size, self.stride, self.padding, self.kernel_size),
             *(2, self.dilation),
         )
-        if self.__dict__.get("_channels_last") and input.dim() == 4:
-            input = input.contiguous(memory_format=torch.channels_last)
+        if self.__dict__.get("_channels_last"):
+            input = _as_filter(input)
         padding: Any = self.padding
         try:
             return functional.conv_transpose2d(
@@ -80,6 +80,13 @@ SWAPS: dict[type[nn.Module], type[nn.Module]] = {
     nn.Linear: Linear,
 }
 ORIGINALS = {ours: theirs for theirs, ours in SWAPS.items()}
+
+
+def _as_filter(image: AnyTensor) -> AnyTensor:
+    """Return an image in channels_last, as a layer whose filter was stored so works: PyTorch does the same."""
+    if image.dim() != 4 or image.is_contiguous(memory_format=torch.channels_last):
+        return image
+    return image.contiguous(memory_format=torch.channels_last)
 
 
 def _named(layer: nn.Module, error: RuntimeError) -> RuntimeError:
