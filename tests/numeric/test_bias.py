@@ -69,6 +69,43 @@ def test_whole_numbers_come_out_exact(name: str, target: Target) -> None:
                     )
 
 
+TAILS = [
+    (False, 1, 3, 5, (1, 1)),
+    (False, 1, 5, 3, (3, 2)),
+    (False, 1, 19, 3, (1, 1)),
+    (False, 1, 3, 19, (1, 1)),
+    (False, 8, 2, 2, (3, 3)),
+    (False, 3, 5, 7, (3, 3)),
+    (True, 5, 1, 1, (3, 3)),
+    (True, 13, 1, 1, (3, 3)),
+    (True, 21, 1, 1, (7, 7)),
+    (True, 5, 1, 2, (3, 3)),
+]
+"""Depthwise, groups, channels of a group in and out, window: channels that fill no vector, or a little more."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+def test_no_bias_behind_the_last_channel_is_read_or_written(layout: str, dtype: str) -> None:
+    for depthwise, groups, inner, outer, window in TAILS:
+        case = Case(
+            *(depthwise, 2, (5, 6), groups, inner, outer, window, (1, 1), (1, 1), "SAME"),
+            *(layout, dtype),
+        )
+        data = whole_numbers(case, np.random.default_rng(23))
+        for name in EXACT:
+            for kind in taken(name, case, HOST):
+                for side in SIDES[kind]:
+                    problem = biased(case, kind, side)
+                    bias = whole_bias(case, problem.bias_c, np.random.default_rng(24))
+                    got = compute(name, HOST, problem, kind, data, bias, "end")
+                    expected = exactly(case, kind, side, data, bias)
+                    for mine, exact in zip(got, expected, strict=True):
+                        np.testing.assert_array_equal(
+                            mine.astype(float), exact.astype(float), str((name, case, kind, side))
+                        )
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_rounding_stays_in_the_bound(name: str) -> None:
     rng = np.random.default_rng([12, *name.encode()])
@@ -137,6 +174,27 @@ def test_infinities_and_nans_reach_their_channel_and_no_other(name: str) -> None
             compute(name, HOST, problem, kind, data, bias) for bias in (plain, odd)
         )
         np.testing.assert_array_equal(got, expected + channels_last(case, odd))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("where", ["image", "filter"])
+def test_the_long_way_past_infinities_adds_the_bias_too(name: str, where: str) -> None:
+    """Kernels that transform or pad compute again what is not finite, and must not forget the bias there."""
+    for case, kind in shared_by(name):
+        if kind == "filter":
+            continue
+        data = whole_numbers(case, np.random.default_rng(21))
+        image = data.x if kind == "forward" else data.g
+        (image if where == "image" else data.f).reshape(-1)[7] = np.inf
+        (side,) = SIDES[kind]
+        problem = biased(case, kind, side)
+        bias = whole_bias(case, problem.bias_c, np.random.default_rng(22))
+        (plain, _), (got, _) = (
+            compute(name, HOST, problem, kind, data, each) for each in (0 * bias, bias)
+        )
+        assert not np.isfinite(plain).all()
+        expected = plain + channels_last(case, bias)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=2e-2, err_msg=str((case, kind)))
 
 
 @pytest.mark.parametrize("name", NAMES)
