@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,29 +14,10 @@ import convgrad
 from convgrad import _config
 from convgrad._algorithms import ALGORITHMS
 from errors.doors import FRIENDLY
+from page_blocks import FENCE, PAGES, ROOT, blocks, needs_pytorch, read, run_block
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    path.relative_to(ROOT).as_posix()
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md"))
-)
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(home|work|root|tmp|opt|mnt|Users|private)/|[A-Z]:\\)")
-
-
-def read(page: str) -> str:
-    return (ROOT / page).read_text(encoding="utf-8")
-
-
-def blocks(page: str, language: str) -> list[tuple[int, str]]:
-    """Return (line number, text) of each fenced block of one language."""
-    text = read(page)
-    return [
-        (text.count("\n", 0, match.start(2)) + 1, match.group(2))
-        for match in FENCE.finditer(text)
-        if match.group(1) == language
-    ]
 
 
 def anchors(text: str) -> set[str]:
@@ -54,21 +33,13 @@ PYTHON = [
     pytest.param(page, line, source, id=f"{page}:{line}")
     for page in PAGES
     for line, source in blocks(page, "python")
+    if not needs_pytorch(source)  # those are run by tests/pytorch/test_pages.py
 ]
 
 
 @pytest.mark.parametrize(("page", "line", "source"), PYTHON)
 def test_python_block_runs_on_its_own(page: str, line: int, source: str) -> None:
-    """A reader copies one block, so no block leans on another."""
-    names: dict[str, Any] = {"__name__": "__main__"}
-    if ">>>" not in source:
-        exec(compile("\n" * (line - 1) + source, page, "exec"), names)
-        return
-    test = doctest.DocTestParser().get_doctest(source, names, page, page, line - 1)
-    report: list[str] = []
-    flags = doctest.NORMALIZE_WHITESPACE
-    doctest.DocTestRunner(optionflags=flags).run(test, out=report.append)
-    assert not report, "".join(report)
+    run_block(page, line, source)
 
 
 def test_there_are_examples() -> None:
