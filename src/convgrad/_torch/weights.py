@@ -29,7 +29,7 @@ FOLLOW_STRIDES = (
 """Optimizers of `torch.optim` that work element by element, unless they are fused."""
 
 _orders: Any = WeakIdKeyDictionary()
-"""The memory format each parameter had before we changed it."""
+"""The strides each parameter had before we changed them."""
 _seen: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
 """Optimizers that were looked at, and how many parameters we had changed by then."""
 _changes = 0
@@ -48,9 +48,8 @@ def restride(parameter: torch.nn.Parameter) -> None:
     data = parameter.data
     if in_kernel_order(data):
         return
-    last = data.is_contiguous(memory_format=torch.channels_last) and not data.is_contiguous()
     with _lock:
-        _orders[parameter] = torch.channels_last if last else torch.contiguous_format
+        _orders[parameter] = data.stride()
         _changes += 1
         if _hook is None:
             _hook = register_optimizer_step_pre_hook(_before_step)
@@ -61,12 +60,12 @@ def restride(parameter: torch.nn.Parameter) -> None:
 
 def put_back(parameter: torch.nn.Parameter) -> None:
     """Undo `restride`."""
-    order = _orders.pop(parameter, None)
-    if order is None:
+    strides = _orders.pop(parameter, None)
+    if strides is None:
         return
-    parameter.data = parameter.data.contiguous(memory_format=order)
+    parameter.data = _strided(parameter.data, strides)
     if parameter.grad is not None:
-        parameter.grad.data = parameter.grad.data.contiguous(memory_format=order)
+        parameter.grad.data = _strided(parameter.grad.data, strides)
 
 
 def changed(parameter: AnyTensor) -> bool:
@@ -76,6 +75,12 @@ def changed(parameter: AnyTensor) -> bool:
 
 def _reordered(data: AnyTensor) -> AnyTensor:
     return data.permute(2, 3, 1, 0).contiguous().permute(3, 2, 0, 1)
+
+
+def _strided(data: AnyTensor, strides: tuple[int, ...]) -> AnyTensor:
+    return torch.empty_strided(data.shape, strides, dtype=data.dtype, device=data.device).copy_(
+        data
+    )
 
 
 def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
