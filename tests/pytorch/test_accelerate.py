@@ -272,8 +272,10 @@ def test_checkpoints_load_either_way() -> None:
     close(trained(other, image()), trained(plain, image()))
 
 
-def test_copies_and_pickles() -> None:
-    model = network()
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_copies_and_pickles(order: Any) -> None:
+    model = network().to(memory_format=order)
+    strides = [p.stride() for p in model.parameters()]
     ours.accelerate(model)
     wanted = trained(model, image())
     buffer = io.BytesIO()
@@ -288,6 +290,7 @@ def test_copies_and_pickles() -> None:
         close(trained(other, image()), wanted)
         ours.restore(other)
         assert type(other[0]) is nn.Conv2d
+        assert [p.stride() for p in other.parameters()] == strides
         close(trained(other, image()), wanted)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import os
+import pickle
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -171,6 +172,20 @@ def test_an_optimizer_nobody_knows_sees_the_old_order() -> None:
             step(each, optimizer, x)
     assert all(p.is_contiguous() for p in model.parameters())
     assert_equal(model, plain)
+
+
+def test_copies_are_optimized_as_the_original_is() -> None:
+    """A copy has our strides too, and an optimizer that refuses them must not meet them."""
+    plain = network()
+    original = copy.deepcopy(plain)
+    ours.accelerate(original)
+    for model in (copy.deepcopy(original), pickle.loads(pickle.dumps(original))):
+        other = copy.deepcopy(plain)
+        for each in (model, other):
+            optimizer = torch.optim.LBFGS(each.parameters(), lr=0.1, max_iter=3)
+            for x in batches(2):
+                step(each, optimizer, x)
+        assert_equal(model, other)
 
 
 def test_accumulation_and_clipping() -> None:

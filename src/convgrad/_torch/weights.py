@@ -44,18 +44,32 @@ def in_kernel_order(weight: AnyTensor) -> bool:
 
 def restride(parameter: torch.nn.Parameter) -> None:
     """Give a filter the order kernels want, in place; its gradient, if it has one, too."""
-    global _changes, _hook
     data = parameter.data
     if in_kernel_order(data):
         return
-    with _lock:
-        _orders[parameter] = data.stride()
-        _changes += 1
-        if _hook is None:
-            _hook = register_optimizer_step_pre_hook(_before_step)
+    _note(parameter, data.stride())
     parameter.data = _reordered(data)
     if parameter.grad is not None:
         parameter.grad.data = _reordered(parameter.grad.data)
+
+
+def adopt(parameter: Any, last: bool) -> None:
+    """Know a filter again that was copied, or came out of a file, with the strides we gave the original."""
+    if not isinstance(parameter, torch.nn.Parameter) or parameter.dim() != 4 or changed(parameter):
+        return
+    order = torch.channels_last if last else torch.contiguous_format
+    if in_kernel_order(parameter) and not parameter.is_contiguous(memory_format=order):
+        _note(parameter, torch.empty_like(parameter, memory_format=order, device="meta").stride())
+
+
+def _note(parameter: torch.nn.Parameter, strides: tuple[int, ...]) -> None:
+    """Remember the strides a parameter had, and look at optimizers before their next step."""
+    global _changes, _hook
+    with _lock:
+        _orders[parameter] = strides
+        _changes += 1
+        if _hook is None:
+            _hook = register_optimizer_step_pre_hook(_before_step)
 
 
 def put_back(parameter: torch.nn.Parameter) -> None:
