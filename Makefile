@@ -13,12 +13,15 @@ PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 CHECKED := src tests examples tools hatch_build.py
 BROWSER_STAMP := $(VENV)/.studio-test
+# PyTorch, TensorFlow, JAX and Keras have an environment of their own: `make test` shows that nothing needs them.
+FRAMEWORKS := .venv-frameworks
+FRAMEWORKS_STAMP := $(FRAMEWORKS)/.installed
 # The studio's page: `make studio PAGE=my.json`.
 PAGE ?=
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint format docs emulate devices campaign accuracy soak faults clean
-.PHONY: studio studio-build test-studio test-cc wheel
+.PHONY: studio studio-build test-studio test-cc test-frameworks wheel
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -35,7 +38,7 @@ demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a networ
 
 test: lint ## run every check and test
 	@echo "== pytest"
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --ignore tests/studio_browser tests src tools
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --ignore tests/studio_browser --ignore tests/pytorch tests src tools
 
 studio: studio-build ## build the block studio's page if needed and open it in the browser (PAGE=my.json)
 	@$(VENV)/bin/convgrad studio $(PAGE)
@@ -53,6 +56,12 @@ test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then
 
 test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and exported packs on every target found here
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export)
+
+test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
+	@echo "== pytest, the bridge to PyTorch"
+	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal tests/pytorch tests/arrays src/convgrad/torch.py src/convgrad/_torch
+	@echo "== pytest, comparisons"
+	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal -m peers --ignore tests/pytorch --ignore tests/arrays tests
 
 wheel: $(STAMP) ## build a wheel with the studio's page into dist, and say its size
 	@CONVGRAD_STUDIO=require $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
@@ -97,22 +106,26 @@ soak: $(STAMP) ## mixed calls from several threads for an hour: nothing may grow
 	@$(PY) -m tools.soak --minutes $(SOAK_MINUTES)
 
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) build dist studio/node_modules src/convgrad/_studio/static .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) build dist studio/node_modules src/convgrad/_studio/static .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The stamp is newer than pyproject.toml only after an install that succeeded.
-$(STAMP): pyproject.toml
+# A stamp is newer than pyproject.toml only after an install that succeeded.
+$(STAMP): VENV_HERE := $(VENV)
+$(STAMP): EXTRAS := dev
+$(FRAMEWORKS_STAMP): VENV_HERE := $(FRAMEWORKS)
+$(FRAMEWORKS_STAMP): EXTRAS := dev,frameworks
+$(STAMP) $(FRAMEWORKS_STAMP): pyproject.toml
 	@command -v $(PYTHON) >/dev/null || { \
 	  echo "convgrad needs Python 3.10 or newer; there is no '$(PYTHON)' here"; \
 	  echo "name another one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
 	  echo "convgrad needs Python 3.10 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)"; \
 	  echo "name another one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)"; exit 1; }
-	@echo "== creating $(VENV) (once, and when pyproject.toml changes)"
-	@$(PYTHON) -m venv $(VENV) || { \
+	@echo "== creating $(VENV_HERE) (once, and when pyproject.toml changes)"
+	@$(PYTHON) -m venv $(VENV_HERE) || { \
 	  echo "'$(PYTHON) -m venv' failed; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $(STAMP)
+	@$(VENV_HERE)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@
 
 $(BROWSER_STAMP): $(STAMP)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[studio-test]'

@@ -11,6 +11,7 @@ import pytest
 
 from convgrad import _algorithms
 from convgrad._algorithms import reference
+from convgrad._algorithms.shared.filter_order import FilterOrderKernel
 from convgrad._algorithms.shared.pixel_sum import PixelSumKernel
 from convgrad._algorithms.shared.reduce import ReduceKernel
 
@@ -28,7 +29,9 @@ def test_every_package_is_in_the_table():
     kernels = Counter(kernel for package in PACKAGES for kernel in package.EMITTERS)
     assert len(PACKAGES) == 9
     assert Counter([*_algorithms.ALGORITHMS]) == names + Counter([reference.NAME])
-    assert Counter([*_algorithms._EMITTERS]) == kernels + Counter([PixelSumKernel, ReduceKernel])
+    assert Counter([*_algorithms._EMITTERS]) == kernels + Counter(
+        [ReduceKernel, PixelSumKernel, FilterOrderKernel]
+    )
 
 
 def test_equals_are_preferred_in_this_order():

@@ -21,8 +21,8 @@ from .._errors import AllocationError, ArgumentError
 from .._runtime.bound import Bound
 from .._runtime.run import run as run_program
 from . import recipes
-from .recipes import NOWHERE, OUTPUTS, TEMPORARIES, Made, Recipe, Settings
-from .tensors import Tensor, layout, prefers_channels_last
+from .recipes import NOWHERE, OUTPUTS, TEMPORARIES, Made, Recipe, Settings, hwio_strides
+from .tensors import Tensor, layout, lies_as, prefers_channels_last
 
 _TORCH = {
     3: torch.int32,
@@ -60,7 +60,7 @@ def forward(
     recipe = _known_forward(image, weight, bias, settings)
     if recipe is None:
         last = prefers_channels_last(describe(image)) or prefers_channels_last(describe(weight))
-        image, weight = _readable(image, last), _readable(weight)
+        image, weight = _readable(image, last), _readable_filter(weight)
         bias = None if bias is None else bias.contiguous()
         recipe = _known_forward(image, weight, bias, settings)
     if recipe is None:
@@ -81,7 +81,8 @@ def backward(
         # As the image lies, unless the gradient came in another order and only one of them is to be copied.
         here = layout(describe(image))
         last = (prefers_channels_last(describe(image)) if here else False) or here != "NCHW"
-        image, grad, weight = _readable(image, last), _readable(grad, last), _readable(weight)
+        image, grad = _readable(image, last), _readable(grad, last)
+        weight = _readable_filter(weight)
         recipe = _known_backward(grad, image, weight, settings, mask)
     if recipe is None:
         return None
@@ -105,7 +106,8 @@ def gradient(
     found = recipe(grad, known, missing)
     if found is None:
         last = prefers_channels_last(missing if which == 0 else describe(known))
-        grad, known = _readable(grad, last), _readable(known, last if which else None)
+        grad = _readable(grad, last)
+        known = _readable(known, last) if which else _readable_filter(known)
         found = recipe(grad, known, missing)
     if found is None:
         return None
@@ -124,6 +126,12 @@ def _readable(tensor: AnyTensor, last: bool | None = None) -> AnyTensor:
     if copied.data_ptr() % copied.element_size():
         copied = copied.clone(memory_format=wanted)
     return copied
+
+
+def _readable_filter(weight: AnyTensor) -> AnyTensor:
+    """Return a filter that lies contiguous in one of the three orders there are programs for."""
+    there = describe(weight)
+    return weight if lies_as(there, hwio_strides(there.sizes)) else _readable(weight)
 
 
 def _known_forward(

@@ -22,6 +22,10 @@ _NOWHERE = (0, 0)
 class Conv2d(nn.Conv2d):
     """`torch.nn.Conv2d`, computed by convgrad."""
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        _adopt(self)
+
     def _conv_forward(
         self, input: AnyTensor, weight: AnyTensor, bias: AnyTensor | None
     ) -> AnyTensor:
@@ -42,6 +46,10 @@ class Conv2d(nn.Conv2d):
 
 class ConvTranspose2d(nn.ConvTranspose2d):
     """`torch.nn.ConvTranspose2d`, computed by convgrad."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        _adopt(self)
 
     def forward(self, input: AnyTensor, output_size: Any = None) -> AnyTensor:
         output_padding = self._output_padding(
@@ -87,6 +95,11 @@ def _as_filter(image: AnyTensor) -> AnyTensor:
     if image.dim() != 4 or image.is_contiguous(memory_format=torch.channels_last):
         return image
     return image.contiguous(memory_format=torch.channels_last)
+
+
+def _adopt(layer: nn.Module) -> None:
+    """Treat the filter of a copied or unpickled layer as that of the original."""
+    weights.adopt(layer._parameters.get("weight"), bool(layer.__dict__.get("_channels_last")))
 
 
 def _named(layer: nn.Module, error: RuntimeError) -> RuntimeError:

@@ -2,13 +2,14 @@
 
 Handlers read the table without a lock while Python adds to it, so a record is complete before it is linked, and is
 never changed after that. When there are too many, as for a network that sees images of every size, all are unlinked;
-they are kept until that happens again, because another thread may be running one.
+they are kept until that has happened some times more, because another thread may be running one.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,8 +22,10 @@ from .recipes import Recipe, Settings
 from .tensors import DTYPES, Tensor
 
 _MOST = 8192
-_MOST_BYTES = 128 << 20
-"""Records kept, and bytes of programs they may hold together."""
+_MOST_BYTES = 32 << 20
+"""Records linked, and bytes of programs they may hold together."""
+_GENERATIONS = 8
+"""How often all must be unlinked before memory is given back: planning so many calls takes longer than any one call."""
 
 
 class Table:
@@ -31,7 +34,7 @@ class Table:
     def __init__(self) -> None:
         self.buckets = (ctypes.c_int64 * BUCKETS)()
         self._records: list[tuple[object, object]] = []
-        self._before: list[tuple[object, object]] = []
+        self._before: deque[list[tuple[object, object]]] = deque(maxlen=_GENERATIONS)
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -64,7 +67,8 @@ class Table:
 
     def _unlink(self) -> None:
         ctypes.memset(self.buckets, 0, ctypes.sizeof(self.buckets))
-        self._before, self._records, self._bytes = self._records, [], 0
+        self._before.append(self._records)
+        self._records, self._bytes = [], 0
 
 
 def _body(recipe: Recipe | None) -> list[int]:

@@ -29,7 +29,7 @@ FOLLOW_STRIDES = (
 """Optimizers of `torch.optim` that work element by element, unless they are fused."""
 
 _orders: Any = WeakIdKeyDictionary()
-"""The memory format each parameter had before we changed it, as long as it is changed."""
+"""The strides each parameter had before we changed them, as long as they are changed."""
 _touched: Any = WeakIdKeyDictionary()
 """Parameters whose strides we have changed at some time, so that those of an optimizer's state may differ."""
 _seen: WeakKeyDictionary[Optimizer, int] = WeakKeyDictionary()
@@ -46,33 +46,46 @@ def in_kernel_order(weight: AnyTensor) -> bool:
 
 def restride(parameter: torch.nn.Parameter) -> None:
     """Give a filter the order kernels want, in place; its gradient, if it has one, too."""
-    global _changes, _hook
     data = parameter.data
     if in_kernel_order(data):
         return
-    last = data.is_contiguous(memory_format=torch.channels_last) and not data.is_contiguous()
+    _note(parameter, data.stride())
+    parameter.data = _reordered(data)
+    if parameter.grad is not None:
+        parameter.grad.data = _reordered(parameter.grad.data)
+
+
+def adopt(parameter: Any, last: bool) -> None:
+    """Know a filter again that was copied, or came out of a file, with the strides we gave the original."""
+    if not isinstance(parameter, torch.nn.Parameter) or parameter.dim() != 4 or changed(parameter):
+        return
+    order = torch.channels_last if last else torch.contiguous_format
+    if in_kernel_order(parameter) and not parameter.is_contiguous(memory_format=order):
+        _note(parameter, torch.empty_like(parameter, memory_format=order, device="meta").stride())
+
+
+def _note(parameter: torch.nn.Parameter, strides: tuple[int, ...]) -> None:
+    """Remember the strides a parameter had, and look at optimizers before their next step."""
+    global _changes, _hook
     with _lock:
-        _orders[parameter] = torch.channels_last if last else torch.contiguous_format
+        _orders[parameter] = strides
         _touched[parameter] = True
         _changes += 1
         if _hook is None:
             _hook = register_optimizer_step_pre_hook(_before_step)
-    parameter.data = _reordered(data)
-    if parameter.grad is not None:
-        parameter.grad.data = _reordered(parameter.grad.data)
 
 
 def put_back(parameter: torch.nn.Parameter) -> None:
     """Undo `restride`."""
     global _changes
     with _lock:
-        order = _orders.pop(parameter, None)
-        if order is None:
+        strides = _orders.pop(parameter, None)
+        if strides is None:
             return
         _changes += 1
-    parameter.data = parameter.data.contiguous(memory_format=order)
+    parameter.data = _strided(parameter.data, strides)
     if parameter.grad is not None:
-        parameter.grad.data = parameter.grad.data.contiguous(memory_format=order)
+        parameter.grad.data = _strided(parameter.grad.data, strides)
 
 
 def changed(parameter: AnyTensor) -> bool:
@@ -82,6 +95,12 @@ def changed(parameter: AnyTensor) -> bool:
 
 def _reordered(data: AnyTensor) -> AnyTensor:
     return data.permute(2, 3, 1, 0).contiguous().permute(3, 2, 0, 1)
+
+
+def _strided(data: AnyTensor, strides: tuple[int, ...]) -> AnyTensor:
+    return torch.empty_strided(data.shape, strides, dtype=data.dtype, device=data.device).copy_(
+        data
+    )
 
 
 def _before_step(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
