@@ -162,7 +162,8 @@ def install() -> None:
             ours.impl(name, kernel, "CPU")
         _handlers = _compiled()
         if _handlers is not None:
-            _handlers.heed(_config.deciding())
+            heed()
+            _config.watch(heed)
             for operator, symbol in zip(OVERRIDEABLE, handler.SYMBOLS, strict=False):
                 _kept.append(_handlers.register(operator, symbol))
         python = torch.library.Library("aten", "IMPL")
