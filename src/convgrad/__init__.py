@@ -48,8 +48,8 @@ __all__ = [
     "set_num_threads",
     "testing",
     "threads",
-    "torch",
 ]
+# `torch` is not listed: `from convgrad import *` must work where PyTorch is absent, and not import it where it is there.
 
 
 def __getattr__(name: str) -> Any:
