@@ -247,6 +247,20 @@ def set_default(name: str, value: Any) -> None:
     _process[SWITCHES[name].name] = value
     _changes += 1
     _decided = None
+    _tell()
+
+
+_watchers: list[Callable[[], None]] = []
+
+
+def watch(changed: Callable[[], None]) -> None:
+    """Call a function after every change of a switch, for code that cannot ask: it may be called from C."""
+    _watchers.append(changed)
+
+
+def _tell() -> None:
+    for each in _watchers:
+        each()
 
 
 class Scope(ContextDecorator):
@@ -276,6 +290,7 @@ class Scope(ContextDecorator):
 def _set_blocks(blocks: tuple[Scope, ...]) -> None:
     together = {name: value for block in blocks for name, value in block._values.items()}
     _scoped.set((blocks, together))
+    _tell()
 
 
 def scope(**values: Any) -> Scope:

@@ -104,15 +104,44 @@ def test_threads_with_different_shapes() -> None:
 
 
 def test_switches_are_heeded() -> None:
-    """A call inside a block that switches kernels off does not find the record of one outside, nor leaves one."""
-    image, weight = torch.randn(1, 8, 9, 9), torch.randn(8, 8, 3, 3)
-    outside = ours.conv2d(image, weight)
+    """By calls, by patched calls and by backward passes, inside a block and after it."""
+    torch.manual_seed(0)
+    image = torch.randn(2, 32, 20, 20).contiguous(memory_format=torch.channels_last)
+    weight = torch.randn(32, 32, 3, 3)
+    image.requires_grad_()
+
+    def calls() -> list[bytes]:
+        with ours.patch():
+            patched = F.conv2d(image, weight, padding=1)
+        (gradient,) = torch.autograd.grad(kept, image, torch.ones_like(kept), retain_graph=True)
+        return [bits([patched]), bits([gradient])]
+
+    kept = ours.conv2d(image, weight, padding=1)
+    before = calls()
     with convgrad.options(winograd="off"):
-        direct = ours.conv2d(image, weight)
-    exact = F.conv2d(image.double(), weight.double())
-    for made in (outside, direct):
-        torch.testing.assert_close(made.double(), exact, rtol=1e-4, atol=1e-4)
-    assert bits([ours.conv2d(image, weight)]) == bits([outside])
+        first = calls()
+        direct = ours.conv2d(image, weight, padding=1)
+        inside = calls()
+    after = calls()
+    assert first == inside and first[0] == bits([direct])
+    assert before == after and before[0] == bits([kept])
+    assert all(one != other for one, other in zip(before, inside, strict=True))
+
+
+def test_switches_of_another_thread() -> None:
+    """A call outside a block, while another thread is in one, leaves nothing in the table that the block finds."""
+    torch.manual_seed(0)
+    image = torch.randn(2, 32, 22, 22).contiguous(memory_format=torch.channels_last)
+    weight = torch.randn(32, 32, 3, 3)
+    table().clear()
+    made: list[Any] = []
+    with ours.patch(), convgrad.options(winograd="off"):
+        other = threading.Thread(target=lambda: made.append(F.conv2d(image, weight, padding=1)))
+        other.start()
+        other.join()
+        inside = ours.conv2d(image, weight, padding=1)
+    outside = ours.conv2d(image, weight, padding=1)
+    assert bits([made[0]]) == bits([outside]) != bits([inside])
 
 
 def test_no_memory_is_lost() -> None:

@@ -184,6 +184,7 @@ def install() -> None:
         _handlers = _compiled()
         if _handlers is not None:
             _handlers.heed()
+            _config.watch(_handlers.heed)
             for operator, symbol in zip(OVERRIDEABLE, handler.SYMBOLS, strict=False):
                 _kept.append(_handlers.register(operator, symbol))
             ours.define(f"layer{DECLINED['DECLINED_LAYER'][1]}")

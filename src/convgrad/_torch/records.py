@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from .. import _config
 from .._errors import ConvgradError
 from .._runtime.bound import Bound
 from . import handler, recipes
@@ -133,6 +134,9 @@ def miss(table: Table) -> Callable[..., int]:
         # Nothing may be raised through compiled code: without a record the call is left to Python, which raises.
         try:
             words = key[:KEY_WORDS]  # type: ignore[index]
+            # Another thread's block has other switches: a recipe made here would be found there.
+            if words[KEY["SETTINGS"]] != hash(_config.deciding()):
+                return 0
             try:
                 recipe = read(words)
             except ConvgradError:
