@@ -53,7 +53,12 @@ def text() -> str:
     }
     whole = slots.TEXT + handover.TEXT + _TEXT
     found = re.sub(r"\$([A-Z_]+)", lambda m: str(fields.get(m[1], m[0])), whole)
-    return re.sub(r"^  %(\w+) = word (\w+) (%\w+), (\S+)$", _word, found, flags=re.MULTILINE)
+    return spelled(found)
+
+
+def spelled(text: str) -> str:
+    """Spell out the lines of a text that load a word behind an address."""
+    return re.sub(r"^  %(\w+) = word (\w+) (%\w+), (\S+)$", _word, text, flags=re.MULTILINE)
 
 
 def _word(match: re.Match[str]) -> str:

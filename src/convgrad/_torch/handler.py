@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import re
 
+from .._runtime.entry import spelled
 from .handler_text import HANDLER, TEXT
 
 BLOCK = (
@@ -108,16 +109,8 @@ def text() -> str:
         for number, name in enumerate(SYMBOLS)
     )
     found = re.sub(r"\$([A-Z_]+)", lambda match: str(fields[match[1]]), whole)
-    found = re.sub(r"^  %(\w+) = word (\w+) (%\w+), (\S+)$", _word, found, flags=re.MULTILINE)
-    return re.sub(r"^  set (\w+) (\S+), (%\w+), (\S+)$", _Setting(), found, flags=re.MULTILINE)
-
-
-def _word(match: re.Match[str]) -> str:
-    """Spell ``%x = word i64 %base, 3``: the fourth word behind an address."""
-    name, kind, base, at = match.groups()
-    return (
-        f"  %{name}.at = getelementptr i64, ptr {base}, i64 {at}\n"
-        f"  %{name} = load {kind}, ptr %{name}.at, align 8"
+    return re.sub(
+        r"^  set (\w+) (\S+), (%\w+), (\S+)$", _Setting(), spelled(found), flags=re.MULTILINE
     )
 
 
