@@ -19,7 +19,8 @@ from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import graph, testing, torch
+    from . import graph, testing
+    from . import torch as torch
     from ._explain import Explanation, explain
     from ._export.door import export
 
@@ -49,7 +50,7 @@ __all__ = [
     "testing",
     "threads",
 ]
-# `torch` is not listed: `from convgrad import *` must work where PyTorch is absent, and not import it where it is there.
+# `torch` is not listed: `from convgrad import *` must work where PyTorch is absent, and not import it where it is.
 
 
 def __getattr__(name: str) -> Any:
