@@ -9,11 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-
-from convgrad import torch as ours
-from pytorch.configurations import some
-from pytorch.running import bits, function, operands
 
 TESTS = Path(__file__).parents[1]
 
