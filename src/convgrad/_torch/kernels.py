@@ -78,9 +78,8 @@ def backward(
         return None
     recipe = _known_backward(grad, image, weight, settings, mask)
     if recipe is None:
-        # As the image lies, unless the gradient came in another order and only one of them is to be copied.
-        here = layout(describe(image))
-        last = (prefers_channels_last(describe(image)) if here else False) or here != "NCHW"
+        # As the image lies, or as it is nearest to: the gradient may have come in another order.
+        last = prefers_channels_last(describe(image)) or layout(describe(image)) == "NHWC"
         image, grad = _readable(image, last), _readable(grad, last)
         weight = _readable_filter(weight)
         recipe = _known_backward(grad, image, weight, settings, mask)
