@@ -67,7 +67,7 @@ def test_more_kinds_of_calls_than_are_kept(monkeypatch: pytest.MonkeyPatch, limi
     ]
     kinds = len(table())
     if limit == "records":
-        monkeypatch.setattr(records, "_MOST", 20)
+        monkeypatch.setattr(records, "_MOST", 5)
     else:
         monkeypatch.setattr(records, "_MOST_BYTES", 30_000)
     table().clear()

@@ -31,9 +31,10 @@ BLOCK = (
     *("LIST_SIZE", "LIST_ITEM", "DELETE_LIST", "DELETE_VALUE"),
     *("DISPATCH", "WHAT", "CHECK", "VERSION"),
     *("DECLINED_FORWARD", "DECLINED_BACKWARD", "DECLINED_ATEN_BACKWARD", "DECLINED_LAYER"),
-    *("NOTHING", "LAYERS", "LAYER_COUNT"),
+    *("NOTHING", "LAYERS", "LAYER_COUNT", "AT_WORK"),
 )
-"""Words of the block that handlers find everything in; `NOTHING` is an empty text, `LAYERS` rows of settings."""
+"""Words of the block that handlers find everything in; `NOTHING` is an empty text, `LAYERS` rows of settings, and
+`AT_WORK` how many handlers are."""
 BLOCK_SYMBOL = "cg_torch_block"
 
 FORWARD, BACKWARD, ATEN_BACKWARD, LAYER = 0, 1, 2, 3

@@ -469,7 +469,11 @@ define internal ptr @said() noinline nounwind {
 HANDLER = """
 define dso_local void @$NAME(ptr %stack, i64 %arguments, i64 %outputs) {
 entry:
+  %block_here = load ptr, ptr @where, align 8
+  %at_work = getelementptr i64, ptr %block_here, i64 $BLOCK_AT_WORK
+  %came = atomicrmw add ptr %at_work, i64 1 seq_cst, align 8
   %failed = call i1 @serve(ptr %stack, i64 $OPERATION)
+  %went = atomicrmw sub ptr %at_work, i64 1 seq_cst, align 8
   br i1 %failed, label %raise, label %done
 done:
   ret void

@@ -104,8 +104,8 @@ class Handlers:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
-        self.table = records.Table()
         self._block = (ctypes.c_int64 * len(handler.BLOCK))()
+        self.table = records.Table(lambda: self._block[handler.BLOCK.index("AT_WORK")])
         self._miss = records.miss(self.table)
         self._what = _WHAT(kernels.last_error)
         self._texts = [

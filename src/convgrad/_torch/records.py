@@ -1,15 +1,14 @@
 """The table compiled handlers look calls up in: recipes written down as words (see `handler` for the layout).
 
 Handlers read the table without a lock while Python adds to it, so a record is complete before it is linked, and is
-never changed after that. When there are too many, as for a network that sees images of every size, all are unlinked;
-they are kept until that has happened some times more, because another thread may be running one.
+never changed after that. When there are too many, as for a network that sees images of every size, all are unlinked.
+Another thread may still be running one, so they are kept until a handler that asks for a record is alone at work.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -25,17 +24,17 @@ from .tensors import DTYPES, Tensor
 _MOST = 8192
 _MOST_BYTES = 32 << 20
 """Records linked, and bytes of programs they may hold together."""
-_GENERATIONS = 8
-"""How often all must be unlinked before memory is given back: planning so many calls takes longer than any one call."""
 
 
 class Table:
     """Records by the words of their calls."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_work: Callable[[], int] = lambda: 0) -> None:
+        """`at_work` tells how many handlers are, the one that asks for a record included."""
         self.buckets = (ctypes.c_int64 * BUCKETS)()
+        self._at_work = at_work
         self._records: list[tuple[object, object]] = []
-        self._before: deque[list[tuple[object, object]]] = deque(maxlen=_GENERATIONS)
+        self._unlinked: list[tuple[object, object]] = []
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -48,6 +47,9 @@ class Table:
         record = np.array([0, *words, *body], np.int64)
         programs = [] if recipe is None else [run.program for run in recipe.runs]
         with self._lock:
+            # Of earlier calls, so that who has come to work since cannot have found them.
+            if self._unlinked and self._at_work() == 1:
+                self._unlinked = []
             self._bytes += record.nbytes + sum(
                 program.nbytes for program in programs if isinstance(program, Bound)
             )
@@ -68,7 +70,7 @@ class Table:
 
     def _unlink(self) -> None:
         ctypes.memset(self.buckets, 0, ctypes.sizeof(self.buckets))
-        self._before.append(self._records)
+        self._unlinked += self._records
         self._records, self._bytes = [], 0
 
 
