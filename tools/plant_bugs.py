@@ -95,8 +95,8 @@ BUGS = (
     Bug(
         "narrow accumulation",
         "_algorithms/reference.py",
-        "wide = np.int64 if dtype.is_integer else np.float64",
-        "wide = np.int64 if dtype.is_integer else dtype.numpy",
+        "wide = np.int64 if problem.dtype.is_integer else np.float64",
+        "wide = np.int64 if problem.dtype.is_integer else problem.dtype.numpy",
     ),
     Bug(
         "rounded twice to bfloat16",
