@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 import convgrad
+from cc_programs import skip_without
 from convgrad._export import c_source, pack, problems
 from packs import COMPILERS, INCLUDE, STRICT, run, tool
 
@@ -202,11 +203,12 @@ int main(void) {
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_every_wrong_argument_has_its_code(tmp_path, compiler):
     """Also under the sanitizers, which see every index and every overflow of the header's own."""
+    guards = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
+    skip_without(tool(compiler), *guards)
     lines = "conv2d_backprop_filter 8x14x14x16 3x3x16x32\nconv2d_backprop_filter 0x9x9x2 3x3x2x4\n"
     convgrad.export(lines, tmp_path / "pack", name="t", with_test=False)
     (tmp_path / "trouble.c").write_text(TROUBLE)
     pack_files = (tmp_path / "pack/t.c", tmp_path / "pack/libt.a", "-o", tmp_path / "trouble")
-    guards = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     words = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-I", tmp_path / "pack", *guards]
     run(tool(compiler), *words, tmp_path / "trouble.c", *pack_files)
     assert int(run(tmp_path / "trouble").split()[0]) > 200
