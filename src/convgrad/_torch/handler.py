@@ -1,7 +1,7 @@
 """What PyTorch's dispatcher calls for a convolution on a CPU: compiled functions, and the words they work on.
 
-A kernel of PyTorch written in Python costs 12 us forwards and as much backwards, on top of the engine's own few; on the
-52 convolutions of MobileNetV2 that is 3% of a training step. So ours are compiled. They speak PyTorch's stable C
+A tiny layer written as an `autograd.Function` took 178 us forwards and backwards in a trial, and takes 70 to 100 so; on
+the 52 convolutions of MobileNetV2 that is some 5 of 140 ms. So our kernels are compiled. They speak PyTorch's stable C
 interface: a handler is given a stack of 64-bit values, tensors and lists by handles it owns, and leaves its results
 there.
 
@@ -39,8 +39,8 @@ BLOCK_SYMBOL = "cg_torch_block"
 
 FORWARD, BACKWARD, ATEN_BACKWARD, LAYER = 0, 1, 2, 3
 """Which operator is called. The third is `aten::convolution_backward`, which has one argument more. The fourth is our
-own `convgrad::layer`, a forward pass whose settings are the number of a row: Python hands over an int in 1 us, and four
-lists in 4."""
+own `convgrad::layer`, a forward pass whose settings are the number of a row: Python hands over an int
+some 3 us sooner than four lists."""
 SYMBOLS = ("cg_torch_forward", "cg_torch_backward", "cg_torch_aten_backward", "cg_torch_layer")
 
 TENSOR_WORDS = 9

@@ -3,8 +3,8 @@
 Ours is [kh, kw, i, o]. PyTorch stores [o, i, kh, kw] or, channels last, [o, kh, kw, i]. Either way a row of PyTorch's
 filter, all that belongs to one output channel, becomes a column: the reorder is a transpose of a matrix, of which the
 order of the rows changes too. Squares of one vector a side are turned in registers, and each turned row is stored where
-it belongs. A 3x3 filter of 256 by 256 channels takes 0.25 ms this way, where `permute(2, 3, 1, 0).contiguous()` of
-PyTorch takes 1.6 ms (2-core Zen 3).
+it belongs. A 3x3 filter of 256 by 256 channels takes 0.11 ms this way, where `permute(2, 3, 1, 0).contiguous()` of
+PyTorch takes 0.46 ms (2-core Zen 3).
 """
 
 from __future__ import annotations
