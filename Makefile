@@ -16,6 +16,9 @@ BROWSER_STAMP := $(VENV)/.studio-test
 # PyTorch, TensorFlow, JAX and Keras have an environment of their own: `make test` shows that nothing needs them.
 FRAMEWORKS := .venv-frameworks
 FRAMEWORKS_STAMP := $(FRAMEWORKS)/.installed
+# Tests of the bridges, and what of the package imports a framework.
+BRIDGES := $(wildcard tests/pytorch tests/jax_bridge tests/tensorflow_bridge tests/keras_bridge)
+BRIDGE_SOURCES := $(foreach name,torch jax tensorflow keras,$(wildcard src/convgrad/$(name).py src/convgrad/_$(name)))
 # The studio's page: `make studio PAGE=my.json`.
 PAGE ?=
 
@@ -38,7 +41,7 @@ demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a networ
 
 test: lint ## run every check and test
 	@echo "== pytest"
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --ignore tests/studio_browser --ignore tests/pytorch tests src tools
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --ignore tests/studio_browser $(addprefix --ignore ,$(BRIDGES) $(BRIDGE_SOURCES)) tests src tools
 
 studio: studio-build ## build the block studio's page if needed and open it in the browser (PAGE=my.json)
 	@$(VENV)/bin/convgrad studio $(PAGE)
@@ -57,11 +60,15 @@ test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then
 test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and exported packs on every target found here
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export)
 
-test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
-	@echo "== pytest, the bridge to PyTorch"
-	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal tests/pytorch tests/arrays src/convgrad/torch.py src/convgrad/_torch
+test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch, JAX, TensorFlow and Keras computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
+	@for each in $(BRIDGES); do \
+	  echo "== pytest, $$each"; \
+	  $(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal $$each || exit 1; \
+	done
+	@echo "== pytest, arrays and documented examples"
+	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal tests/arrays $(BRIDGE_SOURCES)
 	@echo "== pytest, comparisons"
-	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal -m peers --ignore tests/pytorch --ignore tests/arrays tests
+	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal -m peers $(addprefix --ignore ,$(BRIDGES)) --ignore tests/arrays tests
 
 wheel: $(STAMP) ## build a wheel with the studio's page into dist, and say its size
 	@CONVGRAD_STUDIO=require $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .

@@ -13,9 +13,8 @@ PAGES = sorted(
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md"))
 )
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PYTORCH = re.compile(
-    r"^(>>> )?(import|from) (torch\b|convgrad\.torch\b)|^>>> import .*\btorch\b", re.M
-)
+FRAMEWORKS = ("keras", "tensorflow", "jax", "torch")
+"""In this order: a block on Keras may import a backend too."""
 
 
 def read(page: str) -> str:
@@ -32,9 +31,13 @@ def blocks(page: str, language: str) -> list[tuple[int, str]]:
     ]
 
 
-def needs_pytorch(source: str) -> bool:
-    """Tell whether a block imports PyTorch, which the environment of `make test` does not have."""
-    return bool(_PYTORCH.search(source))
+def framework_of(source: str) -> str | None:
+    """Return the framework whose tests run a block; the environment of `make test` has none."""
+    for name in FRAMEWORKS:
+        named = rf"^(>>> )?(import|from) (convgrad\.)?{name}\b|^(>>> )?import .*\b{name}\b"
+        if re.search(named, source, re.M):
+            return name
+    return None
 
 
 def run_block(page: str, line: int, source: str) -> None:

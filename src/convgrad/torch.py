@@ -24,10 +24,10 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
+from ._memory import MemorySetting, tune_memory
 from ._torch.acceleration import Layer, Report, accelerate, restore
 from ._torch.compiling import allow_in_graph as _allow_in_graph
 from ._torch.functional import conv2d, conv_transpose2d
-from ._torch.memory import MemorySetting, tune_memory
 from ._torch.modules import Conv2d, ConvTranspose2d, Linear
 from ._torch.patching import Patched, patch, unpatch
 from .compat.v1 import nn as _v1_nn

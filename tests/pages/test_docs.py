@@ -14,7 +14,7 @@ import convgrad
 from convgrad import _config
 from convgrad._algorithms import ALGORITHMS
 from errors.doors import FRIENDLY
-from page_blocks import FENCE, PAGES, ROOT, blocks, needs_pytorch, read, run_block
+from page_blocks import FENCE, PAGES, ROOT, blocks, framework_of, read, run_block
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(home|work|root|tmp|opt|mnt|Users|private)/|[A-Z]:\\)")
@@ -33,7 +33,7 @@ PYTHON = [
     pytest.param(page, line, source, id=f"{page}:{line}")
     for page in PAGES
     for line, source in blocks(page, "python")
-    if not needs_pytorch(source)  # those are run by tests/pytorch/test_pages.py
+    if framework_of(source) is None  # the others are run by the tests of the bridges
 ]
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from convgrad import _memory as memory
 from convgrad import torch as ours
-from convgrad._torch import memory
 
 
 class Library:
@@ -74,7 +74,7 @@ def test_large_blocks_stay_with_the_process() -> None:
     """Freed memory is reused at its address, and given back after `undo`."""
     program = """
 import ctypes, re
-from convgrad._torch import memory
+from convgrad import _memory as memory
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10

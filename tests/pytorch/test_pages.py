@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from page_blocks import PAGES, blocks, needs_pytorch, run_block
+from page_blocks import PAGES, blocks, framework_of, run_block
 
 pytest.importorskip("torch")
 
@@ -14,14 +14,14 @@ PYTHON = [
     pytest.param(page, line, source, id=f"{page}:{line}")
     for page in PAGES
     for line, source in blocks(page, "python")
-    if needs_pytorch(source)
+    if framework_of(source) == "torch"
 ]
 
 
 @pytest.fixture(autouse=True)
 def no_memory_setting_stays() -> Iterator[None]:
     """A page may set it and leave it; other tests of this process look at it."""
-    from convgrad._torch import memory
+    from convgrad import _memory as memory
 
     yield
     if memory.is_tuned():
@@ -36,6 +36,8 @@ def test_python_block_runs_on_its_own(page: str, line: int, source: str) -> None
 def test_there_are_examples() -> None:
     """Guards the choice of blocks: one that is left out by mistake would be run nowhere."""
     found = {
-        page for page in PAGES if any(needs_pytorch(text) for _, text in blocks(page, "python"))
+        page
+        for page in PAGES
+        if any(framework_of(text) == "torch" for _, text in blocks(page, "python"))
     }
     assert {"README.md", "docs/pytorch.md", "docs/moving-from-pytorch.md"} <= found

@@ -208,11 +208,12 @@ ALLOWED = {
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
     "_arrays": {"_dtypes", "_runtime", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
-    "torch": {"_api", "_torch", "compat", "nn", "raw_ops"},
+    "torch": {"_api", "_memory", "_torch", "compat", "nn", "raw_ops"},
     "_torch": {
         "_config",
         "_dtypes",
         "_engine",
+        "_memory",
         "_prepare",
         "_problem",
         "_runtime",
@@ -235,6 +236,7 @@ ALLOWED = {
     "_files": set(),
     "_geometry": set(),
     "_headroom": set(),
+    "_memory": set(),
     "_text": set(),
     "_version": set(),
     "_warnings": set(),
@@ -246,7 +248,11 @@ FRAMEWORKS = {"tensorflow", "torch", "jax", "jaxlib", "keras", "dask", "xarray",
 """Never imported: an array of theirs shows that its framework is loaded already."""
 RIVALS = {
     **{f"_frameworks/{name}.py": {name} for name in ("tensorflow", "torch", "jax")},
-    **{f"_bench/train/torch_{part}.py": {"torch"} for part in ("layers", "models", "trainer")},
+    **{
+        file.relative_to(ROOT).as_posix(): {name}
+        for name in ("torch", "jax", "tensorflow", "keras")
+        for file in ROOT.glob(f"_bench/train/{name}_*.py")
+    },
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
 BRIDGES = {"torch": "torch", "_torch": "torch"}

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from .. import _warnings
+from .. import _memory, _warnings
 from .._text import aligned
-from . import install, memory, modules
+from . import install, modules
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _GAINS = {
@@ -50,7 +50,7 @@ class Report:
     """What `accelerate` did: `print` it."""
 
     layers: tuple[Layer, ...]
-    memory: memory.MemorySetting | None
+    memory: _memory.MemorySetting | None
     advice: tuple[str, ...]
 
     @property
@@ -146,8 +146,8 @@ def restore(model: nn.Module) -> int:
     return count
 
 
-def _tuned() -> memory.MemorySetting:
-    return memory.tune_memory()
+def _tuned() -> _memory.MemorySetting:
+    return _memory.tune_memory()
 
 
 def _layers(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:

@@ -1,6 +1,6 @@
 """The C library's memory, kept instead of given back after every step of training.
 
-A tensor of more than 128 KB to 32 MB is a mapping of its own for glibc, which goes back to the system when the tensor
+An array of more than 128 KB to 32 MB is a mapping of its own for glibc, which goes back to the system when the array
 is freed; its pages are then cleared and mapped again one by one in the next step. A fresh page costs more than the
 arithmetic on it: two settings alone make a training step of PyTorch itself 1.1 to 1.6 times as fast. With them, freed
 memory stays with the process for its next use, so a process keeps its peak.
@@ -50,8 +50,8 @@ class MemorySetting:
 def tune_memory() -> MemorySetting:
     """Keep freed memory for the next step instead of giving it back to the system; for the whole process.
 
-    >>> import convgrad.torch
-    >>> setting = convgrad.torch.tune_memory()
+    >>> from convgrad._memory import tune_memory
+    >>> setting = tune_memory()
     >>> setting.undo()
     """
     global _tuned
