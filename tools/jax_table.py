@@ -246,9 +246,9 @@ def checks() -> dict[str, Callable[[Any], None]]:
 
 def table(names: list[str], every: int) -> tuple[list[tuple[str, int, int]], list[str]]:
     """Return how many configurations pass each check, of how many, and what was said of those that do not."""
-    from jax_bridge.configurations import CONFIGURATIONS
-
     import jax
+
+    from jax_bridge.configurations import CONFIGURATIONS
 
     known = checks()
     rows, reasons = [], []

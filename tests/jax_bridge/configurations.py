@@ -124,7 +124,17 @@ class Configuration:
     @property
     def ours(self) -> bool:
         """Whether the kernels compute it, turned about if need be; the rest is left to JAX."""
-        return self.image_dilation == (1, 1) or self.strides == (1, 1)
+        if self.image_dilation == (1, 1):
+            return True
+        # An input gradient: of steps it has the image's, and its pads end where the window does.
+        assert not isinstance(self.padding, str)
+        spare = [
+            dilation * (kernel - 1) - max(pads)
+            for dilation, kernel, pads in zip(
+                self.dilations, self.kernel, self.padding, strict=True
+            )
+        ]
+        return self.strides == (1, 1) and min(spare) >= 0
 
     def __str__(self) -> str:
         pads = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache, cache
+from functools import cache, lru_cache
 from math import prod
 from typing import Any
 

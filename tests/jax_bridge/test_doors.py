@@ -1,4 +1,4 @@
-"""TensorFlow's functions with arrays of JAX: such arrays come back, with the bits NumPy gets, and are differentiable."""
+"""TensorFlow's functions with arrays of JAX: such arrays come back, with the bits NumPy gets and derivatives."""
 
 from __future__ import annotations
 

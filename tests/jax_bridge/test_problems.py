@@ -109,7 +109,7 @@ def test_transposed(configuration: Configuration, seed: int) -> None:
 @settings(few, max_examples=90)
 @given(configuration=problems("conv_general_dilated"), seed=st.integers(0, 99))
 def test_general(configuration: Configuration, seed: int) -> None:
-    """With any order of dimensions, groups of features or of the batch, gaps in the image, negative pads, SAME_LOWER."""
+    """Any order of dimensions, groups of features or of the batch, gaps in the image, negative pads, SAME_LOWER."""
     check(configuration, seed)
 
 

@@ -1,4 +1,4 @@
-"""Processes of other kinds: several devices, forked, many threads, second ones with a cache, without handlers or JAX."""
+"""Processes of other kinds: several devices, forks, threads, caches and exports, without handlers, without JAX."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def test_loops(configuration: Configuration) -> None:
 
 @every_layer
 def test_ahead_of_time(configuration: Configuration) -> None:
-    """Lowered from shapes alone, compiled, then called; the compiler is told what it costs in bytes, not in pointers."""
+    """Lowered from shapes alone, compiled, then called."""
     arrays, moved = operands(configuration, "float32"), arriving(configuration, "float32")
     shapes = [jax.ShapeDtypeStruct(each.shape, each.dtype) for each in (*arrays, moved)]
     lowered = jax.jit(everything(function(configuration))).lower(*shapes)
