@@ -73,7 +73,7 @@ def test_donation(configuration: Configuration) -> None:
     "policy", [None, jax.checkpoint_policies.dots_saveable], ids=["all", "dots"]
 )
 def test_checkpoint(configuration: Configuration, policy: Any) -> None:
-    """The forward pass is computed again in the backward pass: the same bits."""
+    """The forward pass is computed again in the backward pass."""
     image, weight = operands(configuration)
     call = function(configuration)
 
@@ -85,9 +85,9 @@ def test_checkpoint(configuration: Configuration, policy: Any) -> None:
         return jax.jit(jax.grad(run, (0, 1)))
 
     kept, again = loss(lambda each: each), loss(lambda each: jax.checkpoint(each, policy=policy))
-    assert bits(kept(image, weight)) == bits(again(image, weight))
+    same_numbers(kept(image, weight), again(image, weight))
     count = lambda step: step.lower(image, weight).as_text().count(f"@{TARGET}")  # noqa: E731
-    assert count(again) >= count(kept)
+    assert count(again) > count(kept)
 
 
 @every_layer
