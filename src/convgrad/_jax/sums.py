@@ -104,10 +104,8 @@ def _is_split(aval: Any) -> bool:
 
 def _varying(aval: Any) -> frozenset[Any]:
     """Return the axes of a mesh along which an array differs from device to device, inside `shard_map`."""
-    found = getattr(aval, "vma", None)  # until 0.9
-    if found is None:
-        found = getattr(getattr(aval, "mat", None), "varying", frozenset())
-    return frozenset(found)
+    found = getattr(getattr(aval, "mat", aval), "varying", None)
+    return frozenset(getattr(aval, "vma", ()) if found is None else found)  # its name until 0.9
 
 
 def _vary_alike(*arrays: Any) -> tuple[Any, ...]:
@@ -150,7 +148,13 @@ def _eagerly(first: Any, second: Any, *, problem: Problem) -> Any:
     if found is None:
         if len(_jitted) >= _MOST:
             _jitted.clear()
-        found = jax.jit(partial(PRIMITIVES[problem.kind].bind, problem=problem))
+        primitive = PRIMITIVES[problem.kind]
+
+        def call(first: Any, second: Any) -> Any:
+            return primitive.bind(first, second, problem=problem)
+
+        call.__name__ = primitive.name  # what profiles show
+        found = jax.jit(call)
         _jitted[key] = found
     if jax.config.jax_disable_jit:  # it would end up here again
         with jax.disable_jit(False):
@@ -166,6 +170,11 @@ def _define() -> None:
         batching.primitive_batchers[primitive] = partial(mapping.fold, compute)
         mlir.register_lowering(primitive, lowering.on_cpu, platform="cpu")
         mlir.register_lowering(primitive, lowering.elsewhere)
+        if not _HAS_TYPES:  # before 0.6 `shard_map` asks for a rule where types now tell
+            from jax.experimental import shard_map
+
+            shard_map.register_standard_check(primitive)
+            shard_map.register_standard_rewrite(primitive)
 
 
 _define()
