@@ -30,6 +30,7 @@ ALLOWED = {
         "dispatch",
         "errors",
         "graph",
+        "jax",
         "nn",
         "raw_ops",
         "reference",
@@ -206,7 +207,7 @@ ALLOWED = {
     },
     "_options": {"_config"},
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
-    "_arrays": {"_dtypes", "_runtime", "_torch"},
+    "_arrays": {"_dtypes", "_jax", "_runtime", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
     "torch": {"_api", "_memory", "_torch", "compat", "nn", "raw_ops"},
     "_torch": {
@@ -218,6 +219,19 @@ ALLOWED = {
         "_problem",
         "_runtime",
         "_text",
+        "_warnings",
+    },
+    "jax": {"_api", "_jax", "_memory"},
+    "_jax": {
+        "_config",
+        "_dtypes",
+        "_engine",
+        "_geometry",
+        "_prepare",
+        "_problem",
+        "_problem_text",
+        "_runtime",
+        "_version",
         "_warnings",
     },
     # How a kernel is written, compiled and run. None of these knows convolution.
@@ -255,7 +269,7 @@ RIVALS = {
     },
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
-BRIDGES = {"torch": "torch", "_torch": "torch"}
+BRIDGES = {"jax": "jax", "_jax": "jax", "torch": "torch", "_torch": "torch"}
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
