@@ -30,6 +30,7 @@ ALLOWED = {
         "dispatch",
         "errors",
         "graph",
+        "keras",
         "nn",
         "raw_ops",
         "reference",
@@ -216,10 +217,12 @@ ALLOWED = {
         "_memory",
         "_prepare",
         "_problem",
+        "_report",
         "_runtime",
-        "_text",
         "_warnings",
     },
+    "keras": {"_keras", "_memory"},
+    "_keras": {"_api", "_memory", "_report", "_torch", "_warnings", "jax", "tensorflow"},
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},
     "_jit": {"_config", "_headroom", "_kernel", "_messages", "_targets", "_warnings"},
@@ -237,6 +240,7 @@ ALLOWED = {
     "_geometry": set(),
     "_headroom": set(),
     "_memory": set(),
+    "_report": {"_memory", "_text"},
     "_text": set(),
     "_version": set(),
     "_warnings": set(),
@@ -255,7 +259,7 @@ RIVALS = {
     },
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
-BRIDGES = {"torch": "torch", "_torch": "torch"}
+BRIDGES = {"torch": "torch", "_torch": "torch", "keras": "keras", "_keras": "keras"}
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
