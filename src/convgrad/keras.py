@@ -13,8 +13,8 @@ except ImportError as error:
             "convgrad.keras needs Keras 3, which is not installed: pip install keras"
         ) from error
     raise _BackendMissingError(
-        f"convgrad.keras needs Keras 3, which could not be imported ({error}); it needs its backend, which KERAS_BACKEND "
-        f"names: pip install torch, jax or tensorflow-cpu"
+        f"convgrad.keras needs Keras 3, which could not be imported ({error}); its backend must be installed, which "
+        f"KERAS_BACKEND names: pip install torch, jax or tensorflow-cpu"
     ) from error
 
 if not hasattr(_keras_itself, "KerasTensor") or _keras_itself.__version__.startswith("2."):
@@ -22,7 +22,8 @@ if not hasattr(_keras_itself, "KerasTensor") or _keras_itself.__version__.starts
         f"convgrad.keras needs Keras 3, and {_keras_itself.__version__} is installed: pip install 'keras>=3'"
     )
 
-from ._keras.acceleration import Layer, Report, accelerate, restore
+from ._keras.acceleration import accelerate, restore
 from ._memory import MemorySetting, tune_memory
+from ._report import Layer, Report
 
 __all__ = ["Layer", "MemorySetting", "Report", "accelerate", "restore", "tune_memory"]

@@ -209,7 +209,7 @@ ALLOWED = {
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
     "_arrays": {"_dtypes", "_runtime", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
-    "torch": {"_api", "_memory", "_torch", "compat", "nn", "raw_ops"},
+    "torch": {"_api", "_memory", "_report", "_torch", "compat", "nn", "raw_ops"},
     "_torch": {
         "_config",
         "_dtypes",
@@ -221,7 +221,7 @@ ALLOWED = {
         "_runtime",
         "_warnings",
     },
-    "keras": {"_keras", "_memory"},
+    "keras": {"_keras", "_memory", "_report"},
     "_keras": {"_api", "_memory", "_report", "_torch", "_warnings", "jax", "tensorflow"},
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},

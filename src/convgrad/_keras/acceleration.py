@@ -122,7 +122,7 @@ def _check(model: Any, function: str) -> None:
 
 
 def _layers(model: Any) -> Iterator[tuple[str, Any, bool]]:
-    """Yield all convolutions of a model once: name, layer, and whether a model around it is compiled by XLA or its like."""
+    """Yield all convolutions of a model once: name, layer, and whether a model around it has `jit_compile`."""
     seen: set[int] = set()
 
     def walk(layer: Any, path: str, jitted: bool) -> Iterator[tuple[str, Any, bool]]:

@@ -1,4 +1,4 @@
-"""Keras on PyTorch: images [n, h, w, c] and filters [kh, kw, c, o] are PyTorch's with other strides, so nothing is copied.
+"""Keras on PyTorch: images [n, h, w, c] and filters [kh, kw, c, o] are PyTorch's with other strides. Nothing is copied.
 
 Keras's own way copies every image twice in channels_last, from its order of dimensions to PyTorch's and into PyTorch's
 channels_last, and a third time where "same" pads one side more than the other.
