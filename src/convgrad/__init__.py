@@ -20,4 +20,52 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import graph, testing
-    if name in ("graph", "jax", "testing", "torch"):
+    from . import jax as jax
+    from . import keras as keras
+    from . import torch as torch
+    from ._explain import Explanation, explain
+    from ._export.door import export
+
+__all__ = [
+    "Explanation",
+    "__version__",
+    "compat",
+    "conv2d",
+    "conv2d_backprop_filter",
+    "conv2d_backprop_input",
+    "conv2d_transpose",
+    "depthwise_conv2d",
+    "depthwise_conv2d_backprop_filter",
+    "depthwise_conv2d_backprop_input",
+    "dispatch",
+    "errors",
+    "explain",
+    "export",
+    "get_num_threads",
+    "graph",
+    "nn",
+    "options",
+    "raw_ops",
+    "reference",
+    "separable_conv2d",
+    "set_num_threads",
+    "testing",
+    "threads",
+]
+# Bridges (`jax`, `keras`, `torch`) are not listed: `from convgrad import *` must work where a framework is absent, and
+# not import it where it is there.
+
+
+def __getattr__(name: str) -> Any:
+    """Import what few programs need on first use: the planner takes as long to import as all the rest."""
+    if name in ("Explanation", "explain"):
+        from . import _explain
+
+        return getattr(_explain, name)
+    if name == "export":
+        from ._export import door
+
+        return door.export
+    if name in ("graph", "jax", "keras", "testing", "torch"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
