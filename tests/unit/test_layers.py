@@ -31,6 +31,7 @@ ALLOWED = {
         "errors",
         "graph",
         "jax",
+        "keras",
         "nn",
         "raw_ops",
         "reference",
@@ -209,7 +210,7 @@ ALLOWED = {
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
     "_arrays": {"_dtypes", "_jax", "_runtime", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
-    "torch": {"_api", "_memory", "_torch", "compat", "nn", "raw_ops"},
+    "torch": {"_api", "_memory", "_report", "_torch", "compat", "nn", "raw_ops"},
     "_torch": {
         "_config",
         "_dtypes",
@@ -217,8 +218,8 @@ ALLOWED = {
         "_memory",
         "_prepare",
         "_problem",
+        "_report",
         "_runtime",
-        "_text",
         "_warnings",
     },
     "jax": {"_api", "_jax", "_memory"},
@@ -234,6 +235,8 @@ ALLOWED = {
         "_version",
         "_warnings",
     },
+    "keras": {"_keras", "_memory", "_report"},
+    "_keras": {"_api", "_memory", "_report", "_torch", "_warnings", "jax", "tensorflow"},
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},
     "_jit": {"_config", "_headroom", "_kernel", "_messages", "_targets", "_warnings"},
@@ -251,6 +254,7 @@ ALLOWED = {
     "_geometry": set(),
     "_headroom": set(),
     "_memory": set(),
+    "_report": {"_memory", "_text"},
     "_text": set(),
     "_version": set(),
     "_warnings": set(),
@@ -269,7 +273,10 @@ RIVALS = {
     },
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
-BRIDGES = {"jax": "jax", "_jax": "jax", "torch": "torch", "_torch": "torch"}
+BRIDGES = {
+    **{name: name for name in ("jax", "keras", "tensorflow", "torch")},
+    **{f"_{name}": name for name in ("jax", "keras", "tensorflow", "torch")},
+}
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))

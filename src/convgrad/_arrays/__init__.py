@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .._dtypes import DType
-from . import jax, numpy, torch
+from . import jax, numpy, tensorflow, torch
 from .holding import pin
 from .numpy import borrow_any
 
@@ -88,13 +88,48 @@ class Computing(Protocol):
     def reshape(self, result: Any, shape: Shape) -> Any: ...
 
 
-ADAPTERS: tuple[Adapter | Computing, ...] = (torch, jax, numpy)
+class Applying(Protocol):
+    """What a module of this folder offers instead, for arrays whose shapes may not be known yet."""
+
+    def recognise(self, value: Any) -> bool: ...
+
+    def later(self, value: Any) -> bool:
+        """Tell whether a vector of sizes has no values yet."""
+        ...
+
+    def borrow(
+        self,
+        function: str,
+        argument: str,
+        value: Any,
+        allowed: tuple[DType, ...],
+        like: DType | None,
+    ) -> Any:
+        """Check kind and dtype, as an `Adapter` does; of the answer's shape sizes may be None, or the whole."""
+        ...
+
+    def apply(
+        self, call: Any, settings: Any, wanted: Any, first: Any, second: Any, batched: bool = False
+    ) -> Any:
+        """Return the result of a call: make the checks that can be made, leave the others to when there are values.
+
+        `wanted` is the shape of a gradient: ints, sizes that are known later, or a borrowed array of that shape.
+        """
+        ...
+
+
+ADAPTERS: tuple[Adapter | Computing | Applying, ...] = (torch, jax, tensorflow, numpy)
 """Asked in order; the last one takes everything, or says what is wrong with it."""
 
 
-def adapter_for(*values: Any) -> Any:
-    """Return the adapter of a call: of the first kind in the table that any of its arrays is of."""
+def adapter_for(*values: Any, sizes: Any = None) -> Any:
+    """Return the adapter of a call: of the first kind in the table that any of its arrays is of.
+
+    Sizes that are not known yet decide too: what is computed from them is not known yet either.
+    """
     for adapter in ADAPTERS[:-1]:
         if any(adapter.recognise(value) for value in values):
+            return adapter
+        if sizes is not None and (later := getattr(adapter, "later", None)) and later(sizes):
             return adapter
     return ADAPTERS[-1]
