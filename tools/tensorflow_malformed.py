@@ -2,8 +2,8 @@
 
 Usage: python tools/tensorflow_malformed.py [--json] [--only NUMBER ...]
 
-Each call has a process of its own, two at a time: some 5 s for 124 of them. A: the process was aborted; E: an exception;
-V: a value, the right one; W: a value that is wrong, or where nothing but an error would be right.
+Each call has a process of its own, two at a time: 5 s and more for each of 124. A: the process was aborted; E: an
+exception; V: a value, the right one; W: a value that is wrong, or where nothing but an error would be right.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ Loading TensorFlow takes 4 to 6 seconds, so a child does a whole list of things 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -41,3 +42,22 @@ def report(program: str, *words: str, **environment: str) -> Any:
     done = run(program, *words, **environment)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def once(factory: Any, name: str, program: str, *words: str, **environment: str) -> Any:
+    """Return the report of a program that one process of this test run makes for all of them."""
+    folder = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    file = folder / f"{name}.json"
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not file.exists():
+            try:
+                made = {"report": report(program, *words, **environment)}
+            except AssertionError as error:
+                made = {"failed": str(error)}
+            file.write_text(json.dumps(made), encoding="utf-8")
+    found = json.loads(file.read_text(encoding="utf-8"))
+    assert "report" in found, found["failed"]
+    return found["report"]

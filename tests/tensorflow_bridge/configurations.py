@@ -1,7 +1,7 @@
 """The convolutions the bridge is tried with: a table of edges written by hand, and a drawn list for what lies between.
 
-A row is a `Case` of the other tests: one geometry that stands for three problems, in one layout and one dtype. Sizes are
-small, so that whole derivatives fit a test; what matters is which words, attributes and kernels a row leads to.
+A row is a `Case` of the other tests: one geometry that stands for three problems, in one layout and one dtype. Sizes
+are small, so that whole derivatives fit a test; what matters is which words, attributes and kernels a row leads to.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Nothing here is read where TensorFlow is absent: `make test-frameworks` runs these tests in an environment that has it.
+"""Nothing here is read where TensorFlow is absent: `make test-frameworks` runs these tests where it is installed.
 
 The folder is not called `tensorflow`: `tests` is on the path of imports, and `import tensorflow` would find it.
 """

@@ -1,4 +1,4 @@
-"""31 calls of TensorFlow with arguments that have killed it, or once did: published vulnerabilities, issues, and our own.
+"""31 calls of TensorFlow with arguments that kill it, or once did: published vulnerabilities, issues, and our own.
 
 Each is written against TensorFlow itself and takes its module, so that one list serves before and after `install()`.
 Half of them abort the process somewhere, so whoever runs one uses a process of its own: `python -m

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -55,6 +56,4 @@ def theirs() -> st.SearchStrategy[Case]:
 
 
 def _ungrouped(case: Case) -> Case:
-    from dataclasses import replace
-
     return case if case.depthwise else replace(case, groups=1)

@@ -1,7 +1,8 @@
-"""In a `tf.function`: with shapes that are known, partly known, or not at all, and sizes that are tensors themselves."""
+"""In a `tf.function`: with shapes that are known, partly known, or not at all, and sizes that are tensors."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,8 +78,6 @@ def test_unknown_shapes(case: Case, unknown: str) -> None:
 
 
 def test_one_trace_for_many_sizes() -> None:
-    from dataclasses import replace
-
     base = Case(True, 2, (6, 7), 4, 1, 2, (3, 3), (2, 2), (1, 1), "SAME")
     function = tf.function(
         lambda x, f, g: sized(base, x, f, g),

@@ -13,7 +13,15 @@ import convgrad
 from cases import KINDS, Case, run
 from tensorflow_bridge.configurations import CONFIGURATIONS, taken_by_tensorflow
 from tensorflow_bridge.problems import cases, theirs
-from tensorflow_bridge.running import assert_same_bits, bits, native, operands, pair, tensors
+from tensorflow_bridge.running import (
+    assert_same_bits,
+    bits,
+    native,
+    operands,
+    pair,
+    replaced,
+    tensors,
+)
 from tolerance import assert_close
 
 drawn = settings(
@@ -80,8 +88,6 @@ def test_gradients_as_tensorflow_in_float64(case: Case) -> None:
                 loss = tf.reduce_sum(tf.sin(call(one, two)))
             return tape.gradient(loss, [one, two])
 
-        from tensorflow_bridge.running import replaced
-
         ours = both(lambda a, b, kind=kind: run(case, kind, replaced(given, kind, (a, b))))
         others = both(lambda a, b, kind=kind: native(case, kind, a, b))
         for mine, other in zip(ours, others, strict=True):
@@ -97,7 +103,7 @@ def test_integers(layout: str) -> None:
         rng.integers(-(2**31), 2**31, shape).astype(np.int32)
         for shape in (case.input_shape, case.filter_shape)
     )
-    how = dict(strides=(2, 1), padding="SAME", data_format=layout, dilations=(1, 2))
+    how = {"strides": (2, 1), "padding": "SAME", "data_format": layout, "dilations": (1, 2)}
     made = convgrad.conv2d(tf.constant(x), tf.constant(f), **how)
     assert made.dtype == tf.int32 and bits(made) == bits(convgrad.conv2d(x, f, **how))
 
