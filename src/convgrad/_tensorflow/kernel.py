@@ -98,7 +98,10 @@ def text() -> str:
         **{f"BLOCK_{name}": at for at, name in enumerate(BLOCK)},
         **{f"KEY_{name}": at for name, at in KEY.items()},
         **{f"RECORD_{name}": at for name, at in RECORD.items()},
-        "KEY_WORDS": KEY_WORDS, "DIMS": DIMS, "ABSENT": ABSENT,
-        "BLOCK": f"@{BLOCK_SYMBOL}", "DELETE": DELETE,
+        "KEY_WORDS": KEY_WORDS,
+        "DIMS": DIMS,
+        "ABSENT": ABSENT,
+        "BLOCK": f"@{BLOCK_SYMBOL}",
+        "DELETE": DELETE,
     }
     return written(whole, numbers)
