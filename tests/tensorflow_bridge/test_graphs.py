@@ -180,10 +180,32 @@ def test_a_graph_of_version_1() -> None:
     assert bits(made[2]) == bits(convgrad.conv2d_backprop_filter(x, f.shape, g, 2, "SAME"))
 
 
-def test_the_compiler_says_that_it_cannot() -> None:
-    """`jit_compile=True` is XLA's, which has no kernel of ours; the message names the operation."""
-    function = tf.function(
-        lambda x, f: convgrad.conv2d(x, f, 1, "SAME"), jit_compile=True, autograph=False
-    )
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"(?i)convgrad|cg_?conv"):
-        function(tf.ones((1, 4, 4, 1)), tf.ones((3, 3, 1, 1)))
+@pytest.mark.parametrize("case", some(6, seed=21, dtype="float64"), ids=str)
+def test_the_compiler_computes_it_itself(case: Case) -> None:
+    """`jit_compile=True` is XLA's, which has no kernels of ours: the sums are its own, gradients included."""
+    given = tensors(operands(case))
+
+    def both(x: Any, f: Any, g: Any) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, f])
+            y = run(case, "forward", Data(x, f, g))
+        return [y, *tape.gradient(y, [x, f], g)]
+
+    made = tf.function(both, jit_compile=True, autograph=False)(given.x, given.f, given.g)
+    for kind, each in zip(KINDS, made, strict=True):
+        wanted = run(case, kind, given)
+        np.testing.assert_allclose(each, wanted, rtol=1e-10, atol=1e-10, err_msg=f"{case} {kind}")
+
+
+def test_a_window_that_is_no_point() -> None:
+    """`separable_conv2d` with a filter whose size shows when it runs."""
+    x, f = tf.ones((1, 4, 4, 2)), tf.ones((3, 3, 2, 1))
+    for shape in (None, (None,) * 4, (1, None, None, None)):
+        function = tf.function(
+            lambda mixing: convgrad.separable_conv2d(x, f, mixing, 1, "SAME"),
+            input_signature=[tf.TensorSpec(shape, tf.float32)],
+            autograph=False,
+        )
+        assert function(tf.ones((1, 1, 2, 5))).shape == (1, 4, 4, 5)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="shape"):
+            function(tf.ones((1, 2, 2, 5)))
