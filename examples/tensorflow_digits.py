@@ -44,7 +44,9 @@ def build(seed: int) -> Any:
             keras.layers.DepthwiseConv2D(3, stride, padding="same", use_bias=False)
         )
         layers += normalized(keras.layers.Conv2D(outputs, 1, use_bias=False))
-    return keras.Sequential([*layers, keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(10)])
+    return keras.Sequential(
+        [*layers, keras.layers.GlobalAveragePooling2D(), keras.layers.Dense(10)]
+    )
 
 
 def normalized(convolution: Any) -> list[Any]:

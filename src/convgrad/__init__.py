@@ -51,8 +51,8 @@ __all__ = [
     "testing",
     "threads",
 ]
-# `tensorflow` and `torch` are not listed: `from convgrad import *` must work where a framework is absent, and not import
-# it where it is.
+# `tensorflow` and `torch` are not listed: `from convgrad import *` must work where a framework is absent, and not
+# import it where it is.
 
 
 def __getattr__(name: str) -> Any:

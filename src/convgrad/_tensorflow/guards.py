@@ -2,8 +2,8 @@
 
 With oneDNN on, TensorFlow renames an op before it looks for its kernel, and copies its attributes as 32-bit numbers on
 the way. A larger one ends the process (`mkl_layout_pass.cc`), and no kernel of ours has been asked yet. Graphs are
-safe: there TensorFlow checks attributes when a node is made. Eager calls of the generated functions all go through one name
-of their module, which is where this stands. It takes half a microsecond of a call of the six.
+safe: there TensorFlow checks attributes when a node is made. Eager calls of the generated functions all go through one
+name of their module, which is where this stands. It takes half a microsecond of a call of the six.
 """
 
 from __future__ import annotations
