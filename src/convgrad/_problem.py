@@ -422,5 +422,5 @@ def _check_grad(call: Call, problem: Problem, settings: Settings, grad_shape: Sh
         raise ArgumentError(f"{where} must have {problem.out_c} channels ({how}), got {channels}.")
 
 
-def _text(shape: Shape) -> str:
+def _text(shape: Sequence[int | None]) -> str:
     return "[" + ", ".join(str(size) for size in shape) + "]"

@@ -415,6 +415,7 @@ def install_twice() -> dict[str, Any]:
 
 
 def main() -> None:
+    tf.get_logger().setLevel("ERROR")  # it warns of functions that are traced for each configuration
     found: dict[str, Any] = {"install": install_twice()}
     for name in sys.argv[1:] or PARTS:
         try:
