@@ -97,8 +97,7 @@ def _install() -> Installed:
     for name, (call, form) in _MERGED.items():
         renamed += _install_renamed(found, _RENAMED + name, call, form)
     tf.config.optimizer.set_experimental_options({"remapping": False})
-    if guards.needed():
-        guards.stand({call.function: 2 if call.kind is Kind.FORWARD else 3 for call in SIX})
+    guards.stand({call.function: 2 if call.kind is Kind.FORWARD else 3 for call in SIX})
     _eager_context.context().clear_kernel_cache()  # eager calls keep kernels they have used
     names = tuple(call.function for call in SIX)
     return Installed(names, tuple(renamed), tuple(row.name for row in _FLOATING))
