@@ -16,7 +16,8 @@ import pytest
 from bench import fake_trainer
 from convgrad._bench.train import child, picture, ratios, report, rounds, stored
 from convgrad._bench.train import configurations as rows_of
-from convgrad._bench.train.configurations import CONFIGURATIONS, Configuration, select
+from convgrad._bench.train.configurations import TORCH as CONFIGURATIONS
+from convgrad._bench.train.configurations import Configuration, Place
 from convgrad._bench.train.entrant import Entrant
 from convgrad._bench.train.frameworks import TITLES, TRAININGS, Training
 from convgrad._bench.train.job import Parts
@@ -32,13 +33,18 @@ FRAMEWORK: Any = SimpleNamespace(
     is_installed=True,
     environment=lambda threads: {"OMP_NUM_THREADS": str(threads)},
 )
-FAKE = Training(FRAMEWORK, "bench.fake_trainer", tuple(TITLES), CONFIGURATIONS)
+REFERENCE = "native_cl_memory"
+FAKE = Training(FRAMEWORK, "bench.fake_trainer", tuple(TITLES), CONFIGURATIONS, REFERENCE)
 SHORT = ["--rounds", "2", "--steps", "2", "--threads", "1"]
 
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TRAININGS, "torch", FAKE)
+
+
+def select(text: str) -> list[Place]:
+    return rows_of.select(text, CONFIGURATIONS, REFERENCE)
 
 
 def with_row(monkeypatch: pytest.MonkeyPatch, name: str, **how: Any) -> None:
@@ -115,8 +121,20 @@ def usual(model: str = "mobilenet_v2") -> list[dict[str, Any]]:
 def test_words_of_the_arguments_are_those_of_the_package() -> None:
     """They are repeated there so that `--help` imports nothing."""
     assert tuple(TRAININGS) == bench_train.FRAMEWORKS
-    assert TRAININGS["torch"].models == bench_train.MODELS
-    assert tuple(row.name for row in CONFIGURATIONS) == bench_train.CONFIGURATIONS
+    for name, training in TRAININGS.items():
+        models = bench_train.MODELS if name == "torch" else bench_train.PLAIN_MODELS
+        assert training.models == models
+    lines = str(bench_train.__doc__).splitlines()
+    table = dict(re.split(r"  +", line) for line in lines if re.match(r"\w.*?  +native, ", line))
+    table["keras"] = f"{table['tensorflow']}, installed, installed_memory"
+    assert (
+        "keras (on TensorFlow)          those of tensorflow, installed, installed_memory" in lines
+    )
+    offered = {name: words for names, words in table.items() for name in names.split(", ")}
+    assert offered == {
+        name: ", ".join(row.name for row in training.configurations)
+        for name, training in TRAININGS.items()
+    }
     how = rounds.TrainSettings("torch", ("mobilenet_v2",))
     same = ("image", "batch", "rounds", "steps", "seed", "timeout")
     assert {name: getattr(how, name) for name in same} == {
@@ -192,7 +210,7 @@ def test_who_failed_is_not_compared() -> None:
 
 
 def test_configurations_are_chosen_by_name() -> None:
-    every = select("all", CONFIGURATIONS)
+    every = select("all")
     assert [place.label for place in every] == [
         *(row.name for row in CONFIGURATIONS),
         "native_cl_memory#2",
@@ -205,17 +223,53 @@ def test_configurations_are_chosen_by_name() -> None:
         (" , ", "no configuration is named"),
     ):
         with pytest.raises(ValueError, match=re.escape(says)):
-            select(text, CONFIGURATIONS)
+            select(text)
 
 
-def test_rows_keep_their_promises() -> None:
+@pytest.mark.parametrize("name", TRAININGS)
+def test_rows_keep_their_promises(name: str) -> None:
     """A new row must not stand for another one: layouts compete inside a family and a memory setting."""
+    training = TRAININGS[name]
     keys = [
-        (row.family, row.layout, row.memory, tuple(row.accelerate.items()))
-        for row in CONFIGURATIONS
+        (
+            row.family,
+            row.layout,
+            row.memory,
+            tuple(row.accelerate.items()),
+            tuple(row.variables.items()),
+        )
+        for row in training.configurations
     ]
     assert len(set(keys)) == len(keys)
-    assert rows_of.REFERENCE in {row.name for row in CONFIGURATIONS}
+    (reference,) = (row for row in training.configurations if row.name == training.reference)
+    assert reference.family == "native" and reference.memory
+    for row in training.configurations:
+        assert row.memory == row.name.endswith("_memory")
+        if row.family == "ours":  # somebody native has the same setting of everything
+            assert any(
+                (other.family, other.memory, other.variables)
+                == ("native", row.memory, row.variables)
+                for other in training.configurations
+            )
+
+
+def test_environments_are_those_of_the_rows() -> None:
+    """Frameworks read them when they are imported, so they are there before the process starts."""
+    found = {
+        name: {row.name: training.environment(row, 3) for row in training.configurations}
+        for name, training in TRAININGS.items()
+    }
+    for name in ("tensorflow", "keras"):
+        switches = {row: each["TF_ENABLE_ONEDNN_OPTS"] for row, each in found[name].items()}
+        assert all((switch == "0") == ("plain" in row) for row, switch in switches.items())
+        assert all(each["OMP_NUM_THREADS"] == "3" for each in found[name].values())
+    assert found["jax"]["ours"].items() >= {"JAX_PLATFORMS": "cpu", "NPROC": "3"}.items()
+    assert [found[name]["ours"].get("KERAS_BACKEND") for name in TRAININGS] == [
+        *[None] * 3,
+        "tensorflow",
+        "jax",
+        "torch",
+    ]
 
 
 # Children and rounds.
@@ -335,7 +389,7 @@ def test_turns_are_in_random_order_that_the_seed_decides(
             )
             patched.setattr(rounds, "GAP", 0.0)
             settings = rounds.TrainSettings("torch", ("resnet50",), rounds=6, seed=seed)
-            rounds.run(FAKE, select("native,ours,native#2", CONFIGURATIONS), settings)
+            rounds.run(FAKE, select("native,ours,native#2"), settings)
         return taken
 
     first = order(1)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from collections.abc import Mapping
 
 from ..._errors import nearest
 from ..._frameworks import FRAMEWORKS, Framework

@@ -1,8 +1,8 @@
 """The networks of `networks` in plain JAX: pure functions of pytrees, in the manner of Flax.
 
-Convolutions are `jax.lax.conv_general_dilated`, NHWC and HWIO, which is what Flax, Haiku, Equinox and Keras call; depthwise
-is `feature_group_count=channels`. Batch normalization computes the variance as Flax does, E[x^2] - E[x]^2: one pass over
-the image instead of two.
+Convolutions are `jax.lax.conv_general_dilated`, NHWC and HWIO, which is what Flax, Haiku, Equinox and Keras call;
+depthwise is `feature_group_count=channels`. Batch normalization computes the variance as Flax does, E[x^2] - E[x]^2:
+one pass over the image instead of two.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     MobileNetV2      Sandler et al. 2018, table 2
     ResNet-50        He et al. 2015, table 1; the stride is in the 3x3 convolution, as everybody trains it today
 
-`jax_models` and `tensorflow_models` compute, `drafts` has the shapes. Images are NHWC and padding is SAME, as users of both write it.
+`jax_models` and `tensorflow_models` compute, `drafts` has the shapes. Images are NHWC and padding is SAME, as users of
+both write it.
 """
 
 from __future__ import annotations

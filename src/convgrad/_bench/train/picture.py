@@ -145,7 +145,10 @@ def _header(sheet: Figure, results: dict[str, Any]) -> None:
     training = TRAININGS[how["framework"]]
     title = training.title
     layouts = len({row.layout for row in training.configurations})
-    named = {training.above: training.above_title, training.framework.name: training.framework.title}
+    named = {
+        training.above: training.above_title,
+        training.framework.name: training.framework.title,
+    }
     versions = ", ".join(
         f"{words} {about['versions'][name]}"
         for name, words in named.items()

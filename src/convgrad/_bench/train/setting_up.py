@@ -15,10 +15,14 @@ MOMENTUM = 0.9
 
 
 def set_up(job: Job, framework: str) -> None:
-    """Set what holds for the whole process; the memory setting comes before anything large is allocated."""
+    """Set what holds for the whole process; the memory setting comes before anything large is allocated.
+
+    PyTorch was told the number of threads by the environment; its `limit_threads` is for who needs no gradients.
+    """
     if job.memory:
         setting = tune_memory()
         if not setting.applied:
             raise RuntimeError(f"the memory setting: {setting}")
-    FRAMEWORKS[framework].limit_threads(job.threads)
+    if framework != "torch":
+        FRAMEWORKS[framework].limit_threads(job.threads)
     convgrad.set_num_threads(job.threads)

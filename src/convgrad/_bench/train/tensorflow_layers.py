@@ -41,9 +41,7 @@ def _sides(
     )
 
 
-def _side(
-    convolution: Convolution, arrays: Sequence[Any], call: Callable[[Any, Any], Any]
-) -> Side:
+def _side(convolution: Convolution, arrays: Sequence[Any], call: Callable[[Any, Any], Any]) -> Side:
     x, kernel, gradient = arrays
 
     def backward(x: Any, kernel: Any, gradient: Any) -> Any:
