@@ -20,6 +20,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import graph, testing
+    from . import jax as jax
     from . import torch as torch
     from ._explain import Explanation, explain
     from ._export.door import export
@@ -50,7 +51,8 @@ __all__ = [
     "testing",
     "threads",
 ]
-# `torch` is not listed: `from convgrad import *` must work where PyTorch is absent, and not import it where it is.
+# Bridges (`jax`, `torch`) are not listed: `from convgrad import *` must work where a framework is absent, and not import
+# it where it is there.
 
 
 def __getattr__(name: str) -> Any:
@@ -63,6 +65,6 @@ def __getattr__(name: str) -> Any:
         from ._export import door
 
         return door.export
-    if name in ("graph", "testing", "torch"):
+    if name in ("graph", "jax", "testing", "torch"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .._dtypes import DType
-from . import numpy, torch
+from . import jax, numpy, torch
 from .holding import pin
 from .numpy import borrow_any
 
@@ -88,7 +88,7 @@ class Computing(Protocol):
     def reshape(self, result: Any, shape: Shape) -> Any: ...
 
 
-ADAPTERS: tuple[Adapter | Computing, ...] = (torch, numpy)
+ADAPTERS: tuple[Adapter | Computing, ...] = (torch, jax, numpy)
 """Asked in order; the last one takes everything, or says what is wrong with it."""
 
 

@@ -1,0 +1,94 @@
+"""JAX's arrays: recognised without importing JAX, and computed with by the bridge to it (`_jax`).
+
+Arrays come back as arrays of JAX, concrete or traced, under `jit`, `grad`, `vmap` and all other transforms. The bridge
+is imported by the first call with such an array: if there is one, JAX is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from .. import _dtypes
+from .._dtypes import AnyArray, DType
+from .._errors import ArgumentError, ArgumentTypeError, DTypeError, said
+
+
+class Borrowed:
+    """An array that has passed the checks, its dtype's row and its shape."""
+
+    __slots__ = ("array", "row", "shape")
+
+    def __init__(self, array: Any, row: DType, shape: tuple[int, ...]) -> None:
+        self.array, self.row, self.shape = array, row, shape
+
+
+def recognise(value: Any) -> bool:
+    """Tell whether `value` is an array of JAX, or stands for one that is traced. If it is, JAX is loaded."""
+    if type(value) is np.ndarray:  # sooner than JAX's own check, which takes 1 us
+        return False
+    array = getattr(sys.modules.get("jax"), "Array", None)
+    return isinstance(array, type) and isinstance(value, array)
+
+
+def borrow(
+    function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
+) -> Borrowed:
+    """Return an array of an allowed dtype; whatever NumPy takes beside an array of JAX goes with it."""
+    if not recognise(value):
+        from . import numpy
+
+        found = numpy.borrow(function, argument, value, allowed, like)
+        array: AnyArray = numpy.contiguous(found.array, found.row)
+        return Borrowed(array, found.row, found.shape)
+    _check_place(function, argument, value)
+    row = next((each for each in _dtypes.DTYPES if each.numpy == value.dtype), None)
+    if row is None or row not in allowed:
+        names = ", ".join(each.name for each in allowed)
+        raise DTypeError(
+            f"{function}: `{argument}` must have one of the dtypes {names}, got {value.dtype}."
+        )
+    if like is not None and row is not like:
+        raise DTypeError(
+            f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
+            f"convert one of them with `.astype()`."
+        )
+    return Borrowed(value, row, _sizes(function, argument, value))
+
+
+def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
+    """Compute a problem on arrays of JAX; the result is one."""
+    from .._jax import sums
+
+    return sums.compute(problem, first.array, second.array)
+
+
+def reshape(result: Any, shape: tuple[int, ...]) -> Any:
+    return result.reshape(shape)
+
+
+def _check_place(function: str, argument: str, value: Any) -> None:
+    jax = sys.modules["jax"]
+    if isinstance(value, jax.core.Tracer):  # where it will be is not known yet
+        return
+    if value.is_deleted():
+        raise ArgumentError(
+            f"{function}: `{argument}` must be an array that still exists, got one that was deleted or donated."
+        )
+    for device in value.devices():
+        if device.platform != "cpu":
+            raise ArgumentTypeError(
+                f"{function}: `{argument}` must be an array in the memory of the CPU, got one on {device}; "
+                f"use `jax.device_put`."
+            )
+
+
+def _sizes(function: str, argument: str, value: Any) -> tuple[int, ...]:
+    try:
+        return tuple(int(size) for size in value.shape)
+    except Exception as error:  # of an export with symbolic sizes
+        raise ArgumentError(
+            f"{function}: `{argument}` must have a shape of known sizes, got {value.shape} ({said(error)})."
+        ) from None
