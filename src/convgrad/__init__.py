@@ -21,6 +21,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import graph, testing
     from . import jax as jax
+    from . import keras as keras
     from . import torch as torch
     from ._explain import Explanation, explain
     from ._export.door import export
@@ -51,8 +52,8 @@ __all__ = [
     "testing",
     "threads",
 ]
-# Bridges (`jax`, `torch`) are not listed: `from convgrad import *` must work where a framework is absent, and not import
-# it where it is there.
+# Bridges (`jax`, `keras`, `torch`) are not listed: `from convgrad import *` must work where a framework is absent, and not
+# import it where it is there.
 
 
 def __getattr__(name: str) -> Any:
@@ -65,6 +66,6 @@ def __getattr__(name: str) -> Any:
         from ._export import door
 
         return door.export
-    if name in ("graph", "jax", "testing", "torch"):
+    if name in ("graph", "jax", "keras", "testing", "torch"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,7 +25,8 @@ from ._api.friendly import (
     separable_conv2d,
 )
 from ._memory import MemorySetting, tune_memory
-from ._torch.acceleration import Layer, Report, accelerate, restore
+from ._report import Layer, Report
+from ._torch.acceleration import accelerate, restore
 from ._torch.compiling import allow_in_graph as _allow_in_graph
 from ._torch.functional import conv2d, conv_transpose2d
 from ._torch.modules import Conv2d, ConvTranspose2d, Linear

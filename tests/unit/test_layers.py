@@ -30,6 +30,7 @@ ALLOWED = {
         "dispatch",
         "errors",
         "graph",
+        "keras",
         "nn",
         "raw_ops",
         "reference",
@@ -209,7 +210,7 @@ ALLOWED = {
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
     "_arrays": {"_dtypes", "_runtime", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
-    "torch": {"_api", "_memory", "_torch", "compat", "nn", "raw_ops"},
+    "torch": {"_api", "_memory", "_report", "_torch", "compat", "nn", "raw_ops"},
     "_torch": {
         "_config",
         "_dtypes",
@@ -217,10 +218,12 @@ ALLOWED = {
         "_memory",
         "_prepare",
         "_problem",
+        "_report",
         "_runtime",
-        "_text",
         "_warnings",
     },
+    "keras": {"_keras", "_memory", "_report"},
+    "_keras": {"_api", "_memory", "_report", "_torch", "_warnings", "jax", "tensorflow"},
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},
     "_jit": {"_config", "_headroom", "_kernel", "_messages", "_targets", "_warnings"},
@@ -238,6 +241,7 @@ ALLOWED = {
     "_geometry": set(),
     "_headroom": set(),
     "_memory": set(),
+    "_report": {"_memory", "_text"},
     "_text": set(),
     "_version": set(),
     "_warnings": set(),
@@ -256,7 +260,7 @@ RIVALS = {
     },
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
-BRIDGES = {"torch": "torch", "_torch": "torch"}
+BRIDGES = {"torch": "torch", "_torch": "torch", "keras": "keras", "_keras": "keras"}
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
 from .. import _memory, _warnings
-from .._text import aligned
+from .._report import Layer, Report
 from . import install, modules
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -24,55 +23,6 @@ _GAINS = {
 }
 """Times as fast as PyTorch on two AVX2 cores, channels last, forwards and backwards: means of the benchmark's layers
 (README.md); of pointwise and linear layers what those of MobileNetV2, ResNet-50 and ConvNeXt-T range over."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """What became of one layer."""
-
-    name: str
-    kind: str
-    """Its class, before."""
-    taken: bool
-    reason: str
-    """Why it was left alone, or empty."""
-    what: str = ""
-    """depthwise, grouped, 3x3, pointwise, dense or linear."""
-
-    @property
-    def expected(self) -> str:
-        """How many times as fast such layers are, from measurements; empty where it was left alone."""
-        return _GAINS[self.what] if self.taken else ""
-
-
-@dataclass(frozen=True)
-class Report:
-    """What `accelerate` did: `print` it."""
-
-    layers: tuple[Layer, ...]
-    memory: _memory.MemorySetting | None
-    advice: tuple[str, ...]
-
-    @property
-    def taken(self) -> tuple[str, ...]:
-        return tuple(layer.name for layer in self.layers if layer.taken)
-
-    @property
-    def left(self) -> dict[str, str]:
-        """Layers that were left alone, and why."""
-        return {layer.name: layer.reason for layer in self.layers if not layer.taken}
-
-    def __str__(self) -> str:
-        rows = [["layer", "what", "expected", ""]]
-        for layer in self.layers:
-            expected = f"x {layer.expected}" if layer.taken else "left alone"
-            rows.append([layer.name or "(the model)", layer.what, expected, layer.reason])
-        lines = [aligned(rows, left=(0, 1, 2, 3)).rstrip()]
-        lines.append(f"{len(self.taken)} of {len(self.layers)} layers are computed by convgrad.")
-        if self.memory is not None:
-            lines.append(f"Memory: {self.memory}.")
-        lines += self.advice
-        return "\n".join(line.rstrip() for text in lines for line in text.splitlines())
 
 
 def accelerate(
@@ -113,14 +63,14 @@ def accelerate(
         if type(layer) is nn.Linear and not linear:
             continue
         if type(layer) in modules.ORIGINALS:
-            layers.append(Layer(name, kind, True, "already", _what(layer)))
+            layers.append(_row(name, kind, layer, "already", taken=True))
             continue
         reason = _why_not(layer)
         if reason is None:
             modules.swap(layer, name, restride)
             if not layer.__dict__.get("_channels_last", True):
                 plain.append(name)
-        layers.append(Layer(name, kind, reason is None, reason or "", _what(layer)))
+        layers.append(_row(name, kind, layer, reason or "", taken=reason is None))
     setting = _tuned() if memory else None
     advice = _advice(layers, plain)
     report = Report(tuple(layers), setting, advice)
@@ -174,6 +124,11 @@ def _why_not(layer: Any) -> str | None:
     if weight.dtype not in _DTYPES:
         return f"its weight is {str(weight.dtype).removeprefix('torch.')}"
     return None
+
+
+def _row(name: str, kind: str, layer: nn.Module, reason: str, *, taken: bool) -> Layer:
+    what = _what(layer)
+    return Layer(name, kind, taken, reason, what, _GAINS[what] if taken else "")
 
 
 def _what(layer: Any) -> str:

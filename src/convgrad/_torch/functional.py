@@ -116,6 +116,53 @@ def conv_transpose2d(
     return _call(input, weight, bias, how)
 
 
+def conv2d_between(
+    image: AnyTensor,
+    weight: AnyTensor,
+    bias: AnyTensor | None,
+    stride: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    dilation: tuple[int, int],
+    groups: int,
+) -> AnyTensor:
+    """Convolve a batch of images with other padding on each side: top, bottom, left, right."""
+    if pads[0] == pads[1] and pads[2] == pads[3]:
+        return conv2d(image, weight, bias, stride, (pads[0], pads[2]), dilation, groups)
+    return _by_sums(image, weight, bias, stride, pads, dilation, groups)
+
+
+def conv_transpose2d_between(
+    image: AnyTensor,
+    weight: AnyTensor,
+    bias: AnyTensor | None,
+    stride: tuple[int, int],
+    crops: tuple[int, int, int, int],
+    dilation: tuple[int, int],
+) -> AnyTensor:
+    """Apply a transposed convolution and cut its result: top, bottom, left, right.
+
+    A negative number at the bottom or at the right, above minus the stride, adds rows or columns: of zeros, and of the
+    bias.
+    """
+    top, bottom, left, right = crops
+    if 0 <= top - bottom < stride[0] and 0 <= left - right < stride[1]:
+        more = (top - bottom, left - right)
+        return conv_transpose2d(image, weight, bias, stride, (top, left), more, 1, dilation)
+    if torch.is_autocast_enabled("cpu"):
+        image, weight, bias = autocast(image, weight, bias)
+    size = [
+        (image.shape[2 + axis] - 1) * stride[axis]
+        + dilation[axis] * (weight.shape[2 + axis] - 1)
+        + 1
+        - crops[2 * axis]
+        - crops[2 * axis + 1]
+        for axis in (0, 1)
+    ]
+    pads = (top, max(bottom, 0), left, max(right, 0))
+    result = sums.input_gradient(weight, image, size, stride, pads, dilation, 1)
+    return result if bias is None else result + bias.view(-1, 1, 1)
+
+
 _known: dict[Any, Any] = {}
 """Settings of layers as PyTorch's operator takes them, by the pairs a layer has: reading them anew takes 1 us."""
 _MOST_KNOWN = 4096

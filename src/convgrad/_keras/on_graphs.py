@@ -1,0 +1,66 @@
+"""Keras on JAX and on TensorFlow: the functions of `convgrad` take their arrays, also those that are only traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+from .._api import friendly
+from . import padding
+from .settings import Settings
+
+
+def convolve(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+    """Convolve with a kernel [kh, kw, c / groups, o]."""
+    return _biased(
+        friendly.conv2d(
+            image, kernel, how.strides, how.padding.upper(), how.data_format, how.dilation
+        ),
+        bias,
+        how,
+    )
+
+
+def depthwise(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+    """Convolve every channel by itself, with a kernel [kh, kw, c, multiplier]."""
+    return _biased(
+        friendly.depthwise_conv2d(
+            image, kernel, how.strides, how.padding.upper(), how.data_format, how.dilation
+        ),
+        bias,
+        how,
+    )
+
+
+def transpose(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+    """Apply a transposed convolution with a kernel [kh, kw, o, c]."""
+    window = tuple(kernel.shape[:2])
+    cut = padding.crops(how.padding, window, how.strides, how.dilation, how.output_padding)
+    shape = keras.ops.shape(image)
+    sizes = padding.transposed_size(
+        how.rows_and_columns(shape), window, how.strides, how.dilation, cut
+    )
+    channels = kernel.shape[2]
+    top, bottom, left, right = cut
+    sides = [(top, max(bottom, 0)), (left, max(right, 0))]
+    if how.channels_last:
+        whole = (shape[0], *sizes, channels)
+        pads = [(0, 0), *sides, (0, 0)]
+    else:
+        whole = (shape[0], channels, *sizes)
+        pads = [(0, 0), (0, 0), *sides]
+    return _biased(
+        friendly.conv2d_backprop_input(
+            whole, kernel, image, how.strides, pads, how.data_format, how.dilation
+        ),
+        bias,
+        how,
+    )
+
+
+def _biased(result: Any, bias: Any, how: Settings) -> Any:
+    if bias is None:
+        return result
+    shape = (1, 1, 1, -1) if how.channels_last else (1, -1, 1, 1)
+    return keras.ops.add(result, keras.ops.reshape(bias, shape))

@@ -1,0 +1,23 @@
+"""Keras on TensorFlow: eagerly and in graphs, by the functions of `convgrad`, which take tensors of TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import tensorflow as _bridge  # noqa: F401  # says what is missing, before a layer is taken
+from .on_graphs import convolve, depthwise, transpose
+
+__all__ = ["COMPILES_WITH_XLA", "convolve", "depthwise", "device", "is_computable", "transpose"]
+
+COMPILES_WITH_XLA = False
+"""TensorFlow's XLA has no kernels for ops that were registered at run time."""
+
+
+def is_computable(image: Any) -> bool:
+    return True
+
+
+def device(value: Any) -> str:
+    """Return where a variable's numbers are."""
+    kind = str(value.device).rpartition("device:")[2].partition(":")[0]
+    return kind.lower() or "cpu"
