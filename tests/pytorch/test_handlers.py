@@ -13,7 +13,8 @@ import torch.nn.functional as F
 
 import convgrad
 from convgrad import torch as ours
-from convgrad._torch import handler, install, records
+from convgrad._runtime import records
+from convgrad._torch import handler, install
 from pytorch.configurations import CONFIGURATIONS, some
 from pytorch.running import bits, everything, function, operands
 
@@ -67,9 +68,9 @@ def test_more_kinds_of_calls_than_are_kept(monkeypatch: pytest.MonkeyPatch, limi
     ]
     kinds = len(table())
     if limit == "records":
-        monkeypatch.setattr(records, "_MOST", 5)
+        monkeypatch.setattr(records, "MOST", 5)
     else:
-        monkeypatch.setattr(records, "_MOST_BYTES", 30_000)
+        monkeypatch.setattr(records, "MOST_BYTES", 30_000)
     table().clear()
     longest = 0
 

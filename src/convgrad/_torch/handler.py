@@ -19,9 +19,7 @@ The text of the functions is in `handler_text`.
 
 from __future__ import annotations
 
-import re
-
-from .._runtime.entry import spelled
+from .._runtime.records import LOOK_UP, written
 from .handler_text import HANDLER, TEXT
 
 BLOCK = (
@@ -64,7 +62,6 @@ LAYER_WORDS = KEY["MASK"] - KEY["STRIDE"]
 """A row of settings: what a key has from the stride to the groups."""
 ABSENT = -1
 """The dtype of a third tensor that is not there."""
-BUCKETS = 1024
 
 RECORD = {
     "NEXT": 0,
@@ -95,7 +92,6 @@ def text() -> str:
         "KEY_WORDS": KEY_WORDS,
         "TENSOR_WORDS": TENSOR_WORDS,
         "ABSENT": ABSENT,
-        "LAST_BUCKET": BUCKETS - 1,
         "MADE_WORDS": MADE_WORDS,
         "RUN_WORDS": RUN_WORDS,
         "GIVEN": GIVEN,
@@ -105,27 +101,9 @@ def text() -> str:
         "LAYER_WORDS": LAYER_WORDS,
         "IS_LAYER": LAYER,
     }
-    whole = TEXT + "".join(
+    whole = LOOK_UP + TEXT
+    whole += "".join(
         HANDLER.replace("$NAME", name).replace("$OPERATION", str(number))
         for number, name in enumerate(SYMBOLS)
     )
-    found = re.sub(r"\$([A-Z_]+)", lambda match: str(fields[match[1]]), whole)
-    return re.sub(
-        r"^  set (\w+) (\S+), (%\w+), (\S+)$", _Setting(), spelled(found), flags=re.MULTILINE
-    )
-
-
-class _Setting:
-    """Spells ``set i64 %value, %base, 3``: store into the fourth word."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def __call__(self, match: re.Match[str]) -> str:
-        kind, value, base, at = match.groups()
-        self._count += 1
-        name = f"%set{self._count}"
-        return (
-            f"  {name} = getelementptr i64, ptr {base}, i64 {at}\n"
-            f"  store {kind} {value}, ptr {name}, align 8"
-        )
+    return written(whole, fields)

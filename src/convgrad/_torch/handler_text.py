@@ -1,7 +1,7 @@
 """The handlers of `handler` as LLVM IR text.
 
-Names in capitals behind a dollar are numbers of `handler`. Two lines are spelled shorter than LLVM has them:
-``%x = word i64 %base, 3`` loads the fourth word behind an address, and ``set i64 %x, %base, 3`` stores it.
+Names in capitals behind a dollar are numbers of `handler`; lines that load and store words are shorter than LLVM
+has them (`written` of `_runtime/records.py`).
 """
 
 from __future__ import annotations
@@ -74,38 +74,6 @@ yes:
   ret i1 true
 no:
   ret i1 false
-}
-
-; Return the record with these words, or null.
-define internal ptr @find(ptr %block, ptr %key, i64 %hash) nounwind {
-entry:
-  %buckets = word ptr %block, $BLOCK_BUCKETS
-  %number = and i64 %hash, $LAST_BUCKET
-  %head_at = getelementptr ptr, ptr %buckets, i64 %number
-  %head = load atomic ptr, ptr %head_at acquire, align 8
-  br label %look
-look:
-  %record = phi ptr [ %head, %entry ], [ %following, %other ]
-  %none = icmp eq ptr %record, null
-  br i1 %none, label %missing, label %compare
-compare:
-  %i = phi i64 [ 0, %look ], [ %next, %same ]
-  %theirs_at = add i64 %i, $RECORD_KEY
-  %theirs = word i64 %record, %theirs_at
-  %ours = word i64 %key, %i
-  %equal = icmp eq i64 %theirs, %ours
-  br i1 %equal, label %same, label %other
-same:
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, $KEY_WORDS
-  br i1 %more, label %compare, label %found
-other:
-  %following = word ptr %record, $RECORD_NEXT
-  br label %look
-found:
-  ret ptr %record
-missing:
-  ret ptr null
 }
 
 ; Allocate what a record wants, run its programs; 0 if that was not possible, and then nothing is left behind.
@@ -350,27 +318,18 @@ mask_bits:
   br i1 %m_more, label %mask_bits, label %hash
 
 hash:
-  %h_i = phi i64 [ 0, %setting ], [ 0, %masked ], [ 0, %mask_bits ], [ %h_next, %hash ]
-  %h = phi i64 [ 0, %setting ], [ 0, %masked ], [ 0, %mask_bits ], [ %h_new, %hash ]
-  %h_word = word i64 %key, %h_i
-  %h_xor = xor i64 %h, %h_word
-  %h_mul = mul i64 %h_xor, -7046029254386353131
-  %h_high = lshr i64 %h_mul, 32
-  %h_new = xor i64 %h_mul, %h_high
-  %h_next = add i64 %h_i, 1
-  %h_more = icmp ult i64 %h_next, $KEY_WORDS
-  br i1 %h_more, label %hash, label %seek
-seek:
-  %known = call ptr @find(ptr %block, ptr %key, i64 %h_new)
+  %h = call i64 @hash(ptr %key)
+  %buckets = word ptr %block, $BLOCK_BUCKETS
+  %known = call ptr @find(ptr %buckets, ptr %key, i64 %h)
   %unknown = icmp eq ptr %known, null
   br i1 %unknown, label %ask, label %have
 ask:
   %miss = word ptr %block, $BLOCK_MISS
-  %learnt = call ptr %miss(ptr %key, i64 %h_new)
+  %learnt = call ptr %miss(ptr %key, i64 %h)
   %nothing_learnt = icmp eq ptr %learnt, null
   br i1 %nothing_learnt, label %decline, label %have
 have:
-  %record = phi ptr [ %known, %seek ], [ %learnt, %ask ]
+  %record = phi ptr [ %known, %hash ], [ %learnt, %ask ]
   %runs = word i64 %record, $RECORD_RUNS
   %declined = icmp eq i64 %runs, 0
   br i1 %declined, label %decline, label %address

@@ -1,77 +1,28 @@
-"""The table compiled handlers look calls up in: recipes written down as words (see `handler` for the layout).
-
-Handlers read the table without a lock while Python adds to it, so a record is complete before it is linked, and is
-never changed after that. When there are too many, as for a network that sees images of every size, all are unlinked.
-Another thread may still be running one, so they are kept until a handler that asks for a record is alone at work.
-"""
+"""The table compiled handlers look calls up in: recipes written down as words (see `handler` for the layout)."""
 
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
-
-import numpy as np
 
 from .. import _config
 from .._errors import ConvgradError
+from .._runtime import records
 from .._runtime.bound import Bound
 from . import handler, recipes
-from .handler import ABSENT, BUCKETS, GIVEN, KEY, KEY_WORDS, MOST_MADE, TENSOR_WORDS
+from .handler import ABSENT, GIVEN, KEY, KEY_WORDS, MOST_MADE, TENSOR_WORDS
 from .recipes import Recipe, Settings
 from .tensors import DTYPES, Tensor
 
-_MOST = 8192
-_MOST_BYTES = 32 << 20
-"""Records linked, and bytes of programs they may hold together."""
 
-
-class Table:
-    """Records by the words of their calls."""
-
-    def __init__(self, at_work: Callable[[], int] = lambda: 0) -> None:
-        """`at_work` tells how many handlers are, the one that asks for a record included."""
-        self.buckets = (ctypes.c_int64 * BUCKETS)()
-        self._at_work = at_work
-        self._records: list[tuple[object, object]] = []
-        self._unlinked: list[tuple[object, object]] = []
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def __len__(self) -> int:
-        return len(self._records)
+class Table(records.Table):
+    """Records of recipes by the words of their calls."""
 
     def add(self, words: Sequence[int], hash_: int, recipe: Recipe | None) -> int:
         """Link the record of a call; returns its address."""
-        body = _body(recipe)
-        record = np.array([0, *words, *body], np.int64)
         programs = [] if recipe is None else [run.program for run in recipe.runs]
-        with self._lock:
-            # Of earlier calls, so that who has come to work since cannot have found them.
-            if self._unlinked and self._at_work() == 1:
-                self._unlinked = []
-            self._bytes += record.nbytes + sum(
-                program.nbytes for program in programs if isinstance(program, Bound)
-            )
-            if len(self._records) >= _MOST or self._bytes > _MOST_BYTES:
-                self._unlink()
-            number = hash_ % BUCKETS
-            record[0] = self.buckets[number]
-            record.flags.writeable = False
-            address: int = record.ctypes.data
-            self._records.append((record, recipe))
-            self.buckets[number] = address
-        return address
-
-    def clear(self) -> None:
-        """Forget all records: what made them has changed."""
-        with self._lock:
-            self._unlink()
-
-    def _unlink(self) -> None:
-        ctypes.memset(self.buckets, 0, ctypes.sizeof(self.buckets))
-        self._unlinked += self._records
-        self._records, self._bytes = [], 0
+        nbytes = sum(program.nbytes for program in programs if isinstance(program, Bound))
+        return self.link(words, hash_, _body(recipe), recipe, nbytes)
 
 
 def _body(recipe: Recipe | None) -> list[int]:
