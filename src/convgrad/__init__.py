@@ -52,8 +52,8 @@ __all__ = [
     "testing",
     "threads",
 ]
-# Bridges (`jax`, `keras`, `torch`) are not listed: `from convgrad import *` must work where a framework is absent, and not
-# import it where it is there.
+# Bridges (`jax`, `keras`, `torch`) are not listed: `from convgrad import *` must work where a framework is absent, and
+# not import it where it is there.
 
 
 def __getattr__(name: str) -> Any:
