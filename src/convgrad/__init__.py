@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from . import graph, testing
     from . import jax as jax
     from . import keras as keras
+    from . import tensorflow as tensorflow
     from . import torch as torch
     from ._explain import Explanation, explain
     from ._export.door import export
@@ -52,8 +53,8 @@ __all__ = [
     "testing",
     "threads",
 ]
-# Bridges (`jax`, `keras`, `torch`) are not listed: `from convgrad import *` must work where a framework is absent, and
-# not import it where it is there.
+# Bridges (`jax`, `keras`, `tensorflow`, `torch`) are not listed: `from convgrad import *` must work where a framework is
+# absent, and not import it where it is there.
 
 
 def __getattr__(name: str) -> Any:
@@ -66,6 +67,6 @@ def __getattr__(name: str) -> Any:
         from ._export import door
 
         return door.export
-    if name in ("graph", "jax", "keras", "testing", "torch"):
+    if name in ("graph", "jax", "keras", "tensorflow", "testing", "torch"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

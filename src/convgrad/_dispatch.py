@@ -90,7 +90,17 @@ def add_dispatch_list(function: Callable[P, R]) -> Callable[P, R]:
     typed: list[_TypedHandler] = []
     setattr(call, _FALLBACK, fallback)
     setattr(call, _TYPED, typed)
-    return call
+    return as_it_is(call)
+
+
+def as_it_is(function: F) -> F:
+    """Let TensorFlow's AutoGraph call a function as it is.
+
+    Else it would rewrite the Python inside of it for a `tf.function`, where it branches on arguments, not on tensors,
+    and warn of the syntax that it does not know. It asks for this name, whether or not TensorFlow was loaded by then.
+    """
+    function.autograph_info__ = {}  # type: ignore[attr-defined]
+    return function
 
 
 def dispatch_for_types(function: Callable[..., Any], *types: type) -> Callable[[F], F]:

@@ -286,13 +286,18 @@ def build_separable(
     settings: Settings, dtype: DType, image: Shape, taps: Shape, mixing: Shape
 ) -> tuple[Problem, Problem]:
     """Build the depthwise problem of `separable_conv2d` and the 1x1 problem on its result."""
+    check_pointwise(mixing)
+    first = build(SEPARABLE_DEPTHWISE, settings, dtype, image, taps, None)
+    plain = replace(settings, strides=(1, 1), dilations=(1, 1), padding="VALID")
+    return first, build(SEPARABLE_POINTWISE, plain, dtype, first.output_shape, mixing, None)
+
+
+def check_pointwise(mixing: Shape) -> None:
+    """Refuse a filter of `separable_conv2d` that is not 1x1."""
     if len(mixing) != 4 or mixing[:2] != (1, 1):
         raise ArgumentError(
             f"separable_conv2d: `pointwise_filter` must have rank 4 and shape [1, 1, C*M, O], got {_text(mixing)}."
         )
-    first = build(SEPARABLE_DEPTHWISE, settings, dtype, image, taps, None)
-    plain = replace(settings, strides=(1, 1), dilations=(1, 1), padding="VALID")
-    return first, build(SEPARABLE_POINTWISE, plain, dtype, first.output_shape, mixing, None)
 
 
 def check_rank(function: str, argument: str, shape: Shape) -> None:

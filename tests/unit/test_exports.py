@@ -36,9 +36,9 @@ PUBLIC = [
     "convgrad.reference",
     "convgrad.testing",
 ]
-NEED_PYTORCH = ["convgrad.torch"]
-"""Public modules that cannot be imported where PyTorch is absent."""
-HERE = [*PUBLIC, *(NEED_PYTORCH if find_spec("torch") else [])]
+NEED_FRAMEWORK = {"convgrad.tensorflow": "tensorflow", "convgrad.torch": "torch"}
+"""Public modules that cannot be imported where a framework is absent."""
+HERE = [*PUBLIC, *(name for name, framework in NEED_FRAMEWORK.items() if find_spec(framework))]
 
 
 KEPT = {
@@ -97,8 +97,8 @@ def test_what_is_defined_for_users_is_listed(name):
         isinstance(each, ast.ImportFrom) and each.names[0].name == "*" for each in source.body
     )
     if name == "convgrad":
-        local -= {"torch"}  # a star import must not need PyTorch
-    if name == "convgrad.torch":
+        local -= set(NEED_FRAMEWORK.values())  # a star import must not need one
+    if name in NEED_FRAMEWORK:
         local -= {"BackendMissingError"}  # what it raises
     if name == "convgrad.graph.ops":  # made from the table of ops
         local = {*local - {"CLASSES"}, *TABLE}
@@ -111,7 +111,7 @@ def test_no_other_module_is_public():
         for each in pkgutil.walk_packages(convgrad.__path__, "convgrad.")
         if not any(part.startswith("_") for part in each.name.split("."))
     }
-    assert sorted(found) == sorted([*PUBLIC, *NEED_PYTORCH])
+    assert sorted(found) == sorted([*PUBLIC, *NEED_FRAMEWORK])
 
 
 def test_public_modules_are_attributes_of_the_package():

@@ -8,6 +8,7 @@ A repeated call does none of this: see `repeated`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -40,8 +41,7 @@ def forward(call: Call, input: Any, filter: Any, given: Given) -> AnyArray:
     adapter = _arrays.adapter_for(input, filter)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
-    problem = _problem.build(call, settings, x.row, x.shape, f.shape, None)
-    return _compute(call.function, problem, adapter, x, f, key)
+    return _carry_out(call, settings, adapter, None, x, f, key)
 
 
 def forward_batched(call: Call, input: Any, filter: Any, given: Given) -> AnyArray:
@@ -52,13 +52,17 @@ def forward_batched(call: Call, input: Any, filter: Any, given: Given) -> AnyArr
     adapter = _arrays.adapter_for(input, filter)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
+    shaped: AnyArray
+    if (apply := getattr(adapter, "apply", None)) is not None:
+        shaped = apply(call, settings, None, x, f, batched=True)
+        return shaped
     leading = x.shape[:-3]
     shape = x.shape if len(x.shape) <= 4 else (prod(leading), *x.shape[-3:])
     problem = _problem.build(call, settings, x.row, shape, f.shape, None)
     result = _compute(call.function, problem, adapter, x, f)
     if len(x.shape) <= 4:
         return result
-    shaped: AnyArray = adapter.reshape(result, (*leading, *problem.output_shape[1:]))
+    shaped = adapter.reshape(result, (*leading, *problem.output_shape[1:]))
     return shaped
 
 
@@ -69,11 +73,11 @@ def input_gradient(call: Call, sizes: Any, filter: Any, grad: Any, given: Given)
     if ready is not None:
         return again(ready, filter, grad)
     settings, sizes, key = read(call, given, sizes, key)
-    lengths = (4,) if call.depthwise else (4, 2)
-    shape = _arguments.sizes(call.function, call.input, sizes, lengths)
-    adapter = _arrays.adapter_for(filter, grad)
+    adapter = _arrays.adapter_for(filter, grad, sizes=sizes)
+    wanted = _sizes(call, adapter, call.input, sizes, (4,) if call.depthwise else (4, 2))
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), None)
-    return _input_gradient(call, settings, adapter, shape, f, grad, key)
+    g = adapter.borrow(call.function, call.grad, grad, _allowed(call), f.row)
+    return _carry_out(call, settings, adapter, wanted, f, g, key)
 
 
 def filter_gradient(call: Call, input: Any, sizes: Any, grad: Any, given: Given) -> AnyArray:
@@ -83,10 +87,11 @@ def filter_gradient(call: Call, input: Any, sizes: Any, grad: Any, given: Given)
     if ready is not None:
         return again(ready, input, grad)
     settings, sizes, key = read(call, given, sizes, key)
-    shape = _arguments.sizes(call.function, call.filter, sizes, (4,))
-    adapter = _arrays.adapter_for(input, grad)
+    adapter = _arrays.adapter_for(input, grad, sizes=sizes)
+    wanted = _sizes(call, adapter, call.filter, sizes, (4,))
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
-    return _filter_gradient(call, settings, adapter, x, shape, grad, key)
+    g = adapter.borrow(call.function, call.grad, grad, _allowed(call), x.row)
+    return _carry_out(call, settings, adapter, wanted, x, g, key)
 
 
 def input_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: Given) -> AnyArray:
@@ -96,9 +101,11 @@ def input_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: G
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
     g = adapter.borrow(call.function, call.grad, grad, _allowed(call), x.row)
-    _problem.check_rank(call.function, call.input, x.shape)  # 2 sizes are legal, a matrix is not
-    problem = _problem.build(call, settings, x.row, x.shape, f.shape, g.shape)
-    return _compute(call.function, problem, adapter, f, g)
+    if x.shape is not None:
+        _problem.check_rank(
+            call.function, call.input, x.shape
+        )  # 2 sizes are legal, a matrix is not
+    return _carry_out(call, settings, adapter, x, f, g)
 
 
 def filter_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: Given) -> AnyArray:
@@ -107,18 +114,18 @@ def filter_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: 
     adapter = _arrays.adapter_for(input, filter, grad)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
-    return _filter_gradient(call, settings, adapter, x, f.shape, grad, None)
+    g = adapter.borrow(call.function, call.grad, grad, _allowed(call), x.row)
+    return _carry_out(call, settings, adapter, f, x, g)
 
 
 def transpose(call: Call, input: Any, filter: Any, shape: Any, given: Given) -> AnyArray:
     """Run conv2d_transpose: the input gradient whose `out_backprop` is called input and comes first."""
     settings = _arguments.settings(call.function, *given)
-    sizes = _arguments.sizes(call.function, call.input, shape, (4, 2))
-    adapter = _arrays.adapter_for(input, filter)
+    adapter = _arrays.adapter_for(input, filter, sizes=shape)
+    wanted = _sizes(call, adapter, call.input, shape, (4, 2))
     g = adapter.borrow(call.function, call.grad, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), g.row)
-    problem = _problem.build(call, settings, g.row, sizes, f.shape, g.shape)
-    return _compute(call.function, problem, adapter, f, g)
+    return _carry_out(call, settings, adapter, wanted, f, g)
 
 
 def separable(input: Any, depthwise_filter: Any, pointwise_filter: Any, given: Given) -> AnyArray:
@@ -129,38 +136,50 @@ def separable(input: Any, depthwise_filter: Any, pointwise_filter: Any, given: G
     x = adapter.borrow(function, "input", input, FLOATING, None)
     f = adapter.borrow(function, "depthwise_filter", depthwise_filter, FLOATING, x.row)
     mixing = adapter.borrow(function, "pointwise_filter", pointwise_filter, FLOATING, x.row)
+    if (apply := getattr(adapter, "apply", None)) is not None:
+        if mixing.shape is not None:
+            _problem.check_pointwise(mixing.shape)
+        plain = replace(settings, strides=(1, 1), dilations=(1, 1), padding="VALID")
+        made = apply(_problem.SEPARABLE_DEPTHWISE, settings, None, x, f)
+        image = adapter.borrow(function, "depthwise result", made, FLOATING, x.row)
+        result: AnyArray = apply(_problem.SEPARABLE_POINTWISE, plain, None, image, mixing)
+        return result
     first, second = _problem.build_separable(settings, x.row, x.shape, f.shape, mixing.shape)
     between = _compute(function, first, adapter, x, f)
     lent = adapter.borrow(function, "depthwise result", between, FLOATING, x.row)
     return _compute(function, second, adapter, lent, mixing)
 
 
-def _input_gradient(
+def _sizes(call: Call, adapter: Adapter, argument: str, value: Any, lengths: Shape) -> Any:
+    """Return a size vector as Python integers, or as it is where it has no values yet."""
+    later = getattr(adapter, "later", None)
+    if later is not None and later(value):
+        return value
+    return _arguments.sizes(call.function, argument, value, lengths)
+
+
+def _carry_out(
     call: Call,
     settings: Settings,
     adapter: Adapter,
-    shape: Shape,
-    f: Lent,
-    grad: Any,
-    key: Key | None,
+    wanted: Any,
+    first: Lent,
+    second: Lent,
+    key: Key | None = None,
 ) -> AnyArray:
-    g = adapter.borrow(call.function, call.grad, grad, _allowed(call), f.row)
-    problem = _problem.build(call, settings, f.row, shape, f.shape, g.shape)
-    return _compute(call.function, problem, adapter, f, g, key)
-
-
-def _filter_gradient(
-    call: Call,
-    settings: Settings,
-    adapter: Adapter,
-    x: Lent,
-    shape: Shape,
-    grad: Any,
-    key: Key | None,
-) -> AnyArray:
-    g = adapter.borrow(call.function, call.grad, grad, _allowed(call), x.row)
-    problem = _problem.build(call, settings, x.row, x.shape, shape, g.shape)
-    return _compute(call.function, problem, adapter, x, g, key)
+    """Check the shapes against each other and compute; `wanted` is the shape of a gradient, or an array that has it."""
+    result: AnyArray
+    if (apply := getattr(adapter, "apply", None)) is not None:
+        result = apply(call, settings, wanted, first, second)
+        return result
+    shape: Any = getattr(wanted, "shape", wanted)
+    shapes = {
+        Kind.FORWARD: (first.shape, second.shape, None),
+        Kind.INPUT_GRADIENT: (shape, first.shape, second.shape),
+        Kind.FILTER_GRADIENT: (first.shape, shape, second.shape),
+    }[call.kind]
+    problem = _problem.build(call, settings, first.row, *shapes)
+    return _compute(call.function, problem, adapter, first, second, key)
 
 
 def _compute(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 from .._arguments import RAW
+from .._dispatch import as_it_is
 from .._errors import ArgumentTypeError
 from . import calls
 from .repeated import Given
@@ -57,7 +58,7 @@ def keywords_only(function: Callable[P, R]) -> Callable[P, R]:
             )
         return function(*args, **kwargs)
 
-    return call
+    return as_it_is(call)
 
 
 def _given(

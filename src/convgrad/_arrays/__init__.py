@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .._dtypes import DType
-from . import jax, numpy, torch
+from . import jax, numpy, tensorflow, torch
 from .holding import pin
 from .numpy import borrow_any
 
@@ -66,7 +66,12 @@ class Adapter(Protocol):
 
 
 class Computing(Protocol):
-    """What a module of this folder offers instead, for arrays that remember what is done to them or compute later."""
+    """What a module of this folder offers instead, for arrays that remember what is done to them or compute later.
+
+    One whose arrays may have shapes that are not known yet offers `later` and `apply` as well (see `tensorflow`):
+    `later(sizes)` tells a vector of sizes that has no values yet, and `apply` is given a call and its settings in the
+    place of a problem, makes the checks that can be made, and sees to it that the others are when there are values.
+    """
 
     def recognise(self, value: Any) -> bool: ...
 
@@ -88,13 +93,18 @@ class Computing(Protocol):
     def reshape(self, result: Any, shape: Shape) -> Any: ...
 
 
-ADAPTERS: tuple[Adapter | Computing, ...] = (torch, jax, numpy)
+ADAPTERS: tuple[Adapter | Computing, ...] = (torch, jax, tensorflow, numpy)
 """Asked in order; the last one takes everything, or says what is wrong with it."""
 
 
-def adapter_for(*values: Any) -> Any:
-    """Return the adapter of a call: of the first kind in the table that any of its arrays is of."""
+def adapter_for(*values: Any, sizes: Any = None) -> Any:
+    """Return the adapter of a call: of the first kind in the table that any of its arrays is of.
+
+    Sizes that are not known yet decide too: what is computed from them is not known yet either.
+    """
     for adapter in ADAPTERS[:-1]:
         if any(adapter.recognise(value) for value in values):
+            return adapter
+        if sizes is not None and (later := getattr(adapter, "later", None)) and later(sizes):
             return adapter
     return ADAPTERS[-1]

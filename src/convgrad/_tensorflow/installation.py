@@ -1,0 +1,110 @@
+"""`install`: our kernels in TensorFlow's own ops, for every program that uses them.
+
+A kernel with a priority takes the place of another for the same op and dtype. TensorFlow has no way back: neither a
+kernel of ours that hands a call on, nor one that takes the registration back. So ours computes everything the op says
+for a dtype, and the installation lasts as long as the process.
+
+With oneDNN (the default on most CPUs) TensorFlow renames ops before it looks for a kernel, in graphs and eagerly; ours
+are registered under both names.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from tensorflow.python.eager import context as _eager_context
+from tensorflow.python.framework import kernels as _registered
+
+from .._api.raw import SIX
+from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType
+from .._problem import Call, Kind
+from . import kernels, ops
+from .nodes import NUMBERS
+
+_PRIORITY = 10
+"""TensorFlow's own kernels have 0."""
+_RENAMED, _RENAMED_LABEL = "_MklNative", "MklNameChangeOp"
+_FLOATING = (HALF, BFLOAT16, FLOAT, DOUBLE)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What `install` did: `print` it."""
+
+    ops: tuple[str, ...]
+    """TensorFlow's ops that are computed by our kernels."""
+    renamed: tuple[str, ...]
+    """Those ops under the names oneDNN gives them; empty where TensorFlow was built without it."""
+    dtypes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [f"convgrad computes {', '.join(self.ops)}", f"for {', '.join(self.dtypes)}"]
+        if self.renamed:
+            lines.append("also under the names that oneDNN gives them")
+        lines.append("until this process ends.")
+        return ",\n".join(lines[:-1]) + ",\n" + lines[-1]
+
+
+_lock = threading.Lock()
+_installed: Installed | None = None
+
+
+def install() -> Installed:
+    """Compute TensorFlow's own 2-D convolutions with convgrad from now on, in the whole process.
+
+    The ops Conv2D, DepthwiseConv2dNative and the gradients of both get our kernels on CPUs, for half, bfloat16, float32
+    and float64: in eager calls, graphs, Keras models and graphs loaded from files. Programs need no change. Gradients
+    of dilated depthwise convolutions become right, NCHW, groups and unequal strides work, and wrong shapes raise
+    `tf.errors.InvalidArgumentError`.
+
+    It cannot be undone: TensorFlow has no way to take a kernel back. Calling it again changes nothing.
+
+    Examples
+    --------
+    >>> import convgrad.tensorflow
+    >>> report = convgrad.tensorflow.install()  # doctest: +SKIP
+    """
+    global _installed
+    with _lock:
+        if _installed is None:
+            ops.require("convgrad.tensorflow.install")
+            _installed = _install()
+        return _installed
+
+
+def installed() -> bool:
+    """Tell whether `install` has been called in this process."""
+    return _installed is not None
+
+
+def _install() -> Installed:
+    found = kernels.kernels()
+    assert found is not None
+    renamed = []
+    for call in SIX:
+        for dtype in _dtypes(call):
+            found.register(call.function, call, NUMBERS[dtype], priority=_PRIORITY)
+        name = _RENAMED + call.function
+        for number in _native_dtypes(name):
+            found.register(name, call, number, _RENAMED_LABEL, _PRIORITY)
+            if name not in renamed:
+                renamed.append(name)
+    _eager_context.context().clear_kernel_cache()  # eager calls keep kernels they have used
+    names = tuple(call.function for call in SIX)
+    return Installed(names, tuple(renamed), tuple(row.name for row in _FLOATING))
+
+
+def _dtypes(call: Call) -> tuple[DType, ...]:
+    integers = not call.depthwise and call.kind is not Kind.FILTER_GRADIENT
+    return (*_FLOATING, INT32) if integers else _FLOATING
+
+
+def _native_dtypes(op: str) -> list[int]:
+    """Return the dtypes for which TensorFlow has a kernel of an op that oneDNN renames."""
+    found = []
+    for each in _registered.get_registered_kernels_for_op(op).kernel:
+        for constraint in each.constraint:
+            if each.label == _RENAMED_LABEL and constraint.name == "T":
+                found += list(constraint.allowed_values.list.type)
+    return [number for number in dict.fromkeys(found) if number in NUMBERS.values()]

@@ -1,0 +1,113 @@
+"""Nodes of graphs: the settings of a kernel, read once from the attributes TensorFlow has for it.
+
+Each different combination of operation, dtype and settings is a row. A kernel is the number of its row: TensorFlow asks
+for an address and never looks at what is there.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from .. import _arguments
+from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType
+from .._errors import ArgumentError, shown
+from .._problem import Call, Settings
+from .capi import Library
+
+NUMBERS: dict[DType, int] = {FLOAT: 1, DOUBLE: 2, INT32: 3, BFLOAT16: 14, HALF: 19}
+"""What TensorFlow's C interface calls a dtype."""
+_DTYPES = {number: row for row, number in NUMBERS.items()}
+_LONGEST = 64
+"""Of texts and lists that are read; TensorFlow's are shorter, and so is what its checks let through."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """All that a node says about its calls."""
+
+    call: Call
+    settings: Settings
+    dtype: DType
+
+
+class Nodes:
+    """Rows, each once; they are never forgotten, as a graph may be run at any time."""
+
+    def __init__(self) -> None:
+        self._rows: list[Node] = []
+        self._numbers: dict[Node, int] = {}
+        self._lock = threading.Lock()
+
+    def number(self, node: Node) -> int:
+        """Return the number of a row, which begin at 1: 0 would be no address."""
+        with self._lock:
+            found = self._numbers.get(node)
+            if found is None:
+                self._rows.append(node)
+                found = self._numbers[node] = len(self._rows)
+            return found
+
+    def row(self, number: int) -> Node:
+        return self._rows[number - 1]
+
+
+class Attributes:
+    """The attributes of the node a kernel is created for."""
+
+    def __init__(self, library: Library, construction: int) -> None:
+        self._library, self._construction = library, construction
+
+    def node(self, call: Call) -> Node:
+        """Return what the attributes say, or raise what is wrong with them."""
+        number = ctypes.c_int()
+        self._get("Type", "T", ctypes.byref(number))
+        settings = _arguments.settings(
+            *(call.function, _arguments.RAW, self._ints("strides"), self._text("padding")),
+            *(self._text("data_format"), self._ints("dilations")),
+            self._ints("explicit_paddings") if self._has("explicit_paddings") else [],
+        )
+        dtype = _DTYPES.get(number.value)
+        if dtype is None:
+            raise ArgumentError(
+                f"{call.function}: `T` must be one of {', '.join(row.name for row in NUMBERS)}, "
+                f"got TensorFlow's dtype {number.value}."
+            )
+        return Node(call, settings, dtype)
+
+    def _has(self, name: str) -> bool:
+        with self._library.status() as status:
+            return bool(
+                self._library.OpKernelConstruction_HasAttr(
+                    self._construction, name.encode(), status
+                )
+            )
+
+    def _get(self, kind: str, name: str, *to: Any) -> None:
+        get = getattr(self._library, f"OpKernelConstruction_GetAttr{kind}")
+        with self._library.status() as status:
+            get(self._construction, name.encode(), *to, status)
+            self._library.check(status, f"a question for the attribute {name}")
+
+    def _size(self, name: str) -> tuple[int, int]:
+        items, total = ctypes.c_int32(), ctypes.c_int32()
+        self._get("Size", name, ctypes.byref(items), ctypes.byref(total))
+        size = max(items.value, total.value)
+        if size > _LONGEST:
+            raise ArgumentError(f"attribute `{name}` must be short, got {shown(size)} items.")
+        return items.value, total.value
+
+    def _ints(self, name: str) -> list[int]:
+        count, _ = self._size(name)
+        values = (ctypes.c_int64 * max(count, 1))()
+        if count > 0:
+            self._get("Int64List", name, values, count)
+        return list(values[: max(count, 0)])
+
+    def _text(self, name: str) -> str:
+        _, length = self._size(name)
+        buffer = ctypes.create_string_buffer(length + 1)
+        self._get("String", name, buffer, length)
+        return buffer.raw[:length].decode(errors="replace")
