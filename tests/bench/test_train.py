@@ -14,9 +14,10 @@ from xml.etree import ElementTree
 import pytest
 
 from bench import fake_trainer
-from convgrad._bench.train import child, picture, ratios, report, rounds, stored
+from convgrad._bench.train import child, frameworks, picture, ratios, report, rounds, stored
 from convgrad._bench.train import configurations as rows_of
-from convgrad._bench.train.configurations import CONFIGURATIONS, Configuration, select
+from convgrad._bench.train.configurations import TORCH as CONFIGURATIONS
+from convgrad._bench.train.configurations import Configuration, Place
 from convgrad._bench.train.entrant import Entrant
 from convgrad._bench.train.frameworks import TITLES, TRAININGS, Training
 from convgrad._bench.train.job import Parts
@@ -32,7 +33,8 @@ FRAMEWORK: Any = SimpleNamespace(
     is_installed=True,
     environment=lambda threads: {"OMP_NUM_THREADS": str(threads)},
 )
-FAKE = Training(FRAMEWORK, "bench.fake_trainer", tuple(TITLES), CONFIGURATIONS)
+REFERENCE = "native_cl_memory"
+FAKE = Training(FRAMEWORK, "bench.fake_trainer", tuple(TITLES), CONFIGURATIONS, REFERENCE)
 SHORT = ["--rounds", "2", "--steps", "2", "--threads", "1"]
 
 
@@ -41,15 +43,25 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TRAININGS, "torch", FAKE)
 
 
+def select(text: str) -> list[Place]:
+    return rows_of.select(text, CONFIGURATIONS, REFERENCE)
+
+
 def with_row(monkeypatch: pytest.MonkeyPatch, name: str, **how: Any) -> None:
     """Let one configuration of the fake behave badly."""
     changed = [replace(row, accelerate=how) if row.name == name else row for row in CONFIGURATIONS]
     monkeypatch.setitem(TRAININGS, "torch", replace(FAKE, configurations=tuple(changed)))
 
 
-def a_row(label: str, *turns: float, model: str = "mobilenet_v2", **more: Any) -> dict[str, Any]:
+def a_row(
+    label: str,
+    *turns: float,
+    model: str = "mobilenet_v2",
+    rows: tuple[Configuration, ...] = CONFIGURATIONS,
+    **more: Any,
+) -> dict[str, Any]:
     """Return a configuration whose turns took these milliseconds, in rounds 0, 1, ..."""
-    by_name = {row.name: row for row in CONFIGURATIONS}
+    by_name = {row.name: row for row in rows}
     known: Configuration = by_name[label.removesuffix(rows_of.AGAIN)]
     return {
         "model": model,
@@ -73,9 +85,9 @@ def a_row(label: str, *turns: float, model: str = "mobilenet_v2", **more: Any) -
     }
 
 
-def a_run(*rows: dict[str, Any], **settings: Any) -> dict[str, Any]:
+def a_run(*rows: dict[str, Any], framework: str = "torch", **settings: Any) -> dict[str, Any]:
     models = tuple(dict.fromkeys(row["model"] for row in rows))
-    how = rounds.TrainSettings("torch", models, threads=2, **settings)
+    how = rounds.TrainSettings(framework, models, threads=2, **settings)
     results = {
         "kind": "train",
         "began": "2026-01-31 10:00:00",
@@ -115,8 +127,20 @@ def usual(model: str = "mobilenet_v2") -> list[dict[str, Any]]:
 def test_words_of_the_arguments_are_those_of_the_package() -> None:
     """They are repeated there so that `--help` imports nothing."""
     assert tuple(TRAININGS) == bench_train.FRAMEWORKS
-    assert TRAININGS["torch"].models == bench_train.MODELS
-    assert tuple(row.name for row in CONFIGURATIONS) == bench_train.CONFIGURATIONS
+    for name, training in TRAININGS.items():
+        models = bench_train.MODELS if name == "torch" else bench_train.PLAIN_MODELS
+        assert training.models == models
+    lines = str(bench_train.__doc__).splitlines()
+    table = dict(re.split(r"  +", line) for line in lines if re.match(r"\w.*?  +native, ", line))
+    table["keras"] = f"{table['tensorflow']}, installed, installed_memory"
+    assert (
+        "keras (on TensorFlow)          those of tensorflow, installed, installed_memory" in lines
+    )
+    offered = {name: words for names, words in table.items() for name in names.split(", ")}
+    assert offered == {
+        name: ", ".join(row.name for row in training.configurations)
+        for name, training in TRAININGS.items()
+    }
     how = rounds.TrainSettings("torch", ("mobilenet_v2",))
     same = ("image", "batch", "rounds", "steps", "seed", "timeout")
     assert {name: getattr(how, name) for name in same} == {
@@ -192,7 +216,7 @@ def test_who_failed_is_not_compared() -> None:
 
 
 def test_configurations_are_chosen_by_name() -> None:
-    every = select("all", CONFIGURATIONS)
+    every = select("all")
     assert [place.label for place in every] == [
         *(row.name for row in CONFIGURATIONS),
         "native_cl_memory#2",
@@ -205,17 +229,53 @@ def test_configurations_are_chosen_by_name() -> None:
         (" , ", "no configuration is named"),
     ):
         with pytest.raises(ValueError, match=re.escape(says)):
-            select(text, CONFIGURATIONS)
+            select(text)
 
 
-def test_rows_keep_their_promises() -> None:
+@pytest.mark.parametrize("name", TRAININGS)
+def test_rows_keep_their_promises(name: str) -> None:
     """A new row must not stand for another one: layouts compete inside a family and a memory setting."""
+    training = TRAININGS[name]
     keys = [
-        (row.family, row.layout, row.memory, tuple(row.accelerate.items()))
-        for row in CONFIGURATIONS
+        (
+            row.family,
+            row.layout,
+            row.memory,
+            tuple(row.accelerate.items()),
+            tuple(row.variables.items()),
+        )
+        for row in training.configurations
     ]
     assert len(set(keys)) == len(keys)
-    assert rows_of.REFERENCE in {row.name for row in CONFIGURATIONS}
+    (reference,) = (row for row in training.configurations if row.name == training.reference)
+    assert reference.family == "native" and reference.memory
+    for row in training.configurations:
+        assert row.memory == row.name.endswith("_memory")
+        if row.family == "ours":  # somebody native has the same setting of everything
+            assert any(
+                (other.family, other.memory, other.variables)
+                == ("native", row.memory, row.variables)
+                for other in training.configurations
+            )
+
+
+def test_environments_are_those_of_the_rows() -> None:
+    """Frameworks read them when they are imported, so they are there before the process starts."""
+    found = {
+        name: {row.name: training.environment(row, 3) for row in training.configurations}
+        for name, training in TRAININGS.items()
+    }
+    for name in ("tensorflow", "keras"):
+        switches = {row: each["TF_ENABLE_ONEDNN_OPTS"] for row, each in found[name].items()}
+        assert all((switch == "0") == ("plain" in row) for row, switch in switches.items())
+        assert all(each["OMP_NUM_THREADS"] == "3" for each in found[name].values())
+    assert found["jax"]["ours"].items() >= {"JAX_PLATFORMS": "cpu", "NPROC": "3"}.items()
+    assert [found[name]["ours"].get("KERAS_BACKEND") for name in TRAININGS] == [
+        *[None] * 3,
+        "tensorflow",
+        "jax",
+        "torch",
+    ]
 
 
 # Children and rounds.
@@ -308,6 +368,46 @@ def test_a_run_by_a_fake(fake: None, tmp_path: Path, capsys: Any) -> None:
     assert printed["machine"]["versions"]["fake"] == "1.2"
 
 
+def test_a_step_that_is_one_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    """A compiled step has no parts: no columns for them, and everything else as always."""
+    wholes = tuple(replace(row, accelerate={"whole": True}) for row in rows_of.KERAS)
+    keras = replace(FAKE, configurations=wholes, reference="native_memory")
+    monkeypatch.setitem(TRAININGS, "keras", keras)
+    target = tmp_path / "run.json"
+    asked = ["--framework", "keras", "--configurations", "all", "-o", str(target), *SHORT]
+    assert main(["bench", "train", *asked]) == 0
+    shown = capsys.readouterr().out
+    (head,) = re.findall("^configuration .*$", shown, re.MULTILINE)
+    assert re.split("  +", head)[1:4] == ["step ms", "quartiles", "faults"]
+    assert re.search(r"^native_memory +8.00 +8.00 8.00 .* reference$", shown, re.MULTILINE)
+    assert re.search(r"^installed_memory +5.33 .* 1.50 +1.50 1.50$", shown, re.MULTILINE)
+    for line in (
+        "native_memory / native_memory#2, which are equal: 1.00 (1.00 to 1.00); that much is noise",
+        "ours_memory: 2.00 (2.00 to 2.00) times as fast as the best native, native_memory",
+        "installed: 1.50 (1.50 to 1.50) times as fast as the best native, native",
+    ):
+        assert f"\n{line}\n" in shown
+    saved = stored.load(target)
+    steps = [step for row in saved["rows"] for turn in row["turns"] for step in turn["steps"]]
+    assert all(len(step) == 1 for step in steps)
+    notes = {row["label"]: row["note"] for row in saved["rows"]}
+    assert (notes["native"], notes["native_plain"]) == ("1 threads1", "1 threads0")
+
+
+def test_wholes_beside_parts() -> None:
+    """A run may have both; a whole has a line where its parts would be."""
+    rows = usual()
+    for turn in rows[0]["turns"]:
+        turn["steps"] = [[300.0]]
+    run = a_run(*rows)
+    assert report.columns(run, "mobilenet_v2")[3:6] == list(ratios.PARTS)
+    first, second, *_ = report.table(run, "mobilenet_v2")
+    assert first[1:6] == ["300", "300 300", "-", "-", "-"]
+    assert second[3:6] == ["140", "70.0", "70.0"]
+
+
 def test_models_take_turns_of_their_own(fake: None, capsys: Any) -> None:
     names = ["--model", "ResNet50", "--model", "convnext-t", "--model", "resnet50"]
     how = ["--configurations", "native,ours", *SHORT]
@@ -335,7 +435,7 @@ def test_turns_are_in_random_order_that_the_seed_decides(
             )
             patched.setattr(rounds, "GAP", 0.0)
             settings = rounds.TrainSettings("torch", ("resnet50",), rounds=6, seed=seed)
-            rounds.run(FAKE, select("native,ours,native#2", CONFIGURATIONS), settings)
+            rounds.run(FAKE, select("native,ours,native#2"), settings)
         return taken
 
     first = order(1)
@@ -478,6 +578,8 @@ def test_a_wrong_layer_is_named_as_bench_takes_it() -> None:
     assert lines[0].startswith("0 of 2 parts of 1 distinct convolutions are slower")
     grouped = fake_trainer.layer((8, 16, 9, 9), (32, 4, 3, 3), 1, (1.0, 1.0), (1.0, 1.0), 4, pad=0)
     assert report.as_layer(grouped).text == "9x9x16k3s1o32g4vb8"
+    uneven = {**grouped, "padding": [[0, 1], [0, 1]]}  # what SAME comes to with stride 2
+    assert report.as_layer(uneven).padding == ((0, 1), (0, 1))
 
 
 # Reports, pictures and files.
@@ -486,6 +588,8 @@ def test_a_wrong_layer_is_named_as_bench_takes_it() -> None:
 def test_report_of_a_saved_run(tmp_path: Path, capsys: Any) -> None:
     rows = usual()
     rows[4].update(status="failed", reason="no answer within 300 s", turns=[])
+    for row in rows:
+        del row["configuration"]["variables"]  # as it was when there was nobody but PyTorch
     (tmp_path / "run.json").write_text(json.dumps(a_run(*rows)), encoding="utf-8")
     assert main(["bench", "train", "--from", str(tmp_path / "run.json")]) == 0
     shown = capsys.readouterr().out
@@ -526,6 +630,25 @@ def test_pictures_from_saved_rows(tmp_path: Path, capsys: Any) -> None:
     assert words.count("280 ms") == words.count("190 ms") == words.count("100 ms") == 2
     assert "300 ms" not in words  # the other layout
     assert any("160x160, batch 8" in word and "2026-01-31" in word for word in words)
+
+
+def test_a_picture_of_keras(tmp_path: Path) -> None:
+    """Four bars, and ours too short for its ratio, which then stands above it."""
+    times = {"native": 300.0, "native_memory": 250.0, "installed_memory": 125.0, "ours_memory": 10}
+    run = a_run(
+        *(a_row(name, ms, rows=rows_of.KERAS) for name, ms in times.items()), framework="keras"
+    )
+    run["machine"]["versions"] = {"keras": "3.15.1", "tensorflow": "2.21.0"}
+    picture.draw(run, tmp_path / "keras.svg")
+    drawing = ElementTree.parse(tmp_path / "keras.svg").getroot()
+    texts = [each for each in drawing.iter() if each.tag.endswith("text")]
+    words = ["".join(each.itertext()).strip() for each in texts]
+    for word in ("Keras on TensorFlow", "2.00x", "25.0x", "model unchanged, convgrad installed"):
+        assert word in words, word
+    assert any("Keras 3.15.1, TensorFlow 2.21.0" in word for word in words)
+    assert not any("layout" in word for word in words)  # there is only one
+    assert "fill: #ffffff" in str(texts[words.index("2.00x")].attrib)
+    assert "fill: #ffffff" not in str(texts[words.index("25.0x")].attrib)
 
 
 def test_a_picture_of_what_there_is(tmp_path: Path, capsys: Any) -> None:
@@ -570,6 +693,10 @@ def test_files_that_are_no_runs(tmp_path: Path, capsys: Any) -> None:
     [
         (["--model", "resnet51"], "no model 'resnet51'; did you mean 'resnet50'? there are mobile"),
         (["--framework", "caffe"], "argument --framework: invalid choice: 'caffe'"),
+        (["--framework", "jax", "--model", "convnext_t"], "no model 'convnext_t'; there are mob"),
+        (["--framework", "jax", "--configurations", "installed"], "no configuration 'installed'"),
+        (["--framework", "keras", "--layers"], "--layers: Keras' convolutions are those of Tenso"),
+        (["--framework", "keras_jax", "--layers"], "time them with --framework jax"),
         (["--configurations", "fast"], "no configuration 'fast'; there are native, "),
         (["--image", "0"], "argument --image: '0' must be a whole number from 1 up"),
         (["--steps", "-1"], "argument --steps"),
@@ -604,6 +731,18 @@ def test_an_absent_framework(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> No
     monkeypatch.setitem(TRAININGS, "torch", replace(FAKE, framework=absent))
     assert main(["bench", "train"]) == 2
     assert "Fake is not installed: pip install fake-cpu" in capsys.readouterr().err
+    monkeypatch.setattr(frameworks, "find_spec", lambda name: None)
+    for name, says in (
+        ("keras", "Keras is not installed: pip install keras\n"),
+        ("keras_jax", "Keras is not installed: pip install keras\n"),
+    ):
+        assert main(["bench", "train", "--framework", name]) == 2
+        assert says in capsys.readouterr().err
+    bridge = SimpleNamespace(**{**vars(absent), "title": "TensorFlow", "distributions": ("tf",)})
+    monkeypatch.setattr(frameworks, "find_spec", lambda name: name)
+    monkeypatch.setitem(TRAININGS, "keras", replace(TRAININGS["keras"], framework=bridge))
+    assert main(["bench", "train", "--framework", "keras"]) == 2
+    assert "TensorFlow is not installed: pip install tf\n" in capsys.readouterr().err
 
 
 def test_pictures_without_matplotlib(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

@@ -134,6 +134,7 @@ ALLOWED = {
         "_geometry",
         "_jit",
         "_layer_text",
+        "_memory",
         "_messages",
         "_networks",
         "_probe",

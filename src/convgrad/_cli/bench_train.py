@@ -1,19 +1,27 @@
 """Time whole training steps of a network in a framework, with convgrad and without.
 
 Every configuration has a process of its own, which stays alive: for each model, all take turns in random order, one at
-a time. A turn is one step that is not timed and some that are: forward with the loss, backward, optimizer. Images are
-random, the loss is cross entropy, the optimizer SGD with momentum. Ratios are taken between turns of the same round;
-the reference runs in two processes (native_cl_memory and native_cl_memory#2), and what these two differ by is noise.
+a time. A turn is one step that is not timed and some that are. Images are random, the loss is cross entropy, the
+optimizer SGD with momentum. PyTorch's steps are timed in parts: forward with the loss, backward, optimizer; those of
+the others are one program. Ratios are taken between turns of the same round; the reference (native_memory; torch:
+native_cl_memory) runs in two processes, and what these two differ by is noise.
 
-native          the framework's own memory layout         native_memory       with the memory setting
-native_cl       channels_last                             native_cl_memory    with the memory setting
-ours            convgrad, channels_last                   ours_memory         with the memory setting
-                                                          compile_cl_memory   torch.compile, channels_last
+framework                      configurations
+torch                          native, native_cl, native_memory, native_cl_memory, compile_cl_memory, ours, ours_memory
+jax, keras_jax, keras_torch    native, native_memory, ours, ours_memory
+tensorflow                     native, native_memory, ours, ours_memory, native_plain, native_plain_memory
+keras (on TensorFlow)          those of tensorflow, installed, installed_memory
 
-The memory setting makes glibc keep freed blocks instead of giving them back to the system after every layer. It helps
-native steps as much as ours or more, so rows with it are compared with each other, and rows without it. A model that
-does not compile within --timeout is reported and left out, and so is a process that dies or would not fit into memory.
-A run takes minutes, most of them for torch.compile; --configurations without it are ready in seconds.
+native       the framework alone; TensorFlow with oneDNN, and as native_plain without
+native_cl    channels_last, as ours of torch; compile_cl_memory: torch.compile
+ours         under convgrad's accelerate: the model, or JAX's function as it is traced; TensorFlow: traced after install
+installed    Keras' model unchanged after convgrad.tensorflow.install
+..._memory   with the memory setting, which makes glibc keep freed blocks instead of giving them back after every layer
+
+The memory setting helps native steps as much as ours or more, so rows with it are compared with each other, and rows
+without it. A model that does not compile within --timeout is reported and left out, and so is a process that dies or
+would not fit into memory. A run takes minutes, most of them for torch.compile; --configurations without it are ready in
+seconds. A native step of JAX takes seconds where layers are depthwise: --rounds 3 --steps 1 will do there.
 """
 
 from __future__ import annotations
@@ -39,20 +47,15 @@ convgrad bench train
 convgrad bench train --model mobilenet_v2 --model resnet50 -o before.json
 convgrad bench train --model convnext_t --image 224 --batch 32 --rounds 5 --steps 2
 convgrad bench train --configurations native_cl_memory,ours_memory,native_cl_memory#2 --layers
+convgrad bench train --framework jax --rounds 3 --steps 1
+convgrad bench train --framework keras --configurations native_memory,ours_memory,installed_memory,native_memory#2
 convgrad bench train --from mobilenet.json --from resnet.json --plot training.svg
 """
 
-FRAMEWORKS = ("torch",)
+FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "keras_jax", "keras_torch")
 MODELS = ("mobilenet_v2", "efficientnet_b0", "resnet50", "convnext_t")
-CONFIGURATIONS = (
-    "native",
-    "native_cl",
-    "native_memory",
-    "native_cl_memory",
-    "compile_cl_memory",
-    "ours",
-    "ours_memory",
-)
+PLAIN_MODELS = ("mobilenet_v2", "resnet50")
+"""Those that frameworks other than PyTorch have."""
 PICTURES = (".svg", ".png")
 DEFAULTS: dict[str, Any] = {
     "framework": "torch",
@@ -72,12 +75,18 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add what to train, how to measure, and what to do with it."""
     count = operation.count
     add = parser.add_argument_group("training").add_argument
-    add("--framework", choices=FRAMEWORKS, help="who trains; default torch")
+    add(
+        "--framework",
+        choices=FRAMEWORKS,
+        metavar="NAME",
+        help=f"who trains, of {', '.join(FRAMEWORKS)} (keras is on TensorFlow); default torch",
+    )
     add(
         "--model",
         action="append",
         metavar="NAME",
-        help=f"one of {', '.join(MODELS)}; may repeat; default {MODELS[0]}",
+        help=f"one of {', '.join(MODELS)} (frameworks other than torch: {' and '.join(PLAIN_MODELS)}); may repeat; "
+        f"default {MODELS[0]}",
     )
     add(
         "--image", type=count, metavar="N", help="height and width, such as 160 or 224; default 160"
@@ -87,8 +96,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add(
         "--configurations",
         metavar="LIST",
-        help=f"comma-separated, of {', '.join(CONFIGURATIONS)}; #2 behind one runs it in a second process; default "
-        "all, and native_cl_memory#2",
+        help="comma-separated, of the framework's above; #2 behind one runs it in a second process; default all, "
+        "and the reference a second time",
     )
     add("--threads", type=count, metavar="N", help="for everybody; default: all CPUs")
     add("--rounds", type=count, metavar="N", help="turns of each process; default 7")
@@ -106,8 +115,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--layers",
         action="store_true",
         default=None,
-        help="time each distinct convolution too, channels_last with the memory setting, native and ours in turns; "
-        "list what is slower than native",
+        help="time each distinct convolution too, with the memory setting, native and ours in turns; list what is "
+        "slower than native; not for Keras, whose convolutions are its backend's",
     )
     add = parser.add_argument_group("results").add_argument
     add("-o", "--output", type=Path, metavar="FILE", help="write everything there as JSON")
@@ -183,11 +192,13 @@ def _measured(given: Namespace, screen: Screen) -> dict[str, Any]:
         if getattr(given, name) is None:
             setattr(given, name, value)
     training = TRAININGS[given.framework]
-    places = select(given.configurations, training.configurations)
+    places = select(given.configurations, training.configurations, training.reference)
     settings = _settings(given, training)
-    if not training.framework.is_installed:
-        name = training.framework.distributions[0]
-        raise Refusal(f"{training.framework.title} is not installed: pip install {name}")
+    if settings.layers and training.no_layers:
+        raise Refusal(f"--layers: {training.no_layers}")
+    if training.missing:
+        title, name = training.missing
+        raise Refusal(f"{title} is not installed: pip install {name}")
     with screen.long_progress("training", rounds.total(settings, places)) as advance:
         return rounds.run(training, places, settings, advance)
 
@@ -214,7 +225,7 @@ def _show(screen: Screen, results: dict[str, Any]) -> None:
         screen.line(report.heading(results, model), "strong")
         lines = report.table(results, model)
         if lines:
-            screen.table(report.COLUMNS, [_moods(line) for line in lines])
+            screen.table(report.columns(results, model), [_moods(line) for line in lines])
         for sentence in report.conclusions(results, model):
             screen.line(sentence)
         if model in layers:
@@ -234,7 +245,7 @@ def _moods(line: list[str]) -> list[str | Cell]:
     """Colour the ratio of ours; the others are there to be compared with."""
     *cells, ratio, quartiles = line
     mood: Mood = "plain"
-    if line[0].startswith("ours") and quartiles:
+    if line[0].startswith(("ours", "installed")) and quartiles:
         mood = "good" if float(ratio) >= 1 else "bad"
     return [*cells, Cell(ratio, mood), quartiles]
 

@@ -19,7 +19,6 @@ from .wanted import Prepared, Wanted
 
 
 def limit_threads(threads: int) -> None:
-    _jax()
     # XLA sizes its pool by NPROC, but is not bound to keep it in every version.
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if threads < len(cpus):

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ... import _messages
-from .job import Job, Parts, Trained, Trainer
+from .job import Job, Trained, Trainer
 
 resource: Any = import_module("resource") if find_spec("resource") else None  # not on Windows
 
@@ -46,7 +46,7 @@ class TurnTaken:
     """The timed steps of one turn."""
 
     steps: list[list[float]]
-    """Milliseconds of `job.Parts`, for each step."""
+    """Milliseconds of `job.Parts` or `job.Whole`, for each step."""
     faults: float | None
     """Minor page faults per step; None where the system does not count them."""
     peak_bytes: int | None
@@ -74,7 +74,7 @@ def turn(trained: Trained, steps: int) -> TurnTaken:
     """Take one step that only wakes threads and fills caches, then some whose parts are timed."""
     trained.step()
     before, busy, own, began = _faults(), _busy_seconds(), time.process_time(), time.perf_counter()
-    taken: list[Parts] = [trained.step() for _ in range(steps)]
+    taken = [trained.step() for _ in range(steps)]
     wall, own = time.perf_counter() - began, time.process_time() - own
     faults = None if before is None else ((_faults() or 0) - before) / steps
     others = None

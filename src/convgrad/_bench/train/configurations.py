@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..._errors import nearest
 
-Family = Literal["native", "compiled", "ours"]
+Family = Literal["native", "compiled", "ours", "installed"]
 
 AGAIN = "#2"
 """Behind a name: a second process of the same configuration. What the two differ by is noise."""
@@ -27,6 +27,8 @@ class Configuration:
     """Whether the allocator is told to keep freed blocks, which saves native and us alike most page faults."""
     accelerate: Mapping[str, Any] = field(default_factory=dict)
     """Ours only: arguments of `accelerate`."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What its process has in the environment: frameworks read it when they are imported."""
 
     @property
     def may_fail(self) -> bool:
@@ -34,7 +36,7 @@ class Configuration:
         return self.family == "compiled"
 
 
-CONFIGURATIONS = (
+TORCH = (
     Configuration("native", "the framework's own layout"),
     Configuration("native_cl", "channels_last", layout="channels_last"),
     Configuration("native_memory", "its own layout, memory setting", memory=True),
@@ -60,10 +62,46 @@ CONFIGURATIONS = (
         memory=True,
     ),
 )
-"""PyTorch's."""
 
-REFERENCE = "native_cl_memory"
-"""Whom the table compares everybody with, and who runs in two processes."""
+PLAIN = (
+    Configuration("native", "as it comes"),
+    Configuration("native_memory", "memory setting", memory=True),
+    Configuration("ours", "convgrad", family="ours"),
+    Configuration("ours_memory", "convgrad, memory setting", family="ours", memory=True),
+)
+"""Of a framework whose arrays lie in one way only."""
+
+_ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
+
+TENSORFLOW = (
+    *(replace(row, variables={_ONEDNN: "1"}) for row in PLAIN),
+    Configuration("native_plain", "without oneDNN", variables={_ONEDNN: "0"}),
+    Configuration(
+        "native_plain_memory",
+        "without oneDNN, memory setting",
+        memory=True,
+        variables={_ONEDNN: "0"},
+    ),
+)
+"""TensorFlow decides by the CPU whether oneDNN is on unless it is told, so every row tells it."""
+
+KERAS = (
+    *TENSORFLOW,
+    Configuration(
+        "installed",
+        "the model unchanged after convgrad.tensorflow.install()",
+        family="installed",
+        variables={_ONEDNN: "1"},
+    ),
+    Configuration(
+        "installed_memory",
+        "the same, memory setting",
+        family="installed",
+        memory=True,
+        variables={_ONEDNN: "1"},
+    ),
+)
+"""On TensorFlow; on JAX and PyTorch it has the `PLAIN` rows."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +112,17 @@ class Place:
     configuration: Configuration
 
 
-def select(text: str, rows: Sequence[Configuration]) -> list[Place]:
-    """Return the processes a list like ``native,ours,native#2`` names; `all` is every row and the control.
+def select(text: str, rows: Sequence[Configuration], reference: str) -> list[Place]:
+    """Return the processes a list like ``native,ours,native#2`` names; `all` is every row and
+    a second process of the reference, whom the table compares everybody with.
 
-    >>> [place.label for place in select("ours_memory,native_cl_memory#2", CONFIGURATIONS)]
+    >>> [place.label for place in select("ours_memory,native_cl_memory#2", TORCH, "native_cl_memory")]
     ['ours_memory', 'native_cl_memory#2']
     """
     by_name = {row.name: row for row in rows}
     labels = [word.strip() for word in text.split(",") if word.strip()]
     if labels == ["all"]:
-        labels = [*by_name, *([REFERENCE + AGAIN] if REFERENCE in by_name else [])]
+        labels = [*by_name, reference + AGAIN]
     if not labels:
         raise ValueError(f"no configuration is named; there are {', '.join(by_name)}")
     if len(set(labels)) < len(labels):

@@ -26,6 +26,7 @@ class Entrant:
         }
         """What the report is made from."""
         self._training = training
+        self._configuration = place.configuration
         self._job = job
         self._timeout = timeout
         self._process: Process | None = None
@@ -40,8 +41,7 @@ class Entrant:
 
     def start(self) -> None:
         """Start the process and wait until its model is warm; the row says why if that fails."""
-        variables = self._training.framework.environment(self._job.threads)
-        self._process = Process("convgrad._bench.train.child", variables)
+        self._begin()
         started = self._ask("start", self._training.trainer, self._job)
         if started is not None:
             self.row.update(asdict(started))
@@ -56,8 +56,7 @@ class Entrant:
 
     def layers(self, repeats: int) -> list[dict[str, Any]]:
         """Time the convolutions of the model one by one, in a process that does nothing else."""
-        variables = self._training.framework.environment(self._job.threads)
-        self._process = Process("convgrad._bench.train.child", variables)
+        self._begin()
         return self._ask("layers", self._training.trainer, self._job, repeats) or []
 
     def leave_out(self, reason: str) -> None:
@@ -70,6 +69,10 @@ class Entrant:
         process, self._process = self._process, None
         if process is not None:
             process.stop()
+
+    def _begin(self) -> None:
+        variables = self._training.environment(self._configuration, self._job.threads)
+        self._process = Process("convgrad._bench.train.child", variables)
 
     def _ask(self, *request: Any) -> Any:
         assert self._process is not None

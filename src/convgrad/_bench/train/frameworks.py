@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 from ..._errors import nearest
 from ..._frameworks import FRAMEWORKS, Framework
-from .configurations import CONFIGURATIONS, Configuration
+from .configurations import KERAS, PLAIN, TENSORFLOW, TORCH, Configuration
 
 TITLES = {
     "mobilenet_v2": "MobileNetV2",
@@ -17,15 +19,70 @@ TITLES = {
 """The networks, as people write them."""
 
 
+NETWORKS = ("mobilenet_v2", "resnet50")
+"""Those that every framework has."""
+
+
 @dataclass(frozen=True)
 class Training:
     """A row: a framework, how it trains, and in which ways."""
 
     framework: Framework
+    """Which does the work; it limits the threads."""
     trainer: str
     """The module, which satisfies `job.Trainer`."""
     models: tuple[str, ...]
     configurations: tuple[Configuration, ...]
+    reference: str
+    """The configuration that the table compares everybody with, and that runs in two processes."""
+    above: str = ""
+    """What models are written in, where that is not the framework itself."""
+    above_title: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What all processes have in the environment besides the framework's own."""
+    no_layers: str = ""
+    """Why its convolutions cannot be timed one by one, where they cannot."""
+
+    @property
+    def title(self) -> str:
+        named = self.framework.title
+        return f"{self.above_title} on {named}" if self.above else named
+
+    @property
+    def missing(self) -> tuple[str, str] | None:
+        """Return the title and the distribution of what is not installed."""
+        if self.above and find_spec(self.above) is None:
+            return self.above_title, self.above
+        if not self.framework.is_installed:
+            return self.framework.title, self.framework.distributions[0]
+        return None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """The versions that are installed."""
+        from importlib.metadata import version  # takes 10 ms
+
+        above = {self.above: version(self.above)} if self.above else {}
+        return {**above, self.framework.name: self.framework.version}
+
+    def environment(self, configuration: Configuration, threads: int) -> dict[str, str]:
+        """Return the variables for a process of a configuration; frameworks read them when they are imported."""
+        own = self.framework.environment(threads)
+        return {**own, **self.variables, **configuration.variables}
+
+
+def _keras(backend: str, configurations: tuple[Configuration, ...]) -> Training:
+    return Training(
+        FRAMEWORKS[backend],
+        "convgrad._bench.train.keras_trainer",
+        NETWORKS,
+        configurations,
+        "native_memory",
+        "keras",
+        "Keras",
+        {"KERAS_BACKEND": backend},
+        f"Keras' convolutions are those of {FRAMEWORKS[backend].title}: time them with --framework {backend}",
+    )
 
 
 TRAININGS = {
@@ -33,8 +90,26 @@ TRAININGS = {
         FRAMEWORKS["torch"],
         "convgrad._bench.train.torch_trainer",
         tuple(TITLES),
-        CONFIGURATIONS,
+        TORCH,
+        "native_cl_memory",
     ),
+    "jax": Training(
+        FRAMEWORKS["jax"],
+        "convgrad._bench.train.jax_trainer",
+        NETWORKS,
+        PLAIN,
+        "native_memory",
+    ),
+    "tensorflow": Training(
+        FRAMEWORKS["tensorflow"],
+        "convgrad._bench.train.tensorflow_trainer",
+        NETWORKS,
+        TENSORFLOW,
+        "native_memory",
+    ),
+    "keras": _keras("tensorflow", KERAS),
+    "keras_jax": _keras("jax", PLAIN),
+    "keras_torch": _keras("torch", PLAIN),
 }
 
 

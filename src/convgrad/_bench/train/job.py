@@ -34,6 +34,12 @@ class Parts(NamedTuple):
     """With forgetting the gradients."""
 
 
+class Whole(NamedTuple):
+    """Seconds of one training step that is compiled as one program: nobody can tell its parts apart."""
+
+    step: float
+
+
 class Trained(Protocol):
     """A model that is ready to be trained."""
 
@@ -41,7 +47,7 @@ class Trained(Protocol):
     note: str
     """What is worth telling about how it was prepared."""
 
-    def step(self) -> Parts: ...
+    def step(self) -> Parts | Whole: ...
     def loss(self) -> float:
         """Return the loss of the last step; not part of its time."""
 

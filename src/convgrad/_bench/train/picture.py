@@ -1,4 +1,4 @@
-"""A run that trained as a picture: three bars per model, the best layout of each.
+"""A run that trained as a picture: three or four bars per model, the best layout of each.
 
 Steps of different networks differ tenfold, so bars are drawn relative to the first of their model; the figures above
 them are milliseconds. matplotlib draws (the extra `plot`).
@@ -19,8 +19,11 @@ from .ratios import Row, Spread
 
 WIDTH, HEIGHT = 9.5, 3.6
 """Inches; shown at about 900 pixels."""
-BAR = 0.27
-"""Width of a bar, where models are 1 apart."""
+ROOM = 0.87
+"""Width of the bars of a model with the gaps between them, where models are 1 apart."""
+
+LOW = 0.1
+"""Share of the first bar below which a bar has no room for its ratio, which then stands above it."""
 
 
 class Kind(NamedTuple):
@@ -34,9 +37,11 @@ class Kind(NamedTuple):
 
 KINDS = (
     Kind("native", False, panels.BEHIND, "{framework}"),
-    Kind("native", True, panels.COLOURS["PyTorch"], "{framework} with the memory setting"),
+    Kind("native", True, "", "{framework} with the memory setting"),
+    Kind("installed", True, "#56B4E9", "model unchanged, convgrad installed"),
     Kind("ours", True, panels.OURS, "convgrad with the memory setting"),
 )
+"""The colour of the second is the framework's."""
 
 
 class Bar(NamedTuple):
@@ -68,11 +73,11 @@ def figure(results: dict[str, Any]) -> Figure:
     """Draw the bars of all models side by side."""
     from matplotlib import figure as drawing
 
-    models = results["settings"]["models"]
+    models, colour = results["settings"]["models"], _colour(results)
     sheet = drawing.Figure(figsize=(WIDTH, HEIGHT))
     axes = sheet.add_axes((0.07, 0.1, 0.915, 0.66))
     for at, model in enumerate(models):
-        _group(axes, at, bars(results, model))
+        _group(axes, at, bars(results, model), colour)
     axes.set_xticks(range(len(models)), [TITLES.get(model, model) for model in models], fontsize=9)
     axes.set_xlim(-0.6, max(len(models), 2) - 0.4)
     axes.set_ylim(bottom=0)
@@ -88,11 +93,12 @@ def figure(results: dict[str, Any]) -> Figure:
     return sheet
 
 
-def _group(axes: Any, at: int, drawn: list[Bar]) -> None:
+def _group(axes: Any, at: int, drawn: list[Bar], colour: str) -> None:
     for number, (kind, row, step) in enumerate(drawn):
         whole = drawn[0].step.median
-        across, height = at + (number - (len(drawn) - 1) / 2) * (BAR + 0.02), step.median / whole
-        axes.bar(across, height, width=BAR, color=kind.colour)
+        room = ROOM / max(len(drawn), 3)
+        across, height = at + (number - (len(drawn) - 1) / 2) * room, step.median / whole
+        axes.bar(across, height, width=room - 0.02, color=kind.colour or colour)
         quartiles = [step.low / whole, step.high / whole]
         axes.plot([across, across], quartiles, color=panels.INK, linewidth=0.8)
         axes.annotate(
@@ -104,17 +110,19 @@ def _group(axes: Any, at: int, drawn: list[Bar]) -> None:
             fontsize=7,
             color=panels.INK,
         )
-        ratio = _ratio(drawn, row) if kind.family == "ours" else None
+        ratio = _ratio(drawn, row) if kind.family != "native" else None
         if ratio is not None:
-            axes.text(
-                across,
-                height / 2,
-                f"{ratio.median:.2f}x",
+            fits = height >= LOW
+            axes.annotate(
+                f"{ratio.median:.2f}x" if ratio.median < 10 else f"{ratio.median:.1f}x",
+                (across, height / 2 if fits else max(height, quartiles[1])),
+                (0, 0 if fits else 15),
+                textcoords="offset points",
                 ha="center",
                 va="center",
                 fontsize=9,
                 weight="bold",
-                color="white",
+                color="white" if fits else kind.colour,
             )
 
 
@@ -125,12 +133,27 @@ def _ratio(drawn: list[Bar], ours: Row) -> Spread | None:
     return ratios.spread(ratios.paired(native[0], ours)) if native else None
 
 
+def _colour(results: dict[str, Any]) -> str:
+    framework = TRAININGS[results["settings"]["framework"]].framework
+    return panels.COLOURS[framework.title]
+
+
 def _header(sheet: Figure, results: dict[str, Any]) -> None:
     from matplotlib.patches import Patch
 
     how, about = results["settings"], results["machine"]
-    framework = TRAININGS[how["framework"]].framework
-    title = framework.title
+    training = TRAININGS[how["framework"]]
+    title = training.title
+    layouts = len({row.layout for row in training.configurations})
+    named = {
+        training.above: training.above_title,
+        training.framework.name: training.framework.title,
+    }
+    versions = ", ".join(
+        f"{words} {about['versions'][name]}"
+        for name, words in named.items()
+        if name in about["versions"]
+    )
     sheet.text(
         0.015,
         0.935,
@@ -143,13 +166,13 @@ def _header(sheet: Figure, results: dict[str, Any]) -> None:
         f"{how['threads']} thread{'s' if how['threads'] > 1 else ''}",
         f"float32, {how['image']}x{how['image']}, batch {how['batch']}",
         str(results.get("began", ""))[:10],
-        f"{title} {about['versions'].get(framework.name, '')}",
-        "best memory layout of each",
+        versions,
+        *(["best memory layout of each"] if layouts > 1 else []),
     )
     sheet.text(0.015, 0.88, " · ".join(words), fontsize=7, color="#555555")
     found = {bar.kind for model in how["models"] for bar in bars(results, model)}
     handles = [
-        Patch(color=kind.colour, label=kind.words.format(framework=title))
+        Patch(color=kind.colour or _colour(results), label=kind.words.format(framework=title))
         for kind in KINDS
         if kind in found
     ]
@@ -168,7 +191,7 @@ def _header(sheet: Figure, results: dict[str, Any]) -> None:
     sheet.text(
         0.985,
         0.96,
-        "white figure: times as fast as the bar before it, median over rounds; lines: quartiles",
+        "bold figure: times as fast as the native one with that setting, median over rounds; lines: quartiles",
         ha="right",
         va="top",
         fontsize=7,

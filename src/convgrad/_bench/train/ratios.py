@@ -54,8 +54,13 @@ def steps(row: Row) -> list[float]:
     return [sum(step) for turn in row["turns"] for step in turn["steps"]]
 
 
+def has_parts(row: Row) -> bool:
+    """Whether the steps were timed in `PARTS`; a step that is compiled as one program is one number."""
+    return all(len(step) == len(PARTS) for turn in row["turns"] for step in turn["steps"])
+
+
 def part(row: Row, name: str) -> float:
-    """Return the median milliseconds of one of `PARTS`."""
+    """Return the median milliseconds of one of `PARTS`, of a row that has them."""
     at = PARTS.index(name)
     return float(statistics.median(step[at] for turn in row["turns"] for step in turn["steps"]))
 

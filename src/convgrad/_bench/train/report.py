@@ -8,23 +8,10 @@ from ..layers import Layer
 from ..panels import layer_name
 from ..report import ms
 from . import ratios
-from .configurations import AGAIN, REFERENCE
-from .frameworks import TITLES
+from .configurations import AGAIN
+from .frameworks import TITLES, TRAININGS
 from .ratios import Row
 
-COLUMNS = (
-    "configuration",
-    "step ms",
-    "quartiles",
-    "forward",
-    "backward",
-    "optimizer",
-    "faults",
-    "peak MB",
-    "others",
-    "ratio",
-    "quartiles",
-)
 LAYER_COLUMNS = ("layer", "part", "times", "native ms", "ours ms", "ratio", "lost ms per step")
 WRONG = 1e-4
 """Relative difference between a layer of ours and the native one from which it is called wrong."""
@@ -39,20 +26,32 @@ def heading(results: dict[str, Any], model: str) -> str:
     return f"{TITLES.get(model, model)}, {how['image']}x{how['image']}, batch {how['batch']}{size}"
 
 
+def columns(results: dict[str, Any], model: str) -> list[str]:
+    """Return the heads of `table`; parts of a step have columns where somebody could time them."""
+    parts = _parts(ratios.timed(results["rows"], model))
+    measured = ("faults", "peak MB", "others", "ratio", "quartiles")
+    return ["configuration", "step ms", "quartiles", *parts, *measured]
+
+
 def table(results: dict[str, Any], model: str) -> list[list[str]]:
-    """Return the cells of `COLUMNS` for each configuration of a model that was timed."""
+    """Return the cells of `columns` for each configuration of a model that was timed."""
     rows = ratios.timed(results["rows"], model)
-    reference = ratios.find(rows, REFERENCE) or next(iter(rows), None)
-    return [_cells(row, reference) for row in rows]
+    wanted = TRAININGS[results["settings"]["framework"]].reference
+    reference = ratios.find(rows, wanted) or next(iter(rows), None)
+    return [_cells(row, reference, _parts(rows)) for row in rows]
 
 
-def _cells(row: Row, reference: Row | None) -> list[str]:
+def _parts(rows: list[Row]) -> tuple[str, ...]:
+    return ratios.PARTS if any(ratios.has_parts(row) for row in rows) else ()
+
+
+def _cells(row: Row, reference: Row | None, parts: tuple[str, ...]) -> list[str]:
     step = ratios.spread(ratios.steps(row))
     assert step is not None  # rows without turns were left out
     faults, others = ratios.middle(row, "faults"), ratios.middle(row, "others")
     peak = row["peak_bytes"]
     cells = [row["label"], ms(step.median), f"{ms(step.low)} {ms(step.high)}"]
-    cells += [ms(ratios.part(row, name)) for name in ratios.PARTS]
+    cells += [ms(ratios.part(row, name)) if ratios.has_parts(row) else "-" for name in parts]
     cells.append("-" if faults is None else f"{faults:,.0f}")
     cells.append("-" if peak is None else f"{peak / 1e6:,.0f}")
     cells.append("-" if others is None else f"{100 * others:.0f}%")
@@ -146,7 +145,6 @@ def as_layer(row: Row) -> Layer:
     outputs, inputs, kernel_h, kernel_w = row["filter"]
     groups = row["groups"]
     is_depthwise = groups == channels and inputs == 1 and groups > 1
-    pad_h, pad_w = row["padding"]
     return Layer(
         batch,
         height,
@@ -159,8 +157,14 @@ def as_layer(row: Row) -> Layer:
         multiplier=outputs // channels if is_depthwise else 1,
         outputs=0 if is_depthwise else outputs,
         groups=1 if is_depthwise else groups,
-        padding=((pad_h, pad_h), (pad_w, pad_w)),
+        padding=(_both(row["padding"][0]), _both(row["padding"][1])),
     )
+
+
+def _both(pads: Any) -> tuple[int, int]:
+    """Return the cells before and after; one number stands for both."""
+    before, after = (pads, pads) if isinstance(pads, int) else pads
+    return before, after
 
 
 def footer(results: dict[str, Any]) -> str:

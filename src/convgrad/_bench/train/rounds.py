@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,6 @@ def run(
         "rows": [],
         "layers": [],
     }
-    framework = training.framework
     load_before = describe({}, settings.threads)["load"]
     try:
         for model in settings.models:
@@ -77,7 +76,7 @@ def run(
                 progress(1, f"{model}: done")
     except KeyboardInterrupt:
         results["complete"] = False
-    about = describe({framework.name: framework.version}, settings.threads)
+    about = describe(training.versions, settings.threads)
     results["machine"] = {**about, "load_before": load_before}
     return results
 
@@ -151,8 +150,9 @@ def free_memory() -> int | None:
 
 
 def _layers(training: Training, model: str, settings: TrainSettings) -> dict[str, Any]:
-    """Time the convolutions of a model, native channels_last against ours, with the memory setting."""
-    both = Configuration("layers", "each convolution", layout="channels_last", memory=True)
+    """Time the convolutions of a model, native as the reference has it against ours, with the memory setting."""
+    (reference,) = (row for row in training.configurations if row.name == training.reference)
+    both = replace(reference, name="layers", meaning="each convolution", memory=True)
     place = Place(both.name, both)
     patience = settings.timeout * settings.rounds  # one answer for as many calls as all turns have
     entrant = Entrant(place, training, _job(model, both, settings), patience)

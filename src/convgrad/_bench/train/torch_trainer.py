@@ -17,10 +17,8 @@ import convgrad
 
 from . import torch_layers
 from .job import Job, Parts
+from .setting_up import MOMENTUM, RATE
 from .torch_models import CLASSES, MODELS
-
-RATE = 1e-3
-"""Learning rate: small, so that a hundred steps on one batch end far from zero loss, where numbers get denormal."""
 
 
 class Training:
@@ -32,7 +30,7 @@ class Training:
         self._model = model
         self._images = images
         self._labels = labels
-        self._optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9)
+        self._optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
         self._loss: Any = None
 
     def step(self) -> Parts:
