@@ -156,7 +156,7 @@ def train(epochs: int, rate: float, seed: int) -> dict[str, Trainer]:
 def main() -> int:
     """Train both and say whether they learnt, and how long an epoch took."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--epochs", type=int, default=14, help="default: %(default)s")
+    parser.add_argument("--epochs", type=int, default=16, help="default: %(default)s")
     parser.add_argument("--rate", type=float, default=0.01, help="of Adam; default: %(default)s")
     parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
     arguments = parser.parse_args()
