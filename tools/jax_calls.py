@@ -24,8 +24,9 @@ LAYERS = {
     "3x3, 4 to 4": {"kernel": 3, "groups": 1},
     "depthwise 3x3": {"kernel": 3, "groups": 4},
 }
-CALLS = ("jitted", f"{CHAIN} in one jit, each", "without jit")
-_NUMBER = 100
+CHAINED = f"{CHAIN} in one jit, each"
+CALLS = ("jitted", CHAINED, "without jit")
+_NUMBER = 50
 
 
 def contestants(kernel: int, groups: int) -> dict[str, list[Callable[[], Any]]]:
@@ -75,22 +76,16 @@ def measure(repeats: int) -> list[dict[str, Any]]:
     rows = []
     for name, arguments in LAYERS.items():
         sides = contestants(**arguments)
+        timed = [(side, at, call) for side, calls in sides.items() for at, call in enumerate(calls)]
         best = {side: [float("inf")] * len(calls) for side, calls in sides.items()}
-        for calls in sides.values():
-            for call in calls:
-                call()
-        for _ in range(repeats):
-            for at in range(len(CALLS)):  # in turns, so that both sides see the same machine
-                for side, calls in sides.items():
-                    if len(calls) == len(CALLS) or at == len(CALLS) - 1:
-                        call = calls[at if len(calls) == len(CALLS) else 0]
-                        number = _NUMBER // 5 if at == 1 else _NUMBER
-                        spent = timeit.timeit(call, number=number) / number * 1e6
-                        best[side][at if len(calls) == len(CALLS) else 0] = min(
-                            best[side][at if len(calls) == len(CALLS) else 0], spent
-                        )
+        for _, _, call in timed:
+            call()
+        for _ in range(repeats):  # in turns, so that all see the same machine
+            for side, at, call in timed:
+                spent = timeit.timeit(call, number=_NUMBER) / _NUMBER * 1e6
+                best[side][at] = min(best[side][at], spent)
         for side in ("jax", "ours"):
-            best[side][1] /= CHAIN
+            best[side][CALLS.index(CHAINED)] /= CHAIN
         rows.append({"layer": name, **best})
     return rows
 

@@ -27,6 +27,7 @@ SCRIPTS = [
     "moving_from_tf1.py",
 ]
 PYTORCH = ["torch_digits.py", "torch_finetune.py"]  # run by tests/pytorch/test_examples.py
+JAX = ["jax_digits.py"]  # run by tests/jax_bridge/test_examples.py
 
 
 def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -59,11 +60,11 @@ def picture_size(file: Path) -> tuple[int, int]:
 def test_every_script_is_known() -> None:
     """A new example must be added to these tests."""
     assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(
-        [*SCRIPTS, *PYTORCH, "layers.py"]
+        [*SCRIPTS, *PYTORCH, *JAX, "layers.py"]
     )
 
 
-@pytest.mark.parametrize("script", [*SCRIPTS, *PYTORCH, "layers.py"])
+@pytest.mark.parametrize("script", [*SCRIPTS, *PYTORCH, *JAX, "layers.py"])
 def test_docstring_and_imports(script: str) -> None:
     """The docstring says how to run it; extras and frameworks are imported where they are used, not at the top."""
     tree = ast.parse((EXAMPLES / script).read_text(encoding="utf-8"))

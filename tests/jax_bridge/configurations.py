@@ -126,15 +126,18 @@ class Configuration:
         """Whether the kernels compute it, turned about if need be; the rest is left to JAX."""
         if self.image_dilation == (1, 1):
             return True
-        # An input gradient: of steps it has the image's, and its pads end where the window does.
+        # An input gradient, whose steps are the image's gaps: windows must reach over the pads, up to the last gap.
         assert not isinstance(self.padding, str)
-        spare = [
-            dilation * (kernel - 1) - max(pads)
-            for dilation, kernel, pads in zip(
-                self.dilations, self.kernel, self.padding, strict=True
-            )
+        reaches = [
+            dilation * (kernel - 1)
+            for dilation, kernel in zip(self.dilations, self.kernel, strict=True)
         ]
-        return self.strides == (1, 1) and min(spare) >= 0
+        return self.strides == (1, 1) and all(
+            low <= reach and high < reach + gap
+            for reach, gap, (low, high) in zip(
+                reaches, self.image_dilation, self.padding, strict=True
+            )
+        )
 
     def __str__(self) -> str:
         pads = (

@@ -1,0 +1,68 @@
+"""The example that needs JAX."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import convgrad
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+SCRIPT = str(EXAMPLES / "jax_digits.py")
+NO_JAX = """
+import runpy, sys
+sys.modules["jax"] = None
+sys.path.insert(0, {folder!r})
+runpy.run_path({script!r})
+"""
+
+
+def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", *command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(convgrad.__file__).parents[1])},
+    )
+
+
+def test_digits_are_learnt_by_both(tmp_path: Path) -> None:
+    """The whole training: both reach the accuracy, and begin with the same loss up to rounding."""
+    pytest.importorskip("sklearn")
+    done = run(SCRIPT, folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == "" and "\x1b" not in done.stdout and "\r" not in done.stdout
+    rows = re.findall(r"^ +(\d+) +([\d.]+) +[\d.]+ +([\d.]+) +[\d.]+$", done.stdout, re.MULTILINE)
+    assert [int(row[0]) for row in rows] == list(range(1, len(rows) + 1)) and len(rows) > 5
+    assert abs(float(rows[0][1]) - float(rows[0][2])) < 0.05
+    assert max(float(rows[-1][1]), float(rows[-1][2])) < 0.15
+    shares = re.findall(r"^(JAX|convgrad) +([\d.]+)% of the test images", done.stdout, re.M)
+    assert [name for name, _ in shares] == ["JAX", "convgrad"]
+    assert min(float(share) for _, share in shares) >= 97
+    assert done.stdout.endswith("verdict: ok\n")
+
+
+def test_digits_fail_where_too_little_is_learnt(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    done = run(SCRIPT, "--epochs", "1", "--rate", "1e-6", folder=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "verdict: NOT LEARNT, 97% are required" in done.stdout
+
+
+def test_without_jax_it_says_so(tmp_path: Path) -> None:
+    done = run("-c", NO_JAX.format(folder=str(EXAMPLES), script=SCRIPT), folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == "jax_digits.py: JAX is not installed: pip install jax\n"
+
+
+def test_help(tmp_path: Path) -> None:
+    done = run(SCRIPT, "--help", folder=tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("usage: jax_digits.py")
+    assert "--epochs" in done.stdout
