@@ -268,8 +268,10 @@ RIVALS = {
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
 BRIDGES = {
-    "torch": "torch", "_torch": "torch",
-    "tensorflow": "tensorflow", "_tensorflow": "tensorflow",
+    "torch": "torch",
+    "_torch": "torch",
+    "tensorflow": "tensorflow",
+    "_tensorflow": "tensorflow",
 }
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
