@@ -57,8 +57,9 @@ def calls(function: Callable[[Any, Any], Any], filter_shape: tuple[int, ...]) ->
 
 def contestants(installed: bool) -> dict[str, Any]:
     """Return by name how each problem is computed in this process."""
-    import convgrad.tensorflow
     import tensorflow as tf
+
+    import convgrad.tensorflow
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)

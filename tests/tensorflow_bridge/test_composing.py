@@ -6,12 +6,12 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import convgrad.tensorflow
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import convgrad
+import convgrad.tensorflow
 from tensorflow_bridge import children
 from tensorflow_bridge.running import bits
 

@@ -35,6 +35,7 @@ ALLOWED = {
         "nn",
         "raw_ops",
         "reference",
+        "tensorflow",
         "testing",
         "torch",
     },
@@ -209,8 +210,19 @@ ALLOWED = {
     },
     "_options": {"_config"},
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
-    "_arrays": {"_dtypes", "_jax", "_runtime", "_torch"},
+    "_arrays": {"_dtypes", "_jax", "_runtime", "_tensorflow", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
+    "tensorflow": {"_api", "_memory", "_tensorflow"},
+    "_tensorflow": {
+        "_arguments",
+        "_config",
+        "_dtypes",
+        "_engine",
+        "_geometry",
+        "_prepare",
+        "_problem",
+        "_runtime",
+    },
     "torch": {"_api", "_memory", "_report", "_torch", "compat", "nn", "raw_ops"},
     "_torch": {
         "_config",
