@@ -33,6 +33,7 @@ ALLOWED = {
         "nn",
         "raw_ops",
         "reference",
+        "tensorflow",
         "testing",
         "torch",
     },
@@ -206,8 +207,19 @@ ALLOWED = {
     },
     "_options": {"_config"},
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
-    "_arrays": {"_dtypes", "_runtime", "_torch"},
+    "_arrays": {"_dtypes", "_runtime", "_tensorflow", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
+    "tensorflow": {"_api", "_memory", "_tensorflow"},
+    "_tensorflow": {
+        "_arguments",
+        "_config",
+        "_dtypes",
+        "_engine",
+        "_geometry",
+        "_prepare",
+        "_problem",
+        "_runtime",
+    },
     "torch": {"_api", "_memory", "_torch", "compat", "nn", "raw_ops"},
     "_torch": {
         "_config",
@@ -255,7 +267,12 @@ RIVALS = {
     },
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
-BRIDGES = {"torch": "torch", "_torch": "torch"}
+BRIDGES = {
+    "torch": "torch",
+    "_torch": "torch",
+    "tensorflow": "tensorflow",
+    "_tensorflow": "tensorflow",
+}
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
