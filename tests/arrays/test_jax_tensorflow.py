@@ -27,6 +27,15 @@ def tensorflow() -> Callable[[Any], Any]:
     return convert
 
 
+def test_tensors_of_tensorflow_come_back() -> None:
+    """From every door; the oracle answers in NumPy. All else about them is tested in `tests/tensorflow_bridge`."""
+    convert = tensorflow()
+    for door in EVERY:
+        arguments = door.arguments()
+        made = door.function(**arguments | {name: convert(arguments[name]) for name in door.arrays})
+        assert isinstance(made, np.ndarray if door not in DOORS else type(convert(0))), door.id
+
+
 @pytest.mark.parametrize("framework", [jax, tensorflow])
 def test_arrays_go_through_every_door(framework: Any) -> None:
     convert = framework()

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 import convgrad
 import convgrad.tensorflow as ours
+from convgrad import _config
 from convgrad._runtime import records
 from convgrad._tensorflow import kernel, kernels
 from tensorflow_bridge import children
@@ -96,7 +97,7 @@ def test_switches_are_heeded() -> None:
         return convgrad.conv2d(a, b, 1, "SAME"), convgrad.conv2d(a, b, 1, "VALID")
 
     for switches in ({}, {"winograd": "off"}, {"kernels": False}, {}):
-        with convgrad.options(**switches):
+        with _config.scope(**switches):
             assert bits(graph) == bits(plain), switches
 
 
@@ -161,6 +162,7 @@ MERGED = """
 import numpy as np, tensorflow as tf, convgrad.tensorflow
 from tensorflow.python.eager import context
 convgrad.tensorflow.install()
+context.enable_run_metadata()  # before a function is first run
 rng = np.random.default_rng(0)
 def some(*shape): return tf.constant(rng.normal(size=shape).astype("f"))
 x, f, b, g = some(2, 8, 7, 3), some(3, 3, 3, 5), some(5), some(2, 8, 7, 5)
@@ -177,12 +179,10 @@ def gradients(x, f, b):
     return tape.gradient(loss, [f, b])
 def ran(function, *given):
     function = tf.function(function)
-    function(*given)
-    context.enable_run_metadata()
     result = function(*given)
     graphs = context.export_run_metadata().partition_graphs
-    context.disable_run_metadata()
-    return result, {node.op for graph in graphs for node in graph.node}
+    ops = {node.op for graph in graphs for node in graph.node}
+    return result, ops
 made, ops = ran(bias, x, f, b)
 assert "_MklNativeConv2DWithBias" in ops, ops
 assert np.allclose(made, conv(x, f, "SAME") + b, atol=1e-5)
