@@ -201,7 +201,11 @@ def _advice(model: Any, layers: list[Layer]) -> tuple[str, ...]:
 
 def _forget_compiled(model: Any) -> None:
     """Let a model, and models inside it, compile their functions anew; what `compile` was told stays."""
+    found = False
     for layer in model._flatten_layers():
         for name in _FUNCTIONS:
             if getattr(layer, name, None) is not None:
                 setattr(layer, name, None)
+                found = True
+    if found:
+        backends.computer("convgrad.keras").forget_compiled()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .. import tensorflow as _bridge  # noqa: F401  # says what is missing, before a layer is taken
-from .on_graphs import convolve, depthwise, transpose
 
-__all__ = ["COMPILES_WITH_XLA", "convolve", "depthwise", "device", "is_computable", "transpose"]
+__all__ = [
+    *("COMPILES_WITH_XLA", "convolve", "depthwise", "device", "forget_compiled"),
+    *("is_computable", "transpose"),
+]
 
 COMPILES_WITH_XLA = False
 """TensorFlow's XLA has no kernels for ops that were registered at run time."""
@@ -15,6 +17,10 @@ COMPILES_WITH_XLA = False
 
 def is_computable(image: Any) -> bool:
     return True
+
+
+def forget_compiled() -> None:
+    """Do nothing: what is compiled belongs to the functions that a model drops."""
 
 
 def device(value: Any) -> str:
