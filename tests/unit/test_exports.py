@@ -36,7 +36,12 @@ PUBLIC = [
     "convgrad.reference",
     "convgrad.testing",
 ]
-NEED_FRAMEWORK = {"convgrad.tensorflow": "tensorflow", "convgrad.torch": "torch"}
+NEED_FRAMEWORK = {
+    "convgrad.jax": "jax",
+    "convgrad.keras": "keras",
+    "convgrad.tensorflow": "tensorflow",
+    "convgrad.torch": "torch",
+}
 """Public modules that cannot be imported where a framework is absent."""
 HERE = [*PUBLIC, *(name for name, framework in NEED_FRAMEWORK.items() if find_spec(framework))]
 

@@ -30,6 +30,7 @@ ALLOWED = {
         "dispatch",
         "errors",
         "graph",
+        "jax",
         "keras",
         "nn",
         "raw_ops",
@@ -208,7 +209,7 @@ ALLOWED = {
     },
     "_options": {"_config"},
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
-    "_arrays": {"_dtypes", "_runtime", "_torch"},
+    "_arrays": {"_dtypes", "_jax", "_runtime", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
     "torch": {"_api", "_memory", "_report", "_torch", "compat", "nn", "raw_ops"},
     "_torch": {
@@ -220,6 +221,19 @@ ALLOWED = {
         "_problem",
         "_report",
         "_runtime",
+        "_warnings",
+    },
+    "jax": {"_api", "_jax", "_memory"},
+    "_jax": {
+        "_config",
+        "_dtypes",
+        "_engine",
+        "_geometry",
+        "_prepare",
+        "_problem",
+        "_problem_text",
+        "_runtime",
+        "_version",
         "_warnings",
     },
     "keras": {"_keras", "_memory", "_report"},
@@ -260,7 +274,10 @@ RIVALS = {
     },
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
-BRIDGES = {"torch": "torch", "_torch": "torch", "keras": "keras", "_keras": "keras"}
+BRIDGES = {
+    **{name: name for name in ("jax", "keras", "tensorflow", "torch")},
+    **{f"_{name}": name for name in ("jax", "keras", "tensorflow", "torch")},
+}
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))

@@ -66,12 +66,7 @@ class Adapter(Protocol):
 
 
 class Computing(Protocol):
-    """What a module of this folder offers instead, for arrays that remember what is done to them or compute later.
-
-    One whose arrays may have shapes that are not known yet offers `later` and `apply` as well (see `tensorflow`):
-    `later(sizes)` tells a vector of sizes that has no values yet, and `apply` is given a call and its settings in the
-    place of a problem, makes the checks that can be made, and sees to it that the others are when there are values.
-    """
+    """What a module of this folder offers instead, for arrays that remember what is done to them or compute later."""
 
     def recognise(self, value: Any) -> bool: ...
 
@@ -93,7 +88,37 @@ class Computing(Protocol):
     def reshape(self, result: Any, shape: Shape) -> Any: ...
 
 
-ADAPTERS: tuple[Adapter | Computing, ...] = (torch, jax, tensorflow, numpy)
+class Applying(Protocol):
+    """What a module of this folder offers instead, for arrays whose shapes may not be known yet."""
+
+    def recognise(self, value: Any) -> bool: ...
+
+    def later(self, value: Any) -> bool:
+        """Tell whether a vector of sizes has no values yet."""
+        ...
+
+    def borrow(
+        self,
+        function: str,
+        argument: str,
+        value: Any,
+        allowed: tuple[DType, ...],
+        like: DType | None,
+    ) -> Any:
+        """Check kind and dtype, as an `Adapter` does; of the answer's shape sizes may be None, or the whole."""
+        ...
+
+    def apply(
+        self, call: Any, settings: Any, wanted: Any, first: Any, second: Any, batched: bool = False
+    ) -> Any:
+        """Return the result of a call: make the checks that can be made, leave the others to when there are values.
+
+        `wanted` is the shape of a gradient: ints, sizes that are known later, or a borrowed array of that shape.
+        """
+        ...
+
+
+ADAPTERS: tuple[Adapter | Computing | Applying, ...] = (torch, jax, tensorflow, numpy)
 """Asked in order; the last one takes everything, or says what is wrong with it."""
 
 

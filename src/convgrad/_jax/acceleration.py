@@ -27,7 +27,7 @@ def _accelerated() -> bool:
     return _blocks.open > 0 if _state is None else bool(_state.value)
 
 
-class accelerate(ContextDecorator):  # noqa: N801 (a function to its users)
+class accelerate(ContextDecorator):
     """Let convgrad compute JAX's 2-D convolutions on CPUs, in a ``with`` block or in a function.
 
     Whatever calls `jax.lax.conv_general_dilated` inside uses our kernels: Flax, Haiku, Equinox, Keras. Derivatives of
@@ -49,7 +49,7 @@ class accelerate(ContextDecorator):  # noqa: N801 (a function to its users)
         return accelerate()  # each call of a decorated function is a block of its own
 
     def __enter__(self) -> accelerate:
-        block = _older_block() if _state is None else _state(True)
+        block = _OlderBlock() if _state is None else _state(True)
         block.__enter__()
         self._stack().append(block)
         return self
@@ -65,7 +65,7 @@ class accelerate(ContextDecorator):  # noqa: N801 (a function to its users)
         return found
 
 
-class _older_block:  # noqa: N801
+class _OlderBlock:
     """The same before JAX 0.7, whose caches have no room for a state of ours: they are emptied at both ends.
 
     So all functions are compiled again, in all threads; have few blocks, around much.

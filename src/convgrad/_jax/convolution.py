@@ -17,6 +17,7 @@ results of another dtype    JAX's (`preferred_element_type`), so that nothing is
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -72,20 +73,23 @@ class Asked(NamedTuple):
         return self.spread != (1, 1)
 
 
+class Plan(NamedTuple):
+    """How a convolution is computed: our problem, and the order of dimensions its image is given in."""
+
+    asked: Asked
+    problem: Problem
+    order: tuple[int, ...]
+
+
 def compute(lhs: Any, rhs: Any, **how: Any) -> Any | None:
     """Return a convolution, or None for what is left to JAX; settings are those of JAX's primitive."""
-    asked = _read(lhs, rhs, **how)
-    if asked is None:
+    if sums.is_sharded(lhs, rhs):
         return None
+    plan = _plan(lhs.shape, lhs.dtype, rhs.shape, rhs.dtype, tuple(how.items()))
+    if plan is None:
+        return None
+    asked, problem, order = plan
     lhs_spec, rhs_spec, out_spec = (tuple(spec) for spec in how["dimension_numbers"])
-    order = lhs_spec if lhs_spec == NCHW else NHWC
-    data_format = "NCHW" if order == NCHW else "NHWC"
-    try:
-        problem = _transposed(asked, data_format) if asked.is_transposed else _forward(asked, data_format)
-    except ConvgradError:  # of sizes beyond all memory
-        return None
-    if problem is None or problem.is_empty:
-        return None
     image = _beside(_ordered(lhs, lhs_spec, order), order, asked.batch_groups)
     filters = _ordered(rhs, rhs_spec, HWIO)
     if asked.is_transposed:
@@ -97,9 +101,29 @@ def compute(lhs: Any, rhs: Any, **how: Any) -> Any | None:
     return _ordered(result, order, out_spec)
 
 
+@lru_cache(maxsize=4096)
+def _plan(
+    lhs_shape: Any, lhs_dtype: Any, rhs_shape: Any, rhs_dtype: Any, how: tuple[Any, ...]
+) -> Plan | None:
+    """Return how a convolution is computed, None if it is not ours: kept, for calls outside of `jit`."""
+    settings = dict(how)
+    asked = _read(lhs_shape, lhs_dtype, rhs_shape, rhs_dtype, **settings)
+    if asked is None:
+        return None
+    order = NCHW if tuple(settings["dimension_numbers"][0]) == NCHW else NHWC
+    data_format = "NCHW" if order == NCHW else "NHWC"
+    try:
+        problem = (_transposed if asked.is_transposed else _forward)(asked, data_format)
+    except ConvgradError:  # of sizes beyond all memory
+        return None
+    return None if problem is None or problem.is_empty else Plan(asked, problem, order)
+
+
 def _read(
-    lhs: Any,
-    rhs: Any,
+    lhs_shape: Any,
+    lhs_dtype: Any,
+    rhs_shape: Any,
+    rhs_dtype: Any,
     *,
     window_strides: Any,
     padding: Any,
@@ -114,10 +138,10 @@ def _read(
     **unknown: Any,
 ) -> Asked | None:
     """Return what is asked for in plain numbers; None if it is not ours, or makes no sense."""
-    row = _row(lhs, rhs, preferred_element_type)
-    if row is None or out_sharding is not None or unknown or sums.is_sharded(lhs, rhs):
+    row = _row(lhs_dtype, rhs_dtype, preferred_element_type)
+    if row is None or out_sharding is not None or unknown:
         return None
-    shapes = _ints((*lhs.shape, *rhs.shape))
+    shapes = _ints((*lhs_shape, *rhs_shape))
     settings = [_ints(each) for each in (window_strides, lhs_dilation, rhs_dilation)]
     pads = _ints(number for pair in padding for number in pair)
     groups = _ints((feature_group_count, batch_group_count))
@@ -125,7 +149,7 @@ def _read(
         return None
     if any(each is None or len(each) != 2 or min(each) < 1 for each in settings):
         return None
-    strides, spread, dilations = ((each[0], each[1]) for each in settings if each is not None)
+    strides, spread, dilations = (_pair(each) for each in settings)
     lhs_spec, rhs_spec, _ = dimension_numbers
     batch, channels, *size = (shapes[at] for at in lhs_spec)
     outputs, inputs, *window = (shapes[4 + at] for at in rhs_spec)
@@ -139,17 +163,31 @@ def _read(
     ):
         return None
     return Asked(
-        *(row, batch, channels, (size[0], size[1]), inputs, outputs, (window[0], window[1])),
-        *(strides, spread, dilations, ((pads[0], pads[1]), (pads[2], pads[3])), *groups),
+        row=row,
+        batch=batch,
+        channels=channels,
+        size=_pair(size),
+        inputs=inputs,
+        outputs=outputs,
+        window=_pair(window),
+        strides=strides,
+        spread=spread,
+        dilations=dilations,
+        pads=(_pair(pads[:2]), _pair(pads[2:])),
+        feature_groups=groups[0],
+        batch_groups=groups[1],
     )
+
+
+def _pair(numbers: Any) -> Pair:
+    return numbers[0], numbers[1]
 
 
 def _row(lhs: Any, rhs: Any, wanted: Any) -> DType | None:
     """Return the dtype of both operands and the result, if there is one that we compute."""
-    dtype = lhs.dtype
-    if dtype != rhs.dtype or (wanted is not None and wanted != dtype):
+    if lhs != rhs or (wanted is not None and wanted != lhs):
         return None
-    return next((row for row in _dtypes.FLOATING if row.numpy == dtype), None)
+    return next((row for row in _dtypes.FLOATING if row.numpy == lhs), None)
 
 
 def _ints(numbers: Any) -> tuple[int, ...] | None:
@@ -181,7 +219,9 @@ def _forward(asked: Asked, data_format: str) -> Problem | None:
     image = _image(data_format, asked, (rows.size, cols.size), asked.inputs * asked.groups)
     depthwise = asked.inputs == 1 and asked.groups > 1
     depth = (
-        (asked.groups, asked.outputs // asked.groups) if depthwise else (asked.inputs, asked.outputs)
+        (asked.groups, asked.outputs // asked.groups)
+        if depthwise
+        else (asked.inputs, asked.outputs)
     )
     call = DEPTHWISE if depthwise else CONV2D
     return _problem.build(call, settings, asked.row, image, (*asked.window, *depth), None)
@@ -267,4 +307,6 @@ def _turned(filters: Any, groups: int) -> Any:
     """Return a filter [kh, kw, in of a group, out] with its taps in reverse order and its channels exchanged."""
     rows, cols, inputs, outputs = filters.shape
     apart = jax.lax.rev(filters, (0, 1)).reshape(rows, cols, inputs, groups, outputs // groups)
-    return jnp.transpose(apart, (0, 1, 4, 3, 2)).reshape(rows, cols, outputs // groups, groups * inputs)
+    return jnp.transpose(apart, (0, 1, 4, 3, 2)).reshape(
+        rows, cols, outputs // groups, groups * inputs
+    )

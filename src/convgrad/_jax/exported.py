@@ -8,9 +8,7 @@ from typing import Any
 from .._errors import ArgumentTypeError, shown
 from . import targets
 
-_CALL = re.compile(
-    rf'@({targets.PREFIX}[0-9a-f]+)\(.*?problem = "([^"]*)", switches = "([^"]*)"'
-)
+_CALL = re.compile(rf'@({targets.PREFIX}[0-9a-f]+)\(.*?problem = "([^"]*)", switches = "([^"]*)"')
 
 
 def register(exported: Any) -> int:

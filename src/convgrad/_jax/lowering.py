@@ -59,11 +59,11 @@ def _through_python(problem: Problem, execute: Any) -> Callable[[Any, Any], Any]
         ]
         assert tuple(each.nbytes for each in operands) == problem.operand_bytes
         result = new_result(problem.result_shape, dtype)
-        addresses = (*map(data_pointer, operands), data_pointer(result))
+        first_at, second_at = map(data_pointer, operands)
         if isinstance(execute, Bound):
-            run(execute, *addresses, 0)
+            run(execute, first_at, second_at, data_pointer(result), 0)
         else:
-            execute(*addresses, 0)
+            execute(first_at, second_at, data_pointer(result), 0)
         return result
 
     shape = jax.ShapeDtypeStruct(problem.result_shape, problem.dtype.numpy)
@@ -87,11 +87,17 @@ def native(problem: Problem) -> Callable[[Any, Any], Any]:
         )
 
     shapes = {"x": problem.input_shape, "f": problem.filter_shape}
-    like = {role: jax.ShapeDtypeStruct(shape, problem.dtype.numpy) for role, shape in shapes.items()}
+    like = {
+        role: jax.ShapeDtypeStruct(shape, problem.dtype.numpy) for role, shape in shapes.items()
+    }
     if problem.kind is Kind.INPUT_GRADIENT:
-        return _natively(lambda f, g: jax.linear_transpose(lambda x: forward(x, f), like["x"])(g)[0])
+        return _natively(
+            lambda f, g: jax.linear_transpose(lambda x: forward(x, f), like["x"])(g)[0]
+        )
     if problem.kind is Kind.FILTER_GRADIENT:
-        return _natively(lambda x, g: jax.linear_transpose(lambda f: forward(x, f), like["f"])(g)[0])
+        return _natively(
+            lambda x, g: jax.linear_transpose(lambda f: forward(x, f), like["f"])(g)[0]
+        )
     return _natively(forward)
 
 

@@ -104,10 +104,8 @@ def _is_split(aval: Any) -> bool:
 
 def _varying(aval: Any) -> frozenset[Any]:
     """Return the axes of a mesh along which an array differs from device to device, inside `shard_map`."""
-    found = getattr(aval, "vma", None)  # until 0.9
-    if found is None:
-        found = getattr(getattr(aval, "mat", None), "varying", frozenset())
-    return frozenset(found)
+    found = getattr(getattr(aval, "mat", aval), "varying", None)
+    return frozenset(getattr(aval, "vma", ()) if found is None else found)  # its name until 0.9
 
 
 def _vary_alike(*arrays: Any) -> tuple[Any, ...]:

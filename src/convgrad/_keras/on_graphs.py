@@ -52,11 +52,18 @@ def transpose(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
         pads = [(0, 0), (0, 0), *sides]
     return _biased(
         friendly.conv2d_backprop_input(
-            whole, kernel, image, how.strides, pads, how.data_format, how.dilation
+            _sizes(whole), kernel, image, how.strides, pads, how.data_format, how.dilation
         ),
         bias,
         how,
     )
+
+
+def _sizes(sizes: tuple[Any, ...]) -> Any:
+    """Return sizes as they are, or in a tensor if some of them are known only when a graph runs."""
+    if all(isinstance(each, int) for each in sizes):
+        return sizes
+    return keras.ops.stack([keras.ops.cast(each, "int32") for each in sizes])
 
 
 def _biased(result: Any, bias: Any, how: Settings) -> Any:

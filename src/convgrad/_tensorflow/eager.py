@@ -76,10 +76,10 @@ def _differentiable(call: Call, settings: Settings, problem: Problem) -> Any:
 
 
 def _run(function: str, problem: Problem, first: Any, second: Any) -> Any:
-    operands = [np.asarray(each) for each in (first, second)]
+    one, two = np.asarray(first), np.asarray(second)
     try:
         result = new_result(problem.result_shape, problem.dtype.numpy)
-        _engine.run(problem, *map(data_pointer, operands), data_pointer(result))
+        _engine.run(problem, data_pointer(one), data_pointer(two), data_pointer(result))
     except AllocationError as error:
         raise AllocationError(f"{function}: {error}.") from None
     if not problem.result_bytes:

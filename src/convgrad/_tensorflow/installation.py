@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
+import tensorflow as tf
 from tensorflow.python.eager import context as _eager_context
 from tensorflow.python.framework import kernels as _registered
 
@@ -25,6 +26,12 @@ from .nodes import NUMBERS
 _PRIORITY = 10
 """TensorFlow's own kernels have 0."""
 _RENAMED, _RENAMED_LABEL = "_MklNative", "MklNameChangeOp"
+_MERGED = {
+    "Conv2DWithBias": (SIX[0], "forward_bias"),
+    "PadWithConv2D": (SIX[0], "forward_padded"),
+    "Conv2DBackpropFilterWithBias": (SIX[2], "filter_gradient_bias"),
+}
+"""What oneDNN makes of two ops, one of which is a convolution."""
 _FLOATING = (HALF, BFLOAT16, FLOAT, DOUBLE)
 
 
@@ -84,27 +91,36 @@ def _install() -> Installed:
     renamed = []
     for call in SIX:
         for dtype in _dtypes(call):
-            found.register(call.function, call, NUMBERS[dtype], priority=_PRIORITY)
-        name = _RENAMED + call.function
-        for number in _native_dtypes(name):
-            found.register(name, call, number, _RENAMED_LABEL, _PRIORITY)
-            if name not in renamed:
-                renamed.append(name)
+            types = {"T": NUMBERS[dtype]}
+            found.register(call.function, call, types=types, priority=_PRIORITY)
+        renamed += _install_renamed(found, _RENAMED + call.function, call)
+    for name, (call, form) in _MERGED.items():
+        renamed += _install_renamed(found, _RENAMED + name, call, form)
+    tf.config.optimizer.set_experimental_options({"remapping": False})
     _eager_context.context().clear_kernel_cache()  # eager calls keep kernels they have used
     names = tuple(call.function for call in SIX)
     return Installed(names, tuple(renamed), tuple(row.name for row in _FLOATING))
 
 
+def _install_renamed(found: kernels.Kernels, name: str, call: Call, form: str = "") -> list[str]:
+    """Give an op our kernels under a name that oneDNN has for it, for those dtypes it has it for."""
+    rows = []
+    for each in _registered.get_registered_kernels_for_op(name).kernel:
+        if each.label == _RENAMED_LABEL and not each.priority:
+            types = {row.name: row.allowed_values.list.type[0] for row in each.constraint}
+            if types.get("T") in NUMBERS.values():
+                rows.append(types)
+    for types in rows:
+        found.register(
+            *(name, call),
+            form=form,
+            types=types,
+            label=_RENAMED_LABEL,
+            priority=_PRIORITY,
+        )
+    return [name] if rows else []
+
+
 def _dtypes(call: Call) -> tuple[DType, ...]:
     integers = not call.depthwise and call.kind is not Kind.FILTER_GRADIENT
     return (*_FLOATING, INT32) if integers else _FLOATING
-
-
-def _native_dtypes(op: str) -> list[int]:
-    """Return the dtypes for which TensorFlow has a kernel of an op that oneDNN renames."""
-    found = []
-    for each in _registered.get_registered_kernels_for_op(op).kernel:
-        for constraint in each.constraint:
-            if each.label == _RENAMED_LABEL and constraint.name == "T":
-                found += list(constraint.allowed_values.list.type)
-    return [number for number in dict.fromkeys(found) if number in NUMBERS.values()]

@@ -11,11 +11,13 @@ The text of the functions is in `kernel_text`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from .._problem import Kind
 from .._runtime.records import LOOK_UP, written
-from .kernel_text import COMPUTE, TEXT
+from .kernel_text import COMPUTE, SHAPE, TEXT
 
-_CALLED = {
+FUNCTIONS = {
     "NEW_STATUS": "TF_NewStatus",
     "DELETE_STATUS": "TF_DeleteStatus",
     "SET_STATUS": "TF_SetStatus",
@@ -38,13 +40,14 @@ _CALLED = {
     "SHAPE_JOIN": "TF_ShapeInferenceContextConcatenateShapes",
     "SHAPE_OUTPUT": "TF_ShapeInferenceContextSetOutput",
 }
-FUNCTIONS = dict(_CALLED)
 """Functions of TensorFlow's C interface, by the words of the block they are in."""
 BLOCK = ("BUCKETS", "SWITCHES", "MISS", "RUN", "AT_WORK", *FUNCTIONS)
 """Words of the block in which kernels find everything; `AT_WORK` is how many of them are."""
 BLOCK_SYMBOL = "cg_tensorflow_block"
 
 DIMS = 4
+MOST_VALUES = 8
+"""Of a vector of sizes, or of the pads of four dimensions."""
 TENSOR_WORDS = 1 + DIMS
 """Rank, and as many sizes as fit."""
 KEY = {
@@ -52,34 +55,53 @@ KEY = {
     "SWITCHES": 1,  # changes with the switches that decide which programs run
     "FIRST": 2,
     "SECOND": 2 + TENSOR_WORDS,
-    "SIZES": 2 + 2 * TENSOR_WORDS,  # rank, how many there are, and the values of up to four
+    "BIAS": 2 + 2 * TENSOR_WORDS,
+    "VALUES": 2 + 3 * TENSOR_WORDS,  # rank, how many there are, and the values of up to eight
 }
-KEY_WORDS = 4 + 2 * TENSOR_WORDS + DIMS
+KEY_WORDS = 4 + 3 * TENSOR_WORDS + MOST_VALUES
 RECORD = {
     "PROGRAM": 1 + KEY_WORDS,
     "DTYPE": 2 + KEY_WORDS,
     "BYTES": 3 + KEY_WORDS,
     "DIMS": 4 + KEY_WORDS,
+    "BIAS_BYTES": 4 + KEY_WORDS + DIMS,
+    "BIAS_DIMS": 5 + KEY_WORDS + DIMS,
 }
-"""Behind the key: the program, and the result's dtype as TensorFlow numbers it, bytes and sizes."""
+"""Behind the key: the program, the result's dtype as TensorFlow numbers it, bytes and sizes; those of a second result,
+the gradient of a bias."""
 
 ABSENT = -1
-PLACES: dict[Kind, tuple[int, int, int]] = {
-    Kind.FORWARD: (0, 1, ABSENT),
-    Kind.INPUT_GRADIENT: (1, 2, 0),
-    Kind.FILTER_GRADIENT: (0, 2, 1),
+
+
+class Form(NamedTuple):
+    """Which inputs of an op are what; `ABSENT` where there is none."""
+
+    first: int
+    second: int
+    values: int = ABSENT
+    """A size vector, or pads: small integers that decide the call."""
+    bias: int = ABSENT
+    outputs: int = 1
+    batch_of: int = ABSENT
+    """An input whose first dimension the result has too: images of a batch, in both layouts."""
+
+
+FORMS = {
+    "forward": Form(0, 1, batch_of=0),
+    "forward_bias": Form(0, 1, bias=2, batch_of=0),
+    "forward_padded": Form(0, 1, values=2),
+    "input_gradient": Form(1, 2, values=0, batch_of=2),
+    "filter_gradient": Form(0, 2, values=1),
+    "filter_gradient_bias": Form(0, 2, values=1, outputs=2),
 }
-"""Which inputs of an op are the operands, and which one the sizes."""
-COMPUTES = {
-    Kind.FORWARD: "cg_tf_forward",
-    Kind.INPUT_GRADIENT: "cg_tf_input_gradient",
-    Kind.FILTER_GRADIENT: "cg_tf_filter_gradient",
+PLAIN = {
+    Kind.FORWARD: "forward",
+    Kind.INPUT_GRADIENT: "input_gradient",
+    Kind.FILTER_GRADIENT: "filter_gradient",
 }
-SHAPES = {
-    Kind.FORWARD: "cg_tf_shape_forward",
-    Kind.INPUT_GRADIENT: "cg_tf_shape_input_gradient",
-    Kind.FILTER_GRADIENT: "cg_tf_shape_filter_gradient",
-}
+"""The forms of the three sums; the others are what oneDNN makes of two ops."""
+COMPUTES = {form: f"cg_tf_{form}" for form in FORMS}
+SHAPES = {kind: f"cg_tf_shape_{form}" for kind, form in PLAIN.items()}
 DELETE = "cg_tf_delete"
 SYMBOLS = (*COMPUTES.values(), *SHAPES.values(), DELETE)
 
@@ -87,18 +109,24 @@ SYMBOLS = (*COMPUTES.values(), *SHAPES.values(), DELETE)
 def text() -> str:
     """Return the kernels and shape functions."""
     whole = LOOK_UP + TEXT
-    for kind, (first, second, sizes) in PLACES.items():
-        part = COMPUTE.replace("$COMPUTE", COMPUTES[kind]).replace("$SHAPE", SHAPES[kind])
-        for name, place in (("FIRST", first), ("SECOND", second), ("SIZES", sizes)):
-            part = part.replace(f"$AT_{name}", str(place))
-        # Images of a batch lie in the first dimension in both layouts.
-        batch_of = {Kind.FORWARD: first, Kind.INPUT_GRADIENT: second}.get(kind, ABSENT)
-        whole += part.replace("$BATCH_OF", str(batch_of))
+    for name, form in FORMS.items():
+        whole += _placed(COMPUTE.replace("$COMPUTE", COMPUTES[name]), form)
+    for kind, name in PLAIN.items():
+        whole += _placed(SHAPE.replace("$SHAPE", SHAPES[kind]), FORMS[name])
     numbers = {
         **{f"BLOCK_{name}": at for at, name in enumerate(BLOCK)},
         **{f"KEY_{name}": at for name, at in KEY.items()},
         **{f"RECORD_{name}": at for name, at in RECORD.items()},
-        "KEY_WORDS": KEY_WORDS, "DIMS": DIMS, "ABSENT": ABSENT,
-        "BLOCK": f"@{BLOCK_SYMBOL}", "DELETE": DELETE,
+        "KEY_WORDS": KEY_WORDS,
+        "DIMS": DIMS,
+        "MOST_VALUES": MOST_VALUES,
+        "BLOCK": f"@{BLOCK_SYMBOL}",
+        "DELETE": DELETE,
     }
     return written(whole, numbers)
+
+
+def _placed(part: str, form: Form) -> str:
+    for name, place in form._asdict().items():
+        part = part.replace(f"$AT_{name.upper()}", str(place))
+    return part

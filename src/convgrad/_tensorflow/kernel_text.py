@@ -39,7 +39,7 @@ done:
   ret void
 }
 
-; Write a size vector's rank, its length and its values, if they are up to four.
+; Write the rank of a small tensor of integers, how many there are and their values, if they are up to eight.
 define internal void @measure(ptr %block, ptr %tensor, ptr %words) nounwind {
 entry:
   %num_dims = word ptr %block, $BLOCK_NUM_DIMS
@@ -50,7 +50,7 @@ entry:
   %count = call i64 %get_count(ptr %tensor)
   set i64 %count, %words, 1
   %less = sub i64 %count, 1
-  %fits = icmp ult i64 %less, $DIMS
+  %fits = icmp ult i64 %less, $MOST_VALUES
   br i1 %fits, label %look, label %done
 look:
   %type = word ptr %block, $BLOCK_TYPE
@@ -81,57 +81,88 @@ done:
   ret void
 }
 
+; Fetch an input; null if the op has none there.
+define internal ptr @fetch(ptr %block, ptr %context, i32 %at, ptr %to, ptr %status) nounwind {
+entry:
+  store ptr null, ptr %to, align 8
+  %absent = icmp slt i32 %at, 0
+  br i1 %absent, label %none, label %there
+there:
+  %get_input = word ptr %block, $BLOCK_GET_INPUT
+  call void %get_input(ptr %context, i32 %at, ptr %to, ptr %status)
+  %tensor = load ptr, ptr %to, align 8
+  ret ptr %tensor
+none:
+  ret ptr null
+}
+
+; Allocate an output; null if there is no memory.
+define internal ptr @allocate(ptr %block, ptr %context, i32 %at, ptr %record, i32 %rank, i64 %bytes, ptr %dims,
+                              ptr %status) nounwind {
+entry:
+  %dtype = word i64 %record, $RECORD_DTYPE
+  %dtype32 = trunc i64 %dtype to i32
+  %function = word ptr %block, $BLOCK_ALLOCATE
+  %made = call ptr %function(ptr %context, i32 %at, i32 %dtype32, ptr %dims, i32 %rank, i64 %bytes, ptr %status)
+  %get_code = word ptr %block, $BLOCK_GET_CODE
+  %code = call i32 %get_code(ptr %status)
+  %refused = icmp ne i32 %code, 0
+  %answer = select i1 %refused, ptr null, ptr %made
+  ret ptr %answer
+}
+
 ; Compute a call. Whatever happens, the handles of its tensors and its status are given back.
-define internal void @serve(ptr %node, ptr %context, i32 %at_first, i32 %at_second, i32 %at_sizes) nounwind {
+define internal void @serve(ptr %node, ptr %context, i32 %at_first, i32 %at_second, i32 %at_values, i32 %at_bias,
+                            i32 %outputs) nounwind {
 entry:
   %key = alloca [$KEY_WORDS x i64], align 16
-  %tensors = alloca [3 x ptr], align 16
+  %tensors = alloca [6 x ptr], align 16
   %block = load ptr, ptr @where, align 8
-  set ptr null, %tensors, 0
-  set ptr null, %tensors, 1
-  set ptr null, %tensors, 2
   br label %clear
 clear:
   %z = phi i64 [ 0, %entry ], [ %z_next, %clear ]
   set i64 0, %key, %z
   %z_next = add i64 %z, 1
   %z_more = icmp ult i64 %z_next, $KEY_WORDS
-  br i1 %z_more, label %clear, label %fetch
-fetch:
+  br i1 %z_more, label %clear, label %fetch_all
+fetch_all:
   %node_word = ptrtoint ptr %node to i64
   set i64 %node_word, %key, $KEY_NODE
   %switches = word i64 %block, $BLOCK_SWITCHES
   set i64 %switches, %key, $KEY_SWITCHES
   %new_status = word ptr %block, $BLOCK_NEW_STATUS
   %status = call ptr %new_status()
-  %get_input = word ptr %block, $BLOCK_GET_INPUT
   %first_to = getelementptr ptr, ptr %tensors, i64 0
   %second_to = getelementptr ptr, ptr %tensors, i64 1
-  %sizes_to = getelementptr ptr, ptr %tensors, i64 2
-  call void %get_input(ptr %context, i32 %at_first, ptr %first_to, ptr %status)
-  %first = load ptr, ptr %first_to, align 8
-  %no_first = icmp eq ptr %first, null
-  br i1 %no_first, label %failed, label %fetch_second
-fetch_second:
-  call void %get_input(ptr %context, i32 %at_second, ptr %second_to, ptr %status)
-  %second = load ptr, ptr %second_to, align 8
-  %no_second = icmp eq ptr %second, null
-  br i1 %no_second, label %failed, label %tensors_there
-tensors_there:
+  %values_to = getelementptr ptr, ptr %tensors, i64 2
+  %bias_to = getelementptr ptr, ptr %tensors, i64 3
+  set ptr null, %tensors, 4
+  set ptr null, %tensors, 5
+  %first = call ptr @fetch(ptr %block, ptr %context, i32 %at_first, ptr %first_to, ptr %status)
+  %second = call ptr @fetch(ptr %block, ptr %context, i32 %at_second, ptr %second_to, ptr %status)
+  %values = call ptr @fetch(ptr %block, ptr %context, i32 %at_values, ptr %values_to, ptr %status)
+  %bias = call ptr @fetch(ptr %block, ptr %context, i32 %at_bias, ptr %bias_to, ptr %status)
+  %fetch_code_of = word ptr %block, $BLOCK_GET_CODE
+  %fetch_code = call i32 %fetch_code_of(ptr %status)
+  %fetched = icmp eq i32 %fetch_code, 0
+  br i1 %fetched, label %describe_operands, label %failed
+describe_operands:
   %first_words = getelementptr i64, ptr %key, i64 $KEY_FIRST
   call void @describe(ptr %block, ptr %first, ptr %first_words)
   %second_words = getelementptr i64, ptr %key, i64 $KEY_SECOND
   call void @describe(ptr %block, ptr %second, ptr %second_words)
-  %has_sizes = icmp sge i32 %at_sizes, 0
-  br i1 %has_sizes, label %fetch_sizes, label %look_up
-fetch_sizes:
-  call void %get_input(ptr %context, i32 %at_sizes, ptr %sizes_to, ptr %status)
-  %sizes = load ptr, ptr %sizes_to, align 8
-  %no_sizes = icmp eq ptr %sizes, null
-  br i1 %no_sizes, label %failed, label %read_sizes
-read_sizes:
-  %sizes_words = getelementptr i64, ptr %key, i64 $KEY_SIZES
-  call void @measure(ptr %block, ptr %sizes, ptr %sizes_words)
+  %no_values = icmp eq ptr %values, null
+  br i1 %no_values, label %describe_bias, label %read_values
+read_values:
+  %values_words = getelementptr i64, ptr %key, i64 $KEY_VALUES
+  call void @measure(ptr %block, ptr %values, ptr %values_words)
+  br label %describe_bias
+describe_bias:
+  %no_bias = icmp eq ptr %bias, null
+  br i1 %no_bias, label %look_up, label %read_bias
+read_bias:
+  %bias_words = getelementptr i64, ptr %key, i64 $KEY_BIAS
+  call void @describe(ptr %block, ptr %bias, ptr %bias_words)
   br label %look_up
 look_up:
   %h = call i64 @hash(ptr %key)
@@ -144,28 +175,39 @@ ask:
   call void %miss(ptr %key, i64 %h, ptr %context, ptr %tensors)
   br label %give_back
 known:
-  %dtype = word i64 %record, $RECORD_DTYPE
-  %dtype32 = trunc i64 %dtype to i32
   %bytes = word i64 %record, $RECORD_BYTES
   %dims = getelementptr i64, ptr %record, i64 $RECORD_DIMS
-  %allocate = word ptr %block, $BLOCK_ALLOCATE
-  %made = call ptr %allocate(ptr %context, i32 0, i32 %dtype32, ptr %dims, i32 $DIMS, i64 %bytes, ptr %status)
-  %get_code = word ptr %block, $BLOCK_GET_CODE
-  %code = call i32 %get_code(ptr %status)
-  %refused = icmp ne i32 %code, 0
+  %made = call ptr @allocate(ptr %block, ptr %context, i32 0, ptr %record, i32 $DIMS, i64 %bytes, ptr %dims,
+                             ptr %status)
+  set ptr %made, %tensors, 4
   %not_made = icmp eq ptr %made, null
-  %without = or i1 %refused, %not_made
-  br i1 %without, label %failed, label %run
-run:
+  br i1 %not_made, label %failed, label %second_output
+second_output:
   %get_data = word ptr %block, $BLOCK_DATA
+  %has_two = icmp sgt i32 %outputs, 1
+  br i1 %has_two, label %allocate_bias, label %given_bias
+allocate_bias:
+  %bias_bytes = word i64 %record, $RECORD_BIAS_BYTES
+  %bias_dims = getelementptr i64, ptr %record, i64 $RECORD_BIAS_DIMS
+  %made_bias = call ptr @allocate(ptr %block, ptr %context, i32 1, ptr %record, i32 1, i64 %bias_bytes,
+                                  ptr %bias_dims, ptr %status)
+  set ptr %made_bias, %tensors, 5
+  %bias_not_made = icmp eq ptr %made_bias, null
+  br i1 %bias_not_made, label %failed, label %bias_address
+given_bias:
+  br i1 %no_bias, label %run, label %bias_address
+bias_address:
+  %bias_tensor = phi ptr [ %made_bias, %allocate_bias ], [ %bias, %given_bias ]
+  %bias_data = call ptr %get_data(ptr %bias_tensor)
+  br label %run
+run:
+  %bias_at = phi ptr [ null, %given_bias ], [ %bias_data, %bias_address ]
   %first_at = call ptr %get_data(ptr %first)
   %second_at = call ptr %get_data(ptr %second)
   %made_at = call ptr %get_data(ptr %made)
   %program = word ptr %record, $RECORD_PROGRAM
   %entry_function = word ptr %block, $BLOCK_RUN
-  %ran = call i64 %entry_function(ptr %program, ptr %first_at, ptr %second_at, ptr %made_at)
-  %delete_made = word ptr %block, $BLOCK_DELETE_TENSOR
-  call void %delete_made(ptr %made)
+  %ran = call i64 %entry_function(ptr %program, ptr %first_at, ptr %second_at, ptr %made_at, ptr %bias_at)
   %fine = icmp eq i64 %ran, 0
   br i1 %fine, label %give_back, label %no_workspace
 no_workspace:
@@ -187,7 +229,7 @@ give:
   br label %given
 given:
   %g_next = add i64 %g, 1
-  %g_more = icmp ult i64 %g_next, 3
+  %g_more = icmp ult i64 %g_next, 6
   br i1 %g_more, label %give_back, label %done
 done:
   %delete_status = word ptr %block, $BLOCK_DELETE_STATUS
@@ -268,14 +310,17 @@ entry:
   %block = load ptr, ptr @where, align 8
   %at_work = getelementptr i64, ptr %block, i64 $BLOCK_AT_WORK
   %came = atomicrmw add ptr %at_work, i64 1 seq_cst, align 8
-  call void @serve(ptr %node, ptr %context, i32 $AT_FIRST, i32 $AT_SECOND, i32 $AT_SIZES)
+  call void @serve(ptr %node, ptr %context, i32 $AT_FIRST, i32 $AT_SECOND, i32 $AT_VALUES, i32 $AT_BIAS,
+                   i32 $AT_OUTPUTS)
   %went = atomicrmw sub ptr %at_work, i64 1 seq_cst, align 8
   ret void
 }
+"""
 
+SHAPE = """
 define dso_local void @$SHAPE(ptr %context, ptr %status) nounwind {
 entry:
-  call void @infer(ptr %context, ptr %status, i32 $AT_FIRST, i32 $AT_SECOND, i32 $BATCH_OF)
+  call void @infer(ptr %context, ptr %status, i32 $AT_FIRST, i32 $AT_SECOND, i32 $AT_BATCH_OF)
   ret void
 }
 """

@@ -1,8 +1,8 @@
 """Kernels in TensorFlow: compiled code, the block and table it uses, and Python's half of a call that is new.
 
 What is compiled is in `kernel`. Here is the object that holds it, one per process and for its whole life, and two
-functions that compiled code or TensorFlow calls: `create`, once per node, and `miss`, for a call without a record.
-Nothing may be raised through either, so errors become a status of TensorFlow's.
+functions that compiled code or TensorFlow calls: one creates the kernel of a node, the other computes a call without a
+record (`first_time`). Nothing may be raised through either, so errors become a status of TensorFlow's.
 """
 
 from __future__ import annotations
@@ -18,26 +18,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import _arguments, _config, _engine, _problem
-from .._errors import AllocationError, ArgumentError, CompileError, ConvgradError, said
+from .. import _config
+from .._errors import CompileError, ConvgradError, said
 from .._prepare import load_functions
 from .._prepare import load_runtime as _load_runtime
-from .._problem import Call, Kind, Problem, Shape
+from .._problem import Call
 from .._runtime import code, entry, threads
-from .._runtime.bound import Bound
 from .._runtime.records import Table
 from .._runtime.state import STATE_BLOCK, address_of, keep_forever
-from . import capi, kernel
+from . import capi, first_time, kernel
 from .capi import INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Library
-from .nodes import NUMBERS, Attributes, Node, Nodes
+from .nodes import Attributes, Node, Nodes
 
 _CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _MISS = ctypes.CFUNCTYPE(
     *(None, ctypes.POINTER(ctypes.c_int64), ctypes.c_int64, ctypes.c_void_p),
     ctypes.POINTER(ctypes.c_void_p),
 )
-_FIRST, _SECOND, _SIZES = 0, 1, 2
-"""Where compiled code puts a call's tensors."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +58,11 @@ class Kernels:
         self._block = (ctypes.c_int64 * len(kernel.BLOCK))()
         self.table = Table(lambda: self._block[kernel.BLOCK.index("AT_WORK")])
         self._miss = _MISS(self._answer)
-        self._creates: dict[Call, Any] = {}
+        self._creates: dict[tuple[Call, str], Any] = {}
         words = {name: library.address(symbol) for name, symbol in kernel.FUNCTIONS.items()}
         words["BUCKETS"] = ctypes.addressof(self.table.buckets)
         words["MISS"] = address_of(self._miss)
-        words["RUN"] = code.ensure(_load_runtime).addresses[entry.RUN]
+        words["RUN"] = code.ensure(_load_runtime).addresses[entry.RUN_BIAS]
         for name, word in words.items():
             self._block[kernel.BLOCK.index(name)] = word
         source = KernelsSource("cg_tensorflow", kernel.SYMBOLS, kernel.text())
@@ -89,17 +86,25 @@ class Kernels:
         STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = threads.ready()
 
     def register(
-        self, op: str, call: Call, dtype: int | None, label: str = "", priority: int = 0
+        self,
+        op: str,
+        call: Call,
+        *,
+        form: str = "",
+        types: dict[str, int] | None = None,
+        label: str = "",
+        priority: int = 0,
     ) -> None:
-        """Make ours the CPU's kernel of an op, for one dtype or for all it has."""
+        """Make ours the CPU's kernel of an op, for some dtypes or for all it has."""
         library = self.library
+        form = form or kernel.PLAIN[call.kind]
         builder = library.NewKernelBuilder(
-            *(op.encode(), b"CPU", address_of(self._create(call))),
-            *(self.functions[kernel.COMPUTES[call.kind]], self.functions[kernel.DELETE]),
+            *(op.encode(), b"CPU", address_of(self._create(call, form))),
+            *(self.functions[kernel.COMPUTES[form]], self.functions[kernel.DELETE]),
         )
         with library.status() as status:
-            if dtype is not None:
-                library.KernelBuilder_TypeConstraint(builder, b"T", dtype, status)
+            for attribute, dtype in (types or {}).items():
+                library.KernelBuilder_TypeConstraint(builder, attribute.encode(), dtype, status)
                 library.check(status, f"a kernel for {op}")
             if label:
                 library.KernelBuilder_Label(builder, label.encode())
@@ -108,19 +113,20 @@ class Kernels:
             library.RegisterKernelBuilder(f"Convgrad{op}".encode(), builder, status)
             library.check(status, f"a kernel for {op}")
 
-    def _create(self, call: Call) -> Any:
+    def _create(self, call: Call, form: str) -> Any:
         """Return the function that TensorFlow creates an op's kernels with."""
-        if call not in self._creates:
+        if (call, form) not in self._creates:
 
             def create(construction: int) -> int:
                 try:
-                    return self.nodes.number(Attributes(self.library, construction).node(call))
+                    attributes = Attributes(self.library, construction)
+                    return self.nodes.number(attributes.node(call, form))
                 except BaseException as error:
                     self._fail(self.library.OpKernelConstruction_Failure, construction, call, error)
                     return 0
 
-            self._creates[call] = _CREATE(create)
-        return self._creates[call]
+            self._creates[call, form] = _CREATE(create)
+        return self._creates[call, form]
 
     def _answer(self, key: Any, hash_: int, context: int, tensors: Any) -> None:
         """Compute a call that has no record."""
@@ -129,80 +135,18 @@ class Kernels:
             words = key[: kernel.KEY_WORDS]
             node = self.nodes.row(words[kernel.KEY["NODE"]])
             call = node.call
-            operands = [tensors[at] for at in range(3)]
-            self._context.copy().run(self._compute, words, hash_, node, context, operands)
+            self._context.copy().run(self._compute, words, hash_, node, context, tensors)
         except BaseException as error:
             self._fail(self.library.OpKernelContext_Failure, context, call, error)
 
     def _compute(
-        self, words: Sequence[int], hash_: int, node: Node, context: int, tensors: Sequence[Any]
+        self, words: Sequence[int], hash_: int, node: Node, context: int, tensors: Any
     ) -> None:
-        problem = self._problem(node, tensors)
-        made = self._allocate(problem, context)
-        try:
-            data = self.library.TensorData
-            program = _engine.run(
-                problem, *(data(tensors[at]) or 0 for at in (_FIRST, _SECOND)), data(made) or 0
-            )
-        finally:
-            self.library.DeleteTensor(made)
+        made = first_time.compute(self.library, node, context, tensors)
         # Another thread may have changed the switches since the key was written.
-        decided = hash(_config.deciding()) == words[kernel.KEY["SWITCHES"]]
-        if isinstance(program, Bound) and decided:
-            body = [
-                *(program.address, NUMBERS[problem.dtype], problem.result_bytes),
-                *problem.result_shape,
-            ]
+        if made is not None and hash(_config.deciding()) == words[kernel.KEY["SWITCHES"]]:
+            program, body = made
             self.table.link(words, hash_, body, program, program.nbytes)
-
-    def _problem(self, node: Node, tensors: Sequence[Any]) -> Problem:
-        """Return the problem of a call, all checks made."""
-        call = node.call
-        first, second = (self._shape(tensors[at]) for at in (_FIRST, _SECOND))
-        shapes: tuple[Shape, Shape, Shape | None]
-        if call.kind is Kind.FORWARD:
-            shapes = (first, second, None)
-        elif call.kind is Kind.INPUT_GRADIENT:
-            lengths = (4,) if call.depthwise else (4, 2)
-            shapes = (self._sizes(call, call.input, tensors[_SIZES], lengths), first, second)
-        else:
-            shapes = (first, self._sizes(call, call.filter, tensors[_SIZES], (4,)), second)
-        return _problem.build(call, node.settings, node.dtype, *shapes)
-
-    def _shape(self, tensor: int) -> Shape:
-        rank = self.library.NumDims(tensor)
-        return tuple(self.library.Dim(tensor, at) for at in range(rank))
-
-    def _sizes(self, call: Call, argument: str, tensor: int, lengths: tuple[int, ...]) -> Shape:
-        shape = self._shape(tensor)
-        if len(shape) != 1:
-            raise ArgumentError(
-                f"{call.function}: `{argument}` must be 1-dimensional, got a tensor of shape {list(shape)}."
-            )
-        kind: Any = ctypes.c_int64
-        if self.library.TensorType(tensor) == capi.INT32:
-            kind = ctypes.c_int32
-        # No vector of sizes has more than 4, and a longer one is refused by its length.
-        count = min(shape[0], 64)
-        values = [] if not count else (kind * count).from_address(self.library.TensorData(tensor))
-        return _arguments.sizes(call.function, argument, list(values), lengths)
-
-    def _allocate(self, problem: Problem, context: int) -> int:
-        """Return the tensor of a result."""
-        library = self.library
-        shape = problem.result_shape
-        dims = (ctypes.c_int64 * len(shape))(*shape)
-        with library.status() as status:
-            made: int | None = library.AllocateOutput(
-                *(context, 0, NUMBERS[problem.dtype], dims, len(shape), problem.result_bytes),
-                status,
-            )
-            if library.GetCode(status) or not made:
-                raise AllocationError(
-                    f"no memory for a result of {problem.result_bytes:,} bytes "
-                    f"({library.Message(status).decode(errors='replace')})"
-                )
-        return made
 
     def _fail(
         self,

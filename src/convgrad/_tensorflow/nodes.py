@@ -31,6 +31,8 @@ class Node:
     call: Call
     settings: Settings
     dtype: DType
+    form: str
+    """Which inputs the op has: a row of `kernel.FORMS`."""
 
 
 class Nodes:
@@ -60,7 +62,7 @@ class Attributes:
     def __init__(self, library: Library, construction: int) -> None:
         self._library, self._construction = library, construction
 
-    def node(self, call: Call) -> Node:
+    def node(self, call: Call, form: str) -> Node:
         """Return what the attributes say, or raise what is wrong with them."""
         number = ctypes.c_int()
         self._get("Type", "T", ctypes.byref(number))
@@ -75,7 +77,7 @@ class Attributes:
                 f"{call.function}: `T` must be one of {', '.join(row.name for row in NUMBERS)}, "
                 f"got TensorFlow's dtype {number.value}."
             )
-        return Node(call, settings, dtype)
+        return Node(call, settings, dtype, form)
 
     def _has(self, name: str) -> bool:
         with self._library.status() as status:

@@ -63,7 +63,7 @@ def _registered() -> bool:
         name = OURS[call.kind, call.depthwise]
         if op_def_registry.get(name) is None:  # else by a first import of convgrad in this process
             _define(found, name, call)
-            found.register(name, call, None)
+            found.register(name, call)
     from . import gradients  # needs the functions of this module
 
     gradients.register()
@@ -140,7 +140,7 @@ def execute(
     _, _, op, outputs = op_def_library._apply_op_helper(OURS[which], name=name, **keywords)
     result = outputs[0]
     if _execute.must_record_gradient():  # a tape that watches while a graph is built
-        pairs = ("T", op._get_attr_type("T"))
+        pairs: tuple[Any, ...] = ("T", op._get_attr_type("T"))
         for key in ATTRIBUTES:
             pairs += (key, op.get_attr(key))
         _execute.record_gradient(OURS[which], op.inputs, pairs, outputs)

@@ -54,7 +54,7 @@ def apply(
     one, two = shape_of(first), shape_of(second)
     if call.kind is Kind.FORWARD:
         shape = result_shape(call, settings, dtype, one, two, None)
-        inputs = (first, second)
+        inputs: tuple[Any, ...] = (first, second)
     else:
         sizes, target = _sizes(call, wanted)
         if call.kind is Kind.INPUT_GRADIENT:
@@ -127,7 +127,7 @@ def _vector(call: Call, wanted: Any) -> tuple[Any, Partial]:
 def apply_batched(
     call: Call, settings: Settings, dtype: DType, wanted: Any, first: Any, second: Any
 ) -> Any:
-    """Return the result of a forward pass on an input of rank 4 or more: all but the last three dimensions are batch."""
+    """Return the result of a forward pass on an input of rank 4 or more, all but the last three being batch."""
     rank = first.shape.rank
     if rank is None or rank <= 4:
         return apply(call, settings, dtype, wanted, first, second)

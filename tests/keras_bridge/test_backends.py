@@ -1,0 +1,36 @@
+"""Everything about layers and models, in a process per backend: Keras chooses its backend once, when it is imported."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from convgrad._bench.process import child_environment
+
+HERE = Path(__file__).parent
+INSIDE = sorted(path.name for path in HERE.glob("inside_*.py"))
+QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
+
+
+@pytest.mark.parametrize("module", INSIDE)
+@pytest.mark.parametrize("backend", ["torch", "jax", "tensorflow"])
+def test_on(backend: str, module: str) -> None:
+    """All tests of a module pass there, and none is left out."""
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / module)],
+        cwd=HERE.parents[1],
+        env=child_environment({"KERAS_BACKEND": backend, **QUIET}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
+    assert re.search(r"\d+ passed", done.stdout) and "skipped" not in done.stdout, done.stdout
+
+
+def test_there_are_modules() -> None:
+    assert INSIDE == ["inside_files.py", "inside_layers.py", "inside_models.py"]
