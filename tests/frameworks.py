@@ -9,10 +9,9 @@ from convgrad._frameworks import FRAMEWORKS, Wanted
 from convgrad._problem import Kind
 
 
-def ask(framework: str, case: Case, kind: str, data: Data, **way: Any) -> Any:
-    """Return one of the three results of a case; `way` is the framework's own."""
-    operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
-    wanted = Wanted(
+def wanted(case: Case, kind: str) -> Wanted:
+    """Return one of the three problems of a case as frameworks are asked for it."""
+    return Wanted(
         kind=dict(zip(KINDS, Kind, strict=True))[kind],
         depthwise=case.depthwise,
         layout=case.data_format,
@@ -23,4 +22,9 @@ def ask(framework: str, case: Case, kind: str, data: Data, **way: Any) -> Any:
         padding=case.padding,
         pads=(pads(*case.axis(0)), pads(*case.axis(1))),
     )
-    return FRAMEWORKS[framework].compute(wanted, *operands[kind], **way)
+
+
+def ask(framework: str, case: Case, kind: str, data: Data, **way: Any) -> Any:
+    """Return one of the three results of a case; `way` is the framework's own."""
+    operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
+    return FRAMEWORKS[framework].compute(wanted(case, kind), *operands[kind], **way)

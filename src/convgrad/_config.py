@@ -241,6 +241,11 @@ def seen() -> tuple[object, int]:
     return _scoped.get(_NOTHING), _changes
 
 
+def in_block() -> bool:
+    """Tell whether the calling context is inside a block that sets switches."""
+    return bool(_scoped.get(_NOTHING)[0])
+
+
 def set_default(name: str, value: Any) -> None:
     """Set a switch for the whole process."""
     global _decided, _changes

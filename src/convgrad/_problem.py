@@ -16,6 +16,7 @@ integers, and all checks end before anything is allocated.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
@@ -292,9 +293,9 @@ def build_separable(
     return first, build(SEPARABLE_POINTWISE, plain, dtype, first.output_shape, mixing, None)
 
 
-def check_pointwise(mixing: Shape) -> None:
-    """Refuse a filter of `separable_conv2d` that is not 1x1."""
-    if len(mixing) != 4 or mixing[:2] != (1, 1):
+def check_pointwise(mixing: Sequence[int | None]) -> None:
+    """Refuse a filter of `separable_conv2d` that is not 1x1; a size that is not known yet is None."""
+    if len(mixing) != 4 or any(size not in (1, None) for size in mixing[:2]):
         raise ArgumentError(
             f"separable_conv2d: `pointwise_filter` must have rank 4 and shape [1, 1, C*M, O], got {_text(mixing)}."
         )
@@ -421,5 +422,5 @@ def _check_grad(call: Call, problem: Problem, settings: Settings, grad_shape: Sh
         raise ArgumentError(f"{where} must have {problem.out_c} channels ({how}), got {channels}.")
 
 
-def _text(shape: Shape) -> str:
+def _text(shape: Sequence[int | None]) -> str:
     return "[" + ", ".join(str(size) for size in shape) + "]"

@@ -62,7 +62,14 @@ def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> A
     """Compute a problem on arrays of JAX; the result is one."""
     from .._jax import sums
 
-    return sums.compute(problem, first.array, second.array)
+    # An image may have more leading dimensions than the problem, which counts them as one.
+    return sums.compute(
+        problem,
+        *(
+            each.array if each.shape == shape else each.array.reshape(shape)
+            for each, shape in zip((first, second), sums.shapes(problem), strict=True)
+        ),
+    )
 
 
 def reshape(result: Any, shape: tuple[int, ...]) -> Any:

@@ -148,7 +148,13 @@ def _eagerly(first: Any, second: Any, *, problem: Problem) -> Any:
     if found is None:
         if len(_jitted) >= _MOST:
             _jitted.clear()
-        found = jax.jit(partial(PRIMITIVES[problem.kind].bind, problem=problem))
+        primitive = PRIMITIVES[problem.kind]
+
+        def call(first: Any, second: Any) -> Any:
+            return primitive.bind(first, second, problem=problem)
+
+        call.__name__ = primitive.name  # what profiles show
+        found = jax.jit(call)
         _jitted[key] = found
     if jax.config.jax_disable_jit:  # it would end up here again
         with jax.disable_jit(False):
@@ -164,6 +170,11 @@ def _define() -> None:
         batching.primitive_batchers[primitive] = partial(mapping.fold, compute)
         mlir.register_lowering(primitive, lowering.on_cpu, platform="cpu")
         mlir.register_lowering(primitive, lowering.elsewhere)
+        if not _HAS_TYPES:  # before 0.6 `shard_map` asks for a rule where types now tell
+            from jax.experimental import shard_map
+
+            shard_map.register_standard_check(primitive)
+            shard_map.register_standard_rewrite(primitive)
 
 
 _define()

@@ -23,11 +23,11 @@ from .. import _config, _engine, _problem_text, _warnings
 from .._errors import CompileError, ConvgradError
 from .._prepare import load_functions, load_runtime
 from .._problem import Problem
-from .._runtime import code, entry, threads
+from .._runtime import code, entry
 from .._runtime.bound import Bound
 from .._runtime.state import keep_forever
 from .._version import __version__
-from . import abi, handler
+from . import abi, handler, switches
 
 PREFIX = "convgrad_"
 
@@ -100,14 +100,14 @@ _HANDLER = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 def target_for(problem: Problem, program: Bound) -> Target | None:
     """Return what calls a program, registered; None where XLA cannot call us, of which a warning is given once."""
     text = _problem_text.write(problem)
-    switches = switches_text()
-    target = Target(name_of(text, switches), text, switches)
+    beside = switches_text()
+    target = Target(name_of(text, beside), text, beside)
     return target if register(target.name, problem, program, text) else None
 
 
 def register(name: str, problem: Problem, program: Bound, text: str) -> bool:
     """Let XLA call a program by a name; returns whether it can."""
-    threads.serve()
+    switches.watch()
     if name in _registered:
         return True
     with _lock:
@@ -134,8 +134,6 @@ def usable() -> abi.Version | str:
             _version = abi.installed(_headers())
             if isinstance(_version, str):
                 _give_up(_version)
-            else:
-                _config.watch(threads.serve)
         return _version
 
 
@@ -152,9 +150,9 @@ def _give_up(reason: str) -> None:
     )
 
 
-def name_of(text: str, switches: str) -> str:
+def name_of(text: str, beside: str) -> str:
     """Return the name of what computes a problem, from its line of text and that of the switches."""
-    whole = "\n".join((text, switches, __version__))
+    whole = "\n".join((text, beside, __version__))
     return PREFIX + hashlib.sha256(whole.encode()).hexdigest()[:24]
 
 
@@ -172,10 +170,10 @@ def switches_text() -> str:
     )
 
 
-def register_text(name: str, text: str, switches: str) -> None:
+def register_text(name: str, text: str, beside: str) -> None:
     """Register what a module of XLA's calls by `name`, from the two texts that stand beside it."""
     values: dict[str, Any] = {each: _config.SWITCHES[each].default for each in _config.DECIDING}
-    for word in switches.split():
+    for word in beside.split():
         key, _, value = word.partition("=")
         values[key] = _config.SWITCHES[key].parse(value)
     problem = _problem_text.read(text)

@@ -20,7 +20,7 @@ from tensorflow.python.framework import kernels as _registered
 from .._api.raw import SIX
 from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType
 from .._problem import Call, Kind
-from . import kernels, ops
+from . import guards, kernels, ops
 from .nodes import NUMBERS
 
 _PRIORITY = 10
@@ -97,6 +97,7 @@ def _install() -> Installed:
     for name, (call, form) in _MERGED.items():
         renamed += _install_renamed(found, _RENAMED + name, call, form)
     tf.config.optimizer.set_experimental_options({"remapping": False})
+    guards.stand({call.function: 2 if call.kind is Kind.FORWARD else 3 for call in SIX})
     _eager_context.context().clear_kernel_cache()  # eager calls keep kernels they have used
     names = tuple(call.function for call in SIX)
     return Installed(names, tuple(renamed), tuple(row.name for row in _FLOATING))

@@ -9,8 +9,8 @@ import tensorflow as tf
 from tensorflow.python.framework import tensor_util
 
 from .._dtypes import DType
-from .._errors import ArgumentError, ArgumentTypeError, shown
-from .._problem import Call, Kind, Settings, Shape
+from .._errors import ArgumentError, ArgumentTypeError
+from .._problem import SEPARABLE_POINTWISE, Call, Kind, Settings, Shape, check_rank
 from . import eager, ops
 from .ops import Attrs
 from .shapes import Partial, result_shape
@@ -51,6 +51,8 @@ def apply(
     `wanted` is the result's shape of a gradient: ints, a vector of sizes that is not known yet, or a tensor of that
     shape in a tuple of its own.
     """
+    if call is SEPARABLE_POINTWISE and (shape_of(second) or (None,))[:2] != (1, 1):
+        second = tf.ensure_shape(second, [1, 1, None, None])  # any window would do for the op
     one, two = shape_of(first), shape_of(second)
     if call.kind is Kind.FORWARD:
         shape = result_shape(call, settings, dtype, one, two, None)
@@ -75,9 +77,7 @@ def _sizes(call: Call, wanted: Any) -> tuple[Any, Partial]:
         shape = shape_of(wanted.tensor)
         argument = call.input if call.kind is Kind.INPUT_GRADIENT else call.filter
         if shape is not None and len(shape) != 4:
-            raise ArgumentError(
-                f"{call.function}: `{argument}` must be 4-dimensional, got shape {shown(list(shape))}."
-            )
+            check_rank(call.function, argument, tuple(size or 0 for size in shape))
         return tf.shape(wanted.tensor), shape
     if isinstance(wanted, tuple):
         return _constant(wanted), wanted

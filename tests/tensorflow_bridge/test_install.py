@@ -1,0 +1,113 @@
+"""`install()`: TensorFlow's own six ops computed by our kernels, with oneDNN on and off.
+
+It lasts as long as the process, so it happens in two children, which do everything once (`installed.py`) and report.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tensorflow_bridge import children
+from tensorflow_bridge.malformed import MALFORMED
+
+
+@pytest.fixture(params=["1", "0"], ids=["oneDNN", "no-oneDNN"])
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the child has seen."""
+    return children.once(
+        tmp_path_factory,
+        f"installed-{request.param}",
+        "tensorflow_bridge.installed",
+        TF_ENABLE_ONEDNN_OPTS=request.param,
+    )
+
+
+def test_installing(found: Any) -> None:
+    """While threads compute, from two threads at once, and again: one state, one report, no wrong number."""
+    made = found["install"]
+    assert not made["before"] and made["after"]
+    assert made["wrong"] == []
+    assert len(made["reports"]) == 3 and all(made["reports"])
+    assert "Conv2DBackpropFilter" in made["reports"][0]
+
+
+@pytest.mark.parametrize("part", ["eager", "graphs", "unknown_shapes", "recorded", "tapes"])
+def test_the_six_operations_are_ours(found: Any, part: str) -> None:
+    """All configurations give the bits of our NumPy calls, and the answers on record."""
+    assert found[part] == []
+
+
+def test_the_facts_of_the_readme(found: Any) -> None:
+    assert found["facts"] == {
+        "taps": [3.0, 10.0, 9.0],
+        "sums": {"float16": 5184.0, "bfloat16": 5184.0, "float32": 5184.0},
+        "empty": [0.0, 0.0, 0.0],
+    }
+
+
+def test_dilated_gradients_against_differences(found: Any) -> None:
+    """Of `tf.nn.depthwise_conv2d` and its v1 relative, which was refused or wrong in every digit."""
+    for dtype, bound in (("float64", 1e-9), ("float32", 1e-2)):
+        rows = found["dilated"][dtype]
+        assert len(rows) == 12
+        for row in rows:
+            assert row["error"] is not None and row["error"] < bound, row
+
+
+@pytest.mark.parametrize("part", ["malformed_calls", "malformed_graphs"])
+def test_malformed_calls_raise(found: Any, part: str) -> None:
+    """The child is alive, and no call has got a value that is wrong."""
+    made = found[part]
+    assert [each["number"] for each in made] == list(range(len(MALFORMED)))
+    for each in made:
+        wanted = "E" if MALFORMED[each["number"]].right is None else "V"
+        assert each["kind"] == wanted, (MALFORMED[each["number"]].title, each)
+
+
+def test_errors_say_what_is_wrong(found: Any) -> None:
+    """Eager calls: TensorFlow's classes, and in the message the op, the argument and the rule."""
+    for each in found["malformed_calls"]:
+        if each["kind"] == "E":
+            assert each["error"] in (
+                "InvalidArgumentError",
+                "ResourceExhaustedError",
+                "ValueError",
+            ), each
+            assert "`" in each["text"], (MALFORMED[each["number"]].title, each)
+
+
+def test_what_runs_in_graphs(found: Any) -> None:
+    """Whatever TensorFlow rewrites, numbers are right; where it fuses, it leaves our kernels."""
+    made = found["node_types"]
+    assert isinstance(made, dict), made
+    for name, each in made.items():
+        assert each["close"], (name, each)
+        fused = [op for op in each["ops"] if "Fused" in op]
+        assert each["ours"] or fused, (name, each)
+        if name.partition(", ")[2] in ("plain", "gradients"):
+            assert each["ours"] and not fused, (name, each)
+
+
+def test_a_keras_model_trains(found: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
+    native = children.once(tmp_path_factory, "native", "tensorflow_bridge.keras_digits")
+    made = found["keras"]
+    assert made[-1] < 0.1 * made[0]
+    # Rounding differs, and training carries it on: the first epochs agree closely.
+    np.testing.assert_allclose(made[:3], native[:3], rtol=0.02)
+
+
+def test_dispatch_on_types_of_ones_own(found: Any) -> None:
+    assert found["dispatch"] == ["mine Array ndarray", "mine ndarray Array", "EagerTensor"]
+
+
+@pytest.mark.parametrize("part", ["integers", "threads"])
+def test_nothing_is_wrong(found: Any, part: str) -> None:
+    assert found[part] == []
+
+
+def test_saved_models_hold_tensorflows_own_operations(found: Any) -> None:
+    assert "onv2D" in found["saved"] and found["saved"].endswith(" 18.0")
+    assert "onvgrad" not in found["saved"]
