@@ -53,8 +53,8 @@ __all__ = [
     "testing",
     "threads",
 ]
-# Bridges (`jax`, `keras`, `tensorflow`, `torch`) are not listed: `from convgrad import *` must work where a framework is
-# absent, and not import it where it is there.
+# Bridges (`jax`, `keras`, `tensorflow`, `torch`) are not listed: `from convgrad import *` must work where a framework
+# is absent, and not import it where it is there.
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,9 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -169,7 +172,7 @@ def malformed_graphs() -> list[dict[str, Any]]:
     found = []
     for number, call in enumerate(malformed.MALFORMED):
         try:
-            made = tf.function(lambda call=call: call.run(tf), autograph=False)()
+            made = tf.function(partial(call.run, tf), autograph=False)()
         except Exception as error:
             found.append({"number": number, "kind": "E", "text": str(error)[:200]})
             continue
@@ -355,25 +358,19 @@ def threads() -> list[str]:
 
 
 @part
-def saved() -> str:
+def saved() -> dict[str, Any]:
     """A saved model of TensorFlow's own ops knows nothing of us."""
-    import tempfile
 
     class Model(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None, 6, 6, 2])])
         def __call__(self, x: Any) -> Any:
             return tf.nn.conv2d(x, tf.ones((3, 3, 2, 2)), 1, "SAME")
 
-    with tempfile.TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder:
         tf.saved_model.save(Model(), folder)
-        loaded = tf.saved_model.load(folder)
-        ops = {
-            node.op
-            for function in loaded.signatures.values() or ()
-            for node in function.graph.as_graph_def().node
-        }
-        made = loaded(tf.ones((1, 6, 6, 2)))
-    return f"{sorted(ops)} {float(tf.reduce_max(made))}"
+        text = (Path(folder) / "saved_model.pb").read_bytes()
+        made = tf.saved_model.load(folder)(tf.ones((1, 6, 6, 2)))
+    return {"names": [b"Conv2D" in text, b"onvgrad" in text], "most": float(tf.reduce_max(made))}
 
 
 def install_twice() -> dict[str, Any]:

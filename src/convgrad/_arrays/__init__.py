@@ -13,8 +13,9 @@ from .._dtypes import DType
 from . import jax, numpy, tensorflow, torch
 from .holding import pin
 from .numpy import borrow_any
+from .tensorflow import quick
 
-__all__ = ["ADAPTERS", "Adapter", "Computing", "Lent", "adapter_for", "borrow_any", "pin"]
+__all__ = ["ADAPTERS", "Adapter", "Computing", "Lent", "adapter_for", "borrow_any", "pin", "quick"]
 
 Shape = tuple[int, ...]
 

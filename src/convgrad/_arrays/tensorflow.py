@@ -54,6 +54,23 @@ def later(value: Any) -> bool:
     return not sys.modules["tensorflow"].executing_eagerly() and not hasattr(value, "_numpy")
 
 
+_call: Any = None
+"""The bridge's function for eager calls, once there was one."""
+
+
+def quick(call: Any, given: Any, sizes: Any, first: Any, second: Any) -> Any:
+    """Return the result of a call on eager tensors without checks of ours, or None where they must be made."""
+    global _call
+    ops = sys.modules.get("tensorflow.python.framework.ops")
+    if ops is None or type(first) is not ops.EagerTensor or type(second) is not ops.EagerTensor:
+        return None
+    if _call is None:
+        from .._tensorflow import quick as bridge
+
+        _call = bridge.call
+    return _call(call, given, sizes, first, second)
+
+
 def borrow(
     function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
 ) -> Borrowed:

@@ -12,7 +12,10 @@ import tensorflow as tf
 
 from .._problem import Kind
 from . import ops
-from .ops import ATTRIBUTES, OURS, Attrs, execute
+from .attributes import NAMES as ATTRIBUTES
+from .attributes import Attrs
+from .ops import OURS, execute
+from .quick import sizes_of
 
 FORWARD, INPUT, FILTER = Kind.FORWARD, Kind.INPUT_GRADIENT, Kind.FILTER_GRADIENT
 
@@ -27,6 +30,8 @@ def attrs_of(op: Any) -> Attrs:
 
 def _like(tensor: Any) -> Any:
     """Return a tensor's shape as sizes for an op, and as far as it is known while a graph is built."""
+    if tf.executing_eagerly():
+        return sizes_of(tuple(tensor.shape)), None
     return tf.shape(tensor), tensor.shape
 
 

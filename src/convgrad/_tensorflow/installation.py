@@ -11,21 +11,27 @@ are registered under both names.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tensorflow as tf
 from tensorflow.python.eager import context as _eager_context
 from tensorflow.python.framework import kernels as _registered
 
-from .._api.raw import SIX
 from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType
-from .._problem import Call, Kind
+from .._problem import OPS, Call, Kind
 from . import guards, kernels, ops
 from .nodes import NUMBERS
 
 _PRIORITY = 10
 """TensorFlow's own kernels have 0."""
 _RENAMED, _RENAMED_LABEL = "_MklNative", "MklNameChangeOp"
+SIX = tuple(
+    replace(call, function=ops.NATIVE[call.kind, call.depthwise], filter=call.filter.rstrip("s"))
+    if call.kind is Kind.FORWARD
+    else replace(call, function=ops.NATIVE[call.kind, call.depthwise])
+    for call in OPS
+)
+"""The six operations under the names TensorFlow's ops and their inputs have."""
 _MERGED = {
     "Conv2DWithBias": (SIX[0], "forward_bias"),
     "PadWithConv2D": (SIX[0], "forward_padded"),
@@ -46,11 +52,14 @@ class Installed:
     dtypes: tuple[str, ...]
 
     def __str__(self) -> str:
-        lines = [f"convgrad computes {', '.join(self.ops)}", f"for {', '.join(self.dtypes)}"]
-        if self.renamed:
-            lines.append("also under the names that oneDNN gives them")
-        lines.append("until this process ends.")
-        return ",\n".join(lines[:-1]) + ",\n" + lines[-1]
+        also = ", also under the names oneDNN gives them" if self.renamed else ""
+        return "\n".join(
+            (
+                f"convgrad computes {', '.join(self.ops)}",
+                f"for {', '.join(self.dtypes)}{also}, until this process ends.",
+                "Grappler's remapping is off, which would fuse convolutions into ops of TensorFlow's own.",
+            )
+        )
 
 
 _lock = threading.Lock()

@@ -23,6 +23,8 @@ from tensorflow.python.ops import control_flow_util
 from .._errors import BackendMissingError
 from .._problem import OPS, Call, Kind
 from . import capi, kernel, kernels
+from .attributes import NAMES as ATTRIBUTES
+from .attributes import Attrs
 
 NATIVE = {
     (Kind.FORWARD, False): "Conv2D",
@@ -34,9 +36,6 @@ NATIVE = {
 }
 """TensorFlow's own ops, by what they compute."""
 OURS = {which: f"Convgrad{name}" for which, name in NATIVE.items()}
-ATTRIBUTES = ("strides", "padding", "explicit_paddings", "data_format", "dilations")
-"""Attributes that settings are in, in the order of `Attrs`."""
-Attrs = tuple[list[int], str, list[int], str, list[int]]
 _INPUTS = {
     Kind.FORWARD: ("input: T", "filter: T"),
     Kind.INPUT_GRADIENT: ("input_sizes: Tsizes", "filter: T", "out_backprop: T"),
@@ -120,7 +119,7 @@ def execute(
     """Call an op, ours or in the hands of XLA TensorFlow's; `shape` is what is known of its result's."""
     context = _eager_context._context or _eager_context.context()
     if context.executing_eagerly():
-        found = kernels.kernels()
+        found = kernels.ready()
         assert found is not None
         found.heed()
         strides, padding, explicit, layout, dilations = attrs

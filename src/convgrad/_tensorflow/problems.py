@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import tensorflow as tf
@@ -12,7 +11,7 @@ from .._dtypes import DType
 from .._errors import ArgumentError, ArgumentTypeError
 from .._problem import SEPARABLE_POINTWISE, Call, Kind, Settings, Shape, check_rank
 from . import eager, ops
-from .ops import Attrs
+from .attributes import attrs_of
 from .shapes import Partial, result_shape
 
 _LARGEST_INT32 = 2**31 - 1
@@ -22,25 +21,6 @@ def shape_of(tensor: Any) -> Partial:
     """Return what is known of a tensor's shape."""
     shape = tensor.shape
     return None if shape.rank is None else tuple(shape.as_list())
-
-
-@functools.lru_cache(maxsize=1024)
-def attrs_of(settings: Settings) -> Attrs:
-    """Return settings as an op's attributes."""
-
-    def four(pair: tuple[int, int]) -> list[int]:
-        return [1, *pair, 1] if settings.data_format == "NHWC" else [1, 1, *pair]
-
-    padding: Any = settings.padding
-    explicit: list[int] = []
-    if not isinstance(padding, str):
-        rows, cols = padding
-        explicit = [0, 0, *rows, *cols, 0, 0]
-        if settings.data_format == "NCHW":
-            explicit = [0, 0, 0, 0, *rows, *cols]
-        padding = "EXPLICIT"
-    layout = settings.data_format
-    return four(settings.strides), padding, explicit, layout, four(settings.dilations)
 
 
 def apply(
