@@ -34,12 +34,12 @@ def test_what_is_set_and_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_glibc", lambda: library)
     setting = ours.tune_memory()
     assert setting.applied and memory.is_tuned() and "kept" in str(setting)
-    trim, mapped = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of malloc.h
-    assert dict(library.asked) == {mapped: 1 << 30, trim: 0x7FFFFFFF}
+    trim, mapped, heaps = -1, -3, -8  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX of malloc.h
+    assert dict(library.asked) == {mapped: 1 << 30, trim: 0x7FFFFFFF, heaps: 1}
     library.asked.clear()
     setting.undo()
     assert not memory.is_tuned()
-    assert library.asked == [(mapped, 128 << 10), (trim, 128 << 10), "trim"]
+    assert library.asked == [(mapped, 128 << 10), (trim, 128 << 10), (heaps, 0), "trim"]
 
 
 def test_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,6 +99,50 @@ print(setting.applied, kept - first > 150, kept - resident() > 150)
         [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["True", "True", "True"]
+
+
+@pytest.mark.skipif(memory._glibc() is None, reason="this is not glibc")
+def test_large_blocks_of_other_threads_stay_too() -> None:
+    """glibc gives a thread of its own a heap of 64 MB, and maps what does not fit."""
+    program = """
+import ctypes, resource, sys, threading
+from convgrad import _memory as memory
+
+library = ctypes.CDLL(None)
+library.malloc.restype = ctypes.c_void_p
+library.free.argtypes = [ctypes.c_void_p]
+if sys.argv[1] == "tuned":
+    memory.tune_memory()
+faults = []
+
+def touch():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    block = library.malloc(200 << 20)
+    ctypes.memset(block, 1, 200 << 20)
+    library.free(block)
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+
+def work():
+    touch()
+    touch()
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+print(faults[1])
+"""
+    faults = {
+        how: int(
+            subprocess.run(
+                [sys.executable, "-W", "error", "-c", program, how],
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+        for how in ("tuned", "plain")
+    }
+    assert faults["tuned"] < 50 < faults["plain"]  # 51,200 pages, or 100 huge ones
 
 
 def test_accelerate_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,10 @@ ALLOWED = {
         "_runtime",
         "_text",
         "_version",
+        "jax",
+        "keras",
         "reference",
+        "tensorflow",
         "torch",
     },
     "_check": {
