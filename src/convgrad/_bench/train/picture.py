@@ -191,7 +191,7 @@ def _header(sheet: Figure, results: dict[str, Any]) -> None:
     sheet.text(
         0.985,
         0.96,
-        "bold figure: times as fast as the native one with that setting, median over rounds; lines: quartiles",
+        "bold: times as fast as native with that setting; lines: quartiles",
         ha="right",
         va="top",
         fontsize=7,
