@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from jax_bridge.running import (
 )
 
 few = settings(
-    deadline=None, max_examples=25, derandomize=True, suppress_health_check=list(HealthCheck)
+    deadline=None, max_examples=16, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 """Each example compiles a few times, 150 ms together; the same ones each time."""
 
@@ -43,7 +44,8 @@ def check(configuration: Configuration, seed: int = 0) -> None:
     if configuration.plain:
         assert bits(made) == bits(by_numpy(configuration, arrays, moved))
     mine, _ = custom_calls(our_everything(configuration), *arrays, moved)
-    assert (mine > 0) == configuration.ours
+    # Where there is nothing to sum, zeros are JAX's.
+    assert (mine > 0) == (configuration.ours and all(each.size for each in (*arrays, moved)))
 
 
 @st.composite
@@ -106,7 +108,7 @@ def test_transposed(configuration: Configuration, seed: int) -> None:
     check(configuration, seed)
 
 
-@settings(few, max_examples=60)
+@settings(few, max_examples=40)
 @given(configuration=problems("conv_general_dilated"), seed=st.integers(0, 99))
 def test_general(configuration: Configuration, seed: int) -> None:
     """Any order of dimensions, groups of features or of the batch, gaps in the image, negative pads, SAME_LOWER."""
@@ -116,5 +118,6 @@ def test_general(configuration: Configuration, seed: int) -> None:
 def test_new_problems_each_day() -> None:
     """A few that no run before has seen; a failure names its configuration."""
     rng = random.Random()
-    for _ in range(8):
-        check(drawn(rng))
+    endless = (drawn(rng) for _ in count())
+    for configuration in islice((each for each in endless if each.fits), 8):
+        check(configuration)
