@@ -18,6 +18,7 @@ _OWN = (
     "ignore:.*np.object:FutureWarning",
     "ignore:.*:DeprecationWarning:tensorflow.*",
     "ignore:.*torch.jit:DeprecationWarning",
+    "ignore:Dynamo detected a call to a `functools.lru_cache`:UserWarning",
 )
 """Warnings that Keras and its backends give about their own code."""
 

@@ -56,11 +56,11 @@ def compare(configuration: Configuration, compiled: bool, dtype: str = "float64"
         close(mine, their, 1e-12 if dtype == "float64" else 1e-5)
 
 
-EAGERLY, COMPILED = {"torch": (32, 4), "tensorflow": (24, 8), "jax": (8, 16)}[BACKEND]
+EAGERLY, COMPILED = {"torch": (16, 2), "tensorflow": (12, 4), "jax": (1, 8)}[BACKEND]
 """How many: compilers take their time, and JAX compiles step by step what is not compiled as a whole."""
 CONFIGURATIONS = configurations(EAGERLY)
 TO_COMPILE = configurations(COMPILED, seed=19)
-IN_FLOAT32 = configurations(8, seed=20)
+IN_FLOAT32 = configurations(4, seed=20)
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=map(str, CONFIGURATIONS))
@@ -115,12 +115,17 @@ def test_what_some_backend_refuses(
         np.testing.assert_allclose(np.vdot(weights, gradient), total, rtol=1e-10)
 
 
-NARROW = {"float32": 2e-6, "bfloat16": 2e-2, "float16": 3e-3}
+NARROW = {"bfloat16": 2e-2, "float16": 3e-3}
 
 
-@pytest.mark.parametrize("policy", [*NARROW, "mixed_bfloat16", "mixed_float16"])
 @pytest.mark.parametrize(
-    "kind", ["Conv2D", "DepthwiseConv2D", "SeparableConv2D", "Conv2DTranspose"]
+    ("kind", "policy"),
+    [
+        ("Conv2D", "mixed_float16"),
+        ("DepthwiseConv2D", "mixed_bfloat16"),
+        ("SeparableConv2D", "float16"),
+        ("Conv2DTranspose", "bfloat16"),
+    ],
 )
 def test_narrow_dtypes(kind: str, policy: str) -> None:
     """Results have the layer's compute dtype, and are near what float64 gives with the same numbers."""

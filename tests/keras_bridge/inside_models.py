@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import keras
@@ -41,12 +42,21 @@ def network(width: int, dtype: Any = "float64", **settings: Any) -> Any:
     return keras.Model(inputs, kl.Dense(3, dtype=dtype)(x))
 
 
+def small(width: int, dtype: Any = "float64") -> Any:
+    """Two layers, which ask for problems of every kind when they are trained."""
+    keras.utils.set_random_seed(7)
+    inputs = keras.Input((12, width, 3), dtype="float64" if dtype == "float64" else "float32")
+    x = kl.Conv2D(4, 3, strides=2, padding="same", dtype=dtype)(inputs)
+    x = kl.Conv2DTranspose(3, 3, strides=2, padding="same", dtype=dtype)(x)
+    return keras.Model(inputs, kl.GlobalAveragePooling2D(dtype=dtype)(x))
+
+
 def images(width: int, dtype: str = "float64", count: int = 12) -> tuple[np.ndarray, np.ndarray]:
     x = numbers((count, 12, width, 3), seed=width, dtype=dtype)
     return x, x.mean((1, 2))
 
 
-def train(model: Any, width: int, epochs: int = 2, dtype: str = "float64") -> None:
+def train(model: Any, width: int, epochs: int = 1, dtype: str = "float64") -> None:
     x, y = images(width, dtype)
     model.fit(x, y, batch_size=4, epochs=epochs, verbose=0, shuffle=False)
 
@@ -81,23 +91,19 @@ def test_fit_evaluate_predict_are_those_of_keras() -> None:
         [each.numpy() for each in ours.optimizer.variables],
         [each.numpy() for each in theirs.optimizer.variables],
     )
-    near([ours.evaluate(x, y, verbose=0)], [theirs.evaluate(x, y, verbose=0)])
-    near([ours.predict(x, verbose=0)], [theirs.predict(x, verbose=0)])
-    near([ours.train_on_batch(x, y)], [theirs.train_on_batch(x, y)])
-    near([ours.test_on_batch(x, y)], [theirs.test_on_batch(x, y)])
-    near([ours.predict_on_batch(x)], [theirs.predict_on_batch(x)])
-    near(ours.get_weights(), theirs.get_weights())
+    near([ours.evaluate(x, y, 4, verbose=0)], [theirs.evaluate(x, y, 4, verbose=0)])
+    near([ours.predict(x, 4, verbose=0)], [theirs.predict(x, 4, verbose=0)])
 
 
 def test_a_model_in_training_changes_over_and_back() -> None:
     """Functions that it has compiled are dropped, though somebody holds them; the optimizer goes on."""
     width = next(_sizes)
-    theirs = compiled(network(width))
+    theirs = compiled(small(width))
     train(theirs, width, epochs=3)
-    ours = compiled(network(width))
+    ours = compiled(small(width))
     x, y = images(width)
     with computed():
-        train(ours, width, epochs=1)
+        train(ours, width)
         ours.evaluate(x, y, verbose=0)
         ours.predict(x, verbose=0)
     held = [ours.train_function, ours.test_function, ours.predict_function]
@@ -105,36 +111,42 @@ def test_a_model_in_training_changes_over_and_back() -> None:
     taken(ours)
     optimizer = ours.optimizer
     with computed(*ALL):
-        train(ours, width, epochs=1)
+        train(ours, width)
     with computed(Kind.FORWARD, Kind.INPUT_GRADIENT):  # another size of the batch
         ours.evaluate(x, y, verbose=0, batch_size=6)
     with computed(Kind.FORWARD, Kind.INPUT_GRADIENT):
-        ours.predict(x, verbose=0, batch_size=5)
+        ours.predict(x, verbose=0, batch_size=12)
     held += [ours.train_function, ours.test_function, ours.predict_function]
-    assert convgrad.keras.restore(ours) == 4
+    assert convgrad.keras.restore(ours) == 2
     with computed():
-        train(ours, width, epochs=1)
+        train(ours, width)
         ours.evaluate(x, y, verbose=0, batch_size=3)
         ours.predict(x, verbose=0, batch_size=2)
     assert ours.optimizer is optimizer and ours.compiled and len(held) == 6
     near(ours.get_weights(), theirs.get_weights())
 
 
-@pytest.mark.parametrize("how", ["run_eagerly", "steps_per_execution", "jit_compile"])
-def test_ways_to_run(how: str) -> None:
+WAYS = {
+    "torch": ["run_eagerly", "jit_compile"],  # has no several steps at once
+    "jax": ["run_eagerly", "steps_per_execution", "jit_compile"],
+    "tensorflow": ["run_eagerly", "steps_per_execution"],  # `test_compiling_with_xla` has the third
+}
+
+
+@pytest.mark.parametrize("how", WAYS[BACKEND])
+def test_ways_to_run(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     width = next(_sizes)
-    more: dict[str, Any] = {how: 3 if how == "steps_per_execution" else True}
-    if (
-        BACKEND == "torch"
-    ):  # has no several steps at once, and does not compile Keras's batch normalization
-        more = {"run_eagerly": True}
-    if BACKEND == "tensorflow" and how == "jit_compile":
-        more = {"jit_compile": False}
-    theirs = compiled(network(width))
-    train(theirs, width, epochs=1)
-    ours = taken(compiled(network(width), **more))
+    if BACKEND == "torch":
+        import torch
+
+        # The default turns the graph into C++, half a minute per model; the operator in it is the same.
+        traced = partial(torch.compile, backend="aot_eager")
+        monkeypatch.setattr(torch, "compile", traced)
+    theirs = compiled(small(width))
+    train(theirs, width)
+    ours = taken(compiled(small(width), **{how: 3 if how == "steps_per_execution" else True}))
     with computed(*ALL):
-        train(ours, width, epochs=1)
+        train(ours, width)
     near(ours.get_weights(), theirs.get_weights())
 
 
@@ -144,7 +156,7 @@ def test_mixed_precision(policy: str) -> None:
     width = next(_sizes)
     runs = []
     for ours in (False, True):
-        model = compiled(network(width, policy))
+        model = compiled(small(width, policy))
         if ours:
             taken(model)
             with computed(*ALL):
@@ -153,11 +165,8 @@ def test_mixed_precision(policy: str) -> None:
             train(model, width, dtype="float32")
         runs.append(model.get_weights())
         assert {each.dtype for each in model.trainable_weights} == {"float32"}
-        x, _ = images(width, "float32")
-        result = model.predict(x, verbose=0)
-        assert result.dtype == ("float16" if policy == "mixed_float16" else result.dtype)
-    for mine, theirs in zip(*runs, strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=0, atol=0.05)
+    near(*runs, tolerance=0.02)
+    assert model.layers[1].compute_dtype == policy.removeprefix("mixed_")
 
 
 def test_a_policy_per_layer() -> None:
@@ -175,27 +184,40 @@ def test_frozen_layers_regularizers_and_constraints() -> None:
     width = next(_sizes)
     models = []
     for ours in (False, True):
-        model = network(
-            width,
-            kernel_regularizer="l2",
-            kernel_constraint=keras.constraints.MaxNorm(0.3),
-            activity_regularizer="l1",
-            bias_regularizer="l2",
+        keras.utils.set_random_seed(7)
+        model = keras.Sequential(
+            [
+                keras.Input((12, width, 3)),
+                kl.DepthwiseConv2D(3, name="frozen", trainable=False),
+                kl.Conv2D(
+                    *(3, 3),
+                    kernel_regularizer="l2",
+                    kernel_constraint=keras.constraints.MaxNorm(0.3),
+                    activity_regularizer="l1",
+                    bias_regularizer="l2",
+                ),
+                kl.GlobalAveragePooling2D(),
+            ]
         )
-        model.layers[2].trainable = False  # the depthwise layer
+        before = model.get_weights()
         compiled(model)
         if ours:
             taken(model)
-        train(model, width)
+        with computed(*(Kind.FORWARD, Kind.FILTER_GRADIENT) if ours else ()):
+            train(model, width)
         models.append(model)
     theirs, ours = models
     near(ours.get_weights(), theirs.get_weights())
-    assert len(ours.losses) == len(theirs.losses) >= 2
-    untouched = network(width).layers[2].get_weights()
-    assert np.array_equal(ours.layers[2].get_weights()[0], untouched[0])
-    assert not np.array_equal(
-        ours.layers[4].get_weights()[0], network(width).layers[4].get_weights()[0]
+    frozen, _, trained, _ = (
+        np.array_equal(*each) for each in zip(ours.get_weights(), before, strict=True)
     )
+    assert frozen and not trained
+    assert np.linalg.norm(ours.get_weights()[2].reshape(-1, 3), axis=0).max() <= 0.9
+    for each in (
+        models
+    ):  # a loss of activity is that of the last call, and a compiled one leaves none behind
+        each(keras.ops.convert_to_tensor(images(width)[0][:4]))
+    assert len(ours.losses) == len(theirs.losses) == 3
 
 
 # What is taken. -------------------------------------------------------------------------------------------------------
@@ -244,13 +266,9 @@ def test_layers_are_found_wherever_they_are() -> None:
     data = numbers((3, 2, 12, width, 3), dtype="float32")
     before = model.predict(data, verbose=0)
     report = convgrad.keras.accelerate(model)
-    assert report.taken == (
-        *("frames/each", "inner/point", "shared"),
-        *("block/first", "block/second", "renamed"),
-    ) or set(report.taken) == {
-        *("frames/each", "inner/point", "shared"),
-        *("block/first", "block/second", "renamed"),
-    }
+    assert sorted(report.taken) == [
+        *("block/first", "block/second", "frames/each", "inner/point", "renamed", "shared")
+    ]
     assert not report.left
     with computed(Kind.FORWARD):
         after = model.predict(data, verbose=0)
@@ -316,19 +334,18 @@ def test_layers_need_not_be_built() -> None:
     assert tuple(result.shape) == (12, 8, width - 4, 4)
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_lora(when: str) -> None:
+def test_lora() -> None:
     """The kernel of such a layer is a sum; what computes with it makes no difference to who is trained."""
     width = next(_sizes)
     runs = []
-    for ours in (False, True):
+    for when in ("never", "before", "after"):
         keras.utils.set_random_seed(3)
         model = keras.Sequential([keras.Input((12, width, 3)), kl.Conv2D(6, 3, dtype="float32")])
         layer = model.layers[0]
-        if ours and when == "before":
+        if when == "before":
             taken(model)
         layer.enable_lora(2)
-        if ours and when == "after":
+        if when == "after":
             taken(model)
         compiled(model)
         x, _ = images(width, "float32")
@@ -337,44 +354,39 @@ def test_lora(when: str) -> None:
         model.fit(x, y, batch_size=4, verbose=0, shuffle=False)
         assert np.array_equal(layer._kernel.numpy(), frozen)
         runs.append([each.numpy() for each in layer.trainable_weights])
-    near(*runs, tolerance=1e-4)
+    assert len(runs[0]) == 3
+    near(runs[1], runs[0], tolerance=1e-4)
+    near(runs[2], runs[0], tolerance=1e-4)
 
 
 def test_rematerialization() -> None:
+    """What is computed a second time has the gradients of the first: `jax.checkpoint` remembers what it traced."""
     width = next(_sizes)
     runs = []
     for ours in (False, True):
-        keras.utils.set_random_seed(3)
         with keras.RematScope(mode="full"):
-            model = keras.Sequential(
-                [
-                    keras.Input((12, width, 3)),
-                    kl.Conv2D(6, 3, dtype="float64"),
-                    kl.Flatten(dtype="float64"),
-                ]
-            )
-        compiled(
-            model, run_eagerly=BACKEND == "tensorflow"
-        )  # it refuses that in graphs, with us or without
+            model = small(width)
+        before = model.get_weights()
+        # TensorFlow refuses that in graphs, with us or without.
+        compiled(model, run_eagerly=BACKEND == "tensorflow")
         if ours:
             taken(model)
-        x, _ = images(width)
-        with computed(*(Kind.FORWARD, Kind.FILTER_GRADIENT) if ours else ()):
-            model.fit(
-                x, np.ones((12, 10 * (width - 2) * 6)), batch_size=4, verbose=0, shuffle=False
-            )
+        with computed(*ALL if ours else ()):
+            train(model, width)
         runs.append(model.get_weights())
+        assert not any(np.array_equal(*each) for each in zip(runs[-1], before, strict=True))
     near(*runs)
+    assert convgrad.keras.restore(model) == 2
+    assert "rematerialized_call" not in model.layers[1].__dict__
 
 
 def test_compiling_with_xla() -> None:
     """TensorFlow's XLA has no kernels of ours: a model that asks for it is left alone, or compiled without."""
     width = next(_sizes)
-    early, late = network(width, "float32"), network(width, "float32")
+    early, late = small(width, "float32"), small(width, "float32")
     compiled(early, jit_compile=True)
     if BACKEND != "tensorflow":
-        taken(early)
-        assert early.jit_compile is True
+        assert taken(early).jit_compile is True  # and `test_ways_to_run` trains such a model
         return
     with pytest.warns(RuntimeWarning, match="no layer of this model was taken"):
         report = convgrad.keras.accelerate(early)

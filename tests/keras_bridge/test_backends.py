@@ -16,12 +16,12 @@ INSIDE = sorted(path.name for path in HERE.glob("inside_*.py"))
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
 
 
-@pytest.mark.parametrize("module", INSIDE)
-@pytest.mark.parametrize("backend", ["torch", "jax", "tensorflow"])
-def test_on(backend: str, module: str) -> None:
-    """All tests of a module pass there, and none is left out."""
+@pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"])
+def test_on(backend: str) -> None:
+    """All tests of all modules pass there, and none is left out. One child: imports take up to 10 s."""
+    modules = [str(HERE / module) for module in INSIDE]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE / module)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *modules],
         cwd=HERE.parents[1],
         env=child_environment({"KERAS_BACKEND": backend, **QUIET}),
         capture_output=True,
@@ -29,7 +29,9 @@ def test_on(backend: str, module: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
-    assert re.search(r"\d+ passed", done.stdout) and "skipped" not in done.stdout, done.stdout
+    last = done.stdout.strip().splitlines()[-1]
+    passed = re.match(r"(\d+) passed in", last)  # and nothing beside it
+    assert passed and int(passed[1]) >= 45, last
 
 
 def test_there_are_modules() -> None:

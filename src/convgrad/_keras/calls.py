@@ -74,6 +74,7 @@ def take(layer: Any, call: Callable[[Any, Any], Any]) -> None:
     _computer = backends.computer("convgrad.keras.accelerate")
     own = layer.__dict__
     own["call"] = MethodType(call, layer)
+    own["rematerialized_call"] = MethodType(_rematerialized, layer)
     if not _computer.COMPILES_WITH_XLA:
         own[_KEPT] = layer.supports_jit
         own["supports_jit"] = (
@@ -84,13 +85,24 @@ def take(layer: Any, call: Callable[[Any, Any], Any]) -> None:
 def give_back(layer: Any) -> None:
     """Let the layer's class compute again."""
     own = layer.__dict__
-    del own["call"]
+    del own["call"], own["rematerialized_call"]
     if _KEPT in own:
         own["supports_jit"] = own.pop(_KEPT)
 
 
 def is_taken(layer: Any) -> bool:
     return getattr(layer.__dict__.get("call"), "__func__", None) in _CALLS
+
+
+def _rematerialized(layer: Any, call: Any, *args: Any, **kwargs: Any) -> Any:
+    """`keras.layers.Layer.rematerialized_call`, given a new object for what is `layer.call`, as a class gives.
+
+    `jax.checkpoint` remembers what it traced for as long as the function it was given lives, which with Keras holds
+    variables of another tracing: found again, it would have no gradients.
+    """
+    if is_taken(layer) and call == layer.call:
+        call = MethodType(call.__func__, layer)
+    return type(layer).rematerialized_call(layer, call, *args, **kwargs)
 
 
 def _native(layer: Any, inputs: Any) -> Any:

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from .. import tensorflow as _bridge  # noqa: F401  # says what is missing, before a layer is taken
+from .on_graphs import convolve, depthwise, transpose
 
 __all__ = [
-    *("COMPILES_WITH_XLA", "convolve", "depthwise", "device", "forget_compiled"),
-    *("is_computable", "transpose"),
+    "COMPILES_WITH_XLA",
+    "convolve",
+    "depthwise",
+    "device",
+    "forget_compiled",
+    "is_computable",
+    "transpose",
 ]
 
 COMPILES_WITH_XLA = False
