@@ -19,6 +19,7 @@ from .wanted import Prepared, Wanted
 
 
 def limit_threads(threads: int) -> None:
+    import_module("jax")
     # XLA sizes its pool by NPROC, but is not bound to keep it in every version.
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if threads < len(cpus):
