@@ -28,6 +28,8 @@ SCRIPTS = [
 ]
 PYTORCH = ["torch_digits.py", "torch_finetune.py"]  # run by tests/pytorch/test_examples.py
 JAX = ["jax_digits.py"]  # run by tests/jax_bridge/test_examples.py
+TENSORFLOW = ["tensorflow_digits.py"]  # run by tests/tensorflow_bridge/test_examples.py
+KERAS = ["keras_digits.py"]  # run by tests/keras_bridge/test_examples.py
 
 
 def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -60,11 +62,11 @@ def picture_size(file: Path) -> tuple[int, int]:
 def test_every_script_is_known() -> None:
     """A new example must be added to these tests."""
     assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(
-        [*SCRIPTS, *PYTORCH, *JAX, "layers.py"]
+        [*SCRIPTS, *PYTORCH, *JAX, *TENSORFLOW, *KERAS, "layers.py"]
     )
 
 
-@pytest.mark.parametrize("script", [*SCRIPTS, *PYTORCH, *JAX, "layers.py"])
+@pytest.mark.parametrize("script", [*SCRIPTS, *PYTORCH, *JAX, *TENSORFLOW, *KERAS, "layers.py"])
 def test_docstring_and_imports(script: str) -> None:
     """The docstring says how to run it; extras and frameworks are imported where they are used, not at the top."""
     tree = ast.parse((EXAMPLES / script).read_text(encoding="utf-8"))
