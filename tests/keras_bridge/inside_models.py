@@ -191,16 +191,17 @@ def test_frozen_layers_regularizers_and_constraints() -> None:
         keras.utils.set_random_seed(7)
         model = keras.Sequential(
             [
-                keras.Input((12, width, 3)),
-                kl.DepthwiseConv2D(3, name="frozen", trainable=False),
+                keras.Input((12, width, 3), dtype="float32"),
+                kl.DepthwiseConv2D(3, name="frozen", trainable=False, dtype="float32"),
                 kl.Conv2D(
                     *(3, 3),
                     kernel_regularizer="l2",
                     kernel_constraint=keras.constraints.MaxNorm(0.3),
                     activity_regularizer="l1",
                     bias_regularizer="l2",
+                    dtype="float32",
                 ),
-                kl.GlobalAveragePooling2D(),
+                kl.GlobalAveragePooling2D(dtype="float32"),
             ]
         )
         before = model.get_weights()
