@@ -7,7 +7,7 @@ layers, the optimizer and `fit` are Keras's own.
     pip install '.[cli,examples]'
     python examples/keras_digits.py
 
-It takes minutes, most of them Keras's own. Both networks start from the same numbers and see the same images, epoch by
+It takes minutes. Both networks start from the same numbers and see the same images, epoch by
 epoch in turns, so that both have the same machine. The exit status is 1 if one of them recognises fewer than 97% of the
 test images.
 """
