@@ -38,7 +38,7 @@ def forward(call: Call, input: Any, filter: Any, given: Given) -> AnyArray:
     if ready is not None:
         return again(ready, input, filter)
     if key is None and (made := _arrays.quick(call, given, None, input, filter)) is not None:
-        return made  # type: ignore[no-any-return]
+        return made
     settings, _, key = read(call, given, None, key)
     adapter = _arrays.adapter_for(input, filter)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
@@ -51,7 +51,7 @@ def forward_batched(call: Call, input: Any, filter: Any, given: Given) -> AnyArr
     if type(input) is np.ndarray and input.ndim == 4:
         return forward(call, input, filter, given)
     if (made := _arrays.quick(call, given, None, input, filter)) is not None:
-        return made  # type: ignore[no-any-return]
+        return made
     settings = _arguments.settings(call.function, *given)
     adapter = _arrays.adapter_for(input, filter)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
@@ -77,7 +77,7 @@ def input_gradient(call: Call, sizes: Any, filter: Any, grad: Any, given: Given)
     if ready is not None:
         return again(ready, filter, grad)
     if key is None and (made := _arrays.quick(call, given, sizes, filter, grad)) is not None:
-        return made  # type: ignore[no-any-return]
+        return made
     settings, sizes, key = read(call, given, sizes, key)
     adapter = _arrays.adapter_for(filter, grad, sizes=sizes)
     wanted = _sizes(call, adapter, call.input, sizes, (4,) if call.depthwise else (4, 2))
@@ -93,7 +93,7 @@ def filter_gradient(call: Call, input: Any, sizes: Any, grad: Any, given: Given)
     if ready is not None:
         return again(ready, input, grad)
     if key is None and (made := _arrays.quick(call, given, sizes, input, grad)) is not None:
-        return made  # type: ignore[no-any-return]
+        return made
     settings, sizes, key = read(call, given, sizes, key)
     adapter = _arrays.adapter_for(input, grad, sizes=sizes)
     wanted = _sizes(call, adapter, call.filter, sizes, (4,))
@@ -129,7 +129,7 @@ def filter_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: 
 def transpose(call: Call, input: Any, filter: Any, shape: Any, given: Given) -> AnyArray:
     """Run conv2d_transpose: the input gradient whose `out_backprop` is called input and comes first."""
     if (made := _arrays.quick(call, given, shape, filter, input)) is not None:
-        return made  # type: ignore[no-any-return]
+        return made
     settings = _arguments.settings(call.function, *given)
     adapter = _arrays.adapter_for(input, filter, sizes=shape)
     wanted = _sizes(call, adapter, call.input, shape, (4, 2))

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from .. import _dtypes
-from .._dtypes import DType
+from .._dtypes import AnyArray, DType
 from .._errors import ArgumentTypeError, DTypeError
 
 _ROWS = {
@@ -58,7 +58,7 @@ _call: Any = None
 """The bridge's function for eager calls, once there was one."""
 
 
-def quick(call: Any, given: Any, sizes: Any, first: Any, second: Any) -> Any:
+def quick(call: Any, given: Any, sizes: Any, first: Any, second: Any) -> AnyArray | None:
     """Return the result of a call on eager tensors without checks of ours, or None where they must be made."""
     global _call
     ops = sys.modules.get("tensorflow.python.framework.ops")
@@ -68,7 +68,8 @@ def quick(call: Any, given: Any, sizes: Any, first: Any, second: Any) -> Any:
         from .._tensorflow import quick as bridge
 
         _call = bridge.call
-    return _call(call, given, sizes, first, second)
+    made: AnyArray | None = _call(call, given, sizes, first, second)
+    return made
 
 
 def borrow(
