@@ -239,3 +239,17 @@ def test_importing_the_package_imports_no_dask() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert found.stdout.strip() == "[]"
+
+
+def test_arrays_of_query_planning_are_refused() -> None:
+    """An experiment of Dask's, switched on before it is imported."""
+    script = (
+        "import dask; dask.config.set({'array.query-planning': True})\n"
+        "import dask.array as da, numpy as np, convgrad\n"
+        "try: convgrad.conv2d(da.ones((1, 4, 4, 1), dtype='f4'), np.ones((1, 1, 1, 1), 'f4'), 1, 'SAME')\n"
+        "except convgrad.errors.ArgumentTypeError as error: print(error)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.startswith("conv2d: `input` must be an array of Dask that has a graph, ")
