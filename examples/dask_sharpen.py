@@ -148,16 +148,19 @@ def main() -> int:
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="where a picture of a part goes")
     given = parser.parse_args()
-    if not 0.1 <= given.megapixels <= 1e6 or given.steps < 1 or given.workers < 0:
-        parser.error(
-            "--megapixels must be from 0.1 to 1000000, --steps at least 1, --workers at least 0"
-        )
+    if not 0.1 <= given.megapixels <= 1e6:
+        parser.error(f"--megapixels must be from 0.1 to 1000000, not {given.megapixels:g}")
+    pixels = round(given.megapixels * 1e6)
+    width = round(pixels**0.5) if given.width is None else given.width
+    if not 320 <= width <= pixels // 256:
+        parser.error(f"the image must have at least 256 x 320 pixels, {width} wide are not right")
+    if given.steps < 1 or given.workers < 0:
+        parser.error("--steps must be at least 1, --workers at least 0")
     for name in ("dask", "distributed", "zarr"):
         if find_spec(name) is None:
             sys.exit(f"dask_sharpen.py: {name} is missing: pip install '.[dask]'")
 
-    width = given.width or round((given.megapixels * 1e6) ** 0.5)
-    sharp, kernel = scene(round(given.megapixels * 1e6 / width), width), motion(LENGTH)
+    sharp, kernel = scene(round(pixels / width), width), motion(LENGTH)
     size, chunks = f"{sharp.shape[1]} x {width}", sharp.npartitions
     print(f"image          {size} pixels in 3 colours, {in_mb(sharp.nbytes)}, {chunks} chunks")
     with ExitStack() as stack:
