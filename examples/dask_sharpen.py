@@ -136,7 +136,7 @@ def cluster(workers: int, stack: ExitStack) -> Callable[[], int]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--megapixels", type=float, default=48.0, help="of the image (48)")
+    parser.add_argument("--megapixels", type=float, default=40.0, help="of the image (40)")
     parser.add_argument("--width", type=int, help="in pixels (as its height)")
     parser.add_argument("--steps", type=int, default=4, help="downhill (4)")
     parser.add_argument("--workers", type=int, default=0, metavar="N",
