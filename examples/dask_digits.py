@@ -38,10 +38,10 @@ def gradient_of_scores(scores: Array, labels: Labels, batch: int) -> Array:
 
 
 def in_chunks(x: Any) -> Any:
-    """Cut an array into chunks of images; convgrad joins the small ones that a layer of stride 2 makes."""
+    """Cut an array into chunks of images."""
     import dask.array as da
 
-    return da.asarray(x).rechunk({0: CHUNK})
+    return da.from_array(x, chunks=(CHUNK, *x.shape[1:]))
 
 
 def gradients(network: list[Layer], images: Array, labels: Labels) -> Array:
@@ -50,11 +50,11 @@ def gradients(network: list[Layer], images: Array, labels: Labels) -> Array:
 
     x = in_chunks(images)
     for layer in network:
-        x = in_chunks(layer.forward(x, training=True))
+        x = layer.forward(x, training=True)
     of_chunk = partial(gradient_of_scores, batch=len(labels))
     g = da.map_blocks(of_chunk, x, in_chunks(labels[:, None]), dtype=x.dtype)
     for layer in reversed(network):
-        g = in_chunks(layer.backward(g))
+        g = layer.backward(g)
     normal = [layer for layer in network if isinstance(layer, Normalize)]
     averages = [each for layer in normal for each in (layer.mean, layer.variance)]
     # Until here nothing was computed.
