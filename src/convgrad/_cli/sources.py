@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from .. import _dtypes
 from .._dtypes import AnyArray, DType
 from .._errors import said as quoted
 from .._files import open_regular
+from .parts import Chunks, FileArray, FilePart, Part, Region, row_called
 from .verb import Refusal
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -80,12 +81,40 @@ class Random:
                 result[n - begin] = generator.standard_normal(self.shape[1:], wide)
         return result
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    def readable(self, wanted: Chunks) -> Chunks:
+        """An image is made up as a whole."""
+        return (wanted[0], *((size,) for size in self.shape[1:]))
+
+    def part(self, region: Region) -> Part:
+        return RandomPart(self.shape, self.dtype.name, self.seed, self.operand, *region[0])
+
+
+@dataclass(frozen=True)
+class RandomPart:
+    """Some of its images, as plain data."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    seed: int
+    operand: int
+    begin: int
+    end: int
+
+    def read(self) -> AnyArray:
+        made = Random(self.shape, row_called(self.dtype), self.seed, self.operand)
+        return made.images(self.begin, self.end)
+
 
 @dataclass(frozen=True)
 class Mapped:
     """An array inside a file, from a byte on."""
 
     name: str
+    path: str
     handle: IO[bytes]
     """The open file: it stays the same one whatever happens to the name."""
     offset: int
@@ -127,6 +156,24 @@ class Mapped:
         window: AnyArray = np.ndarray(shape, self.stored, view, skip)
         return window
 
+    def lasting(self) -> FileArray:
+        """Describe it so that it can be read after the file was closed, and elsewhere."""
+        path = str(Path(self.path).absolute())
+        return FileArray(
+            path, self.offset, self.shape, self.dtype.name, self.stored.str, self.fortran
+        )
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.lasting().path,)
+
+    def readable(self, wanted: Chunks) -> Chunks:
+        """Any part can be read by itself."""
+        return wanted
+
+    def part(self, region: Region) -> Part:
+        return FilePart(self.lasting(), region)
+
 
 def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
     """Open ``file.npy``, ``file.npz`` or ``file.npz:name``; `dtype` is what the caller says it holds.
@@ -134,13 +181,29 @@ def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
     `files` closes the file in the end: windows are mapped from it until then.
     """
     path, member = split(text)
-    try:
-        handle = files.enter_context(open_regular(path))
-    except OSError as error:
-        raise Refusal(f"cannot read {path}: {error.strerror or error}") from None
+    handle = files.enter_context(_opened(path))
     if path.suffix.lower() == ".npz":
         return _from_npz(path, handle, member, dtype)
-    return _array(str(path), handle, os.fstat(handle.fileno()).st_size, 0, dtype)
+    return _npy(path, handle, dtype)
+
+
+def described(path: Path, dtype: DType | None) -> tuple[FileArray, DType]:
+    """Read what the header of an .npy file says."""
+    with _opened(path) as handle:
+        found = _npy(path, handle, dtype)
+        return found.lasting(), found.dtype
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path)
+    except OSError as error:
+        raise Refusal(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _npy(path: Path, handle: BinaryIO, dtype: DType | None) -> Mapped:
+    size = os.fstat(handle.fileno()).st_size
+    return _array(str(path), path, handle, size, 0, dtype)
 
 
 def split(text: str) -> tuple[Path, str | None]:
@@ -157,7 +220,9 @@ def split(text: str) -> tuple[Path, str | None]:
     return Path(text), None
 
 
-def _array(name: str, handle: IO[bytes], size: int, offset: int, said: DType | None) -> Mapped:
+def _array(
+    name: str, path: Path, handle: IO[bytes], size: int, offset: int, said: DType | None
+) -> Mapped:
     """Describe the array that begins at the handle's position, which is `offset`; `size` is where the file ends."""
     if size == offset:
         raise Refusal(f"{name} is empty")
@@ -169,7 +234,8 @@ def _array(name: str, handle: IO[bytes], size: int, offset: int, said: DType | N
     row = _row(name, stored, said)
     if row is _dtypes.BFLOAT16:
         stored = row.numpy
-    return Mapped(name, handle, start, shape, row, stored, fortran and len(shape) > 1)
+    fortran = fortran and len(shape) > 1
+    return Mapped(name, str(path), handle, start, shape, row, stored, fortran)
 
 
 def _header(name: str, handle: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -250,7 +316,7 @@ def _from_npz(path: Path, handle: IO[bytes], member: str | None, said: DType | N
     _, name_length, extra_length = _LOCAL_HEADER.unpack(handle.read(_LOCAL_HEADER.size))
     start = info.header_offset + _LOCAL_HEADER.size + name_length + extra_length
     handle.seek(start)
-    return _array(name, handle, start + info.file_size, start, said)
+    return _array(name, path, handle, start + info.file_size, start, said)
 
 
 def _whole(name: str, content: bytes, said: DType | None) -> InMemory:

@@ -1,0 +1,92 @@
+"""Which chunks the operands of a run through Dask are cut into, and the lazy arrays that are made of them."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterable, Mapping
+from itertools import accumulate, pairwise, product
+from typing import Any
+
+import numpy as np
+
+from .parts import Chunked, Chunks, Part
+from .stores import Stored, cut
+from .verb import Refusal
+
+CHUNK_BYTES = 64 << 20
+"""Of a chunk that no store has chosen: large against the cost of a task, small against a worker's memory."""
+_MOST = 1_000_000
+"""Chunks of an operand. A task takes about 1 kB and 0.2 ms of Dask's scheduler: this many are minutes before a start."""
+
+
+def choose(operands: Mapping[str, Chunked], wanted: tuple[int, ...] | None) -> dict[str, Chunks]:
+    """Return the chunks of each operand: those that are wanted, a store's own, or images up to `CHUNK_BYTES`.
+
+    Operands that can be cut anywhere are cut where a store beside them is: a filter gradient reads both together.
+    """
+    for name, each in operands.items():
+        if len(each.shape) != 4:  # the library has said so already
+            raise Refusal(f"{name} must have 4 dimensions, got the shape {list(each.shape)}")
+    if wanted is not None:
+        found = {
+            name: tuple(
+                cut(size, size if chunk == -1 else min(chunk, size))
+                for size, chunk in zip(each.shape, wanted, strict=True)
+            )
+            for name, each in operands.items()
+        }
+    else:
+        found = _own(operands)
+    for name, chunks in found.items():
+        count = math.prod(map(len, chunks))
+        if count > _MOST:
+            raise Refusal(
+                f"--{name.replace('_', '-')} has {count:,} chunks, and Dask would take too long over more than "
+                f"{_MOST:,}; choose larger ones by --chunks"
+            )
+    return found
+
+
+def _own(operands: Mapping[str, Chunked]) -> dict[str, Chunks]:
+    found: dict[str, Chunks] = {}
+    for name, each in operands.items():
+        if isinstance(each, Stored):
+            found[name] = tuple(map(cut, each.shape, each.chunks))
+    free = {name: each for name, each in operands.items() if name not in found}
+    if free:
+        image = max(math.prod(each.shape[1:]) * each.dtype.itemsize for each in free.values())
+        most = max(1, CHUNK_BYTES // max(image, 1))
+        batch = next(iter(free.values())).shape[0]
+        batches = next((chunks[0] for chunks in found.values()), (batch,))
+        batches = tuple(piece for size in batches for piece in cut(size, most))
+        for name, each in free.items():
+            found[name] = (batches, *((size,) for size in each.shape[1:]))
+    return {name: found[name] for name in operands}
+
+
+def array(operand: Chunked, chunks: Chunks) -> Any:
+    """Return a lazy Dask array, a task for each chunk that is read; nothing is read now."""
+    import dask.array as da
+
+    sizes = operand.readable(chunks)
+    # A name of its own in every run: files may have changed since a scheduler has seen the same ones.
+    name = f"convgrad-read-{secrets.token_hex(8)}"
+    ranges = [list(pairwise(accumulate(each, initial=0))) for each in sizes]
+    tasks = {
+        (name, *at): (read, operand.part(tuple(ranges[axis][n] for axis, n in enumerate(at))))
+        for at in product(*(range(len(each)) for each in ranges))
+    }
+    dtype = operand.dtype.numpy
+    whole: Any = da.Array(tasks, name, sizes, dtype, meta=np.empty((0, 0, 0, 0), dtype))
+    return whole if sizes == chunks else whole.rechunk(chunks)
+
+
+def read(part: Part) -> Any:
+    """Read a chunk; this is a task."""
+    return part.read()
+
+
+def paths(operands: Iterable[Chunked]) -> list[str]:
+    """Return what workers must see, each once."""
+    return list(dict.fromkeys(path for each in operands for path in each.paths))
