@@ -231,6 +231,12 @@ def deciding() -> tuple[Any, ...]:
     return decided
 
 
+def unusual() -> dict[str, Any]:
+    """Return the switches that decide what runs and do not say their defaults here, for who computes elsewhere."""
+    pairs = zip(DECIDING, deciding(), strict=True)
+    return {name: value for name, value in pairs if value != SWITCHES[name].default}
+
+
 def same(blocks: object, changes: int) -> bool:
     """Tell whether no switch can have changed since `seen` returned these, in the calling context: 0.1 us."""
     return _scoped.get(_NOTHING) is blocks and _changes == changes

@@ -181,15 +181,19 @@ class Problem:
             return self.output_shape
         return self.input_shape if self.kind is Kind.INPUT_GRADIENT else self.filter_shape
 
-    @cached_property
-    def operand_bytes(self) -> tuple[int, int]:
-        """Bytes of the two operands: input or filter, then filter or `out_backprop`."""
-        shapes = {
+    @property
+    def operand_shapes(self) -> tuple[Shape, Shape]:
+        """Shapes of the two operands: input or filter, then filter or `out_backprop`."""
+        return {
             Kind.FORWARD: (self.input_shape, self.filter_shape),
             Kind.INPUT_GRADIENT: (self.filter_shape, self.output_shape),
             Kind.FILTER_GRADIENT: (self.input_shape, self.output_shape),
-        }
-        first, second = (prod(shape) * self.dtype.itemsize for shape in shapes[self.kind])
+        }[self.kind]
+
+    @cached_property
+    def operand_bytes(self) -> tuple[int, int]:
+        """Bytes of the two operands."""
+        first, second = (prod(shape) * self.dtype.itemsize for shape in self.operand_shapes)
         return first, second
 
     @cached_property

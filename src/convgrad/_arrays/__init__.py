@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from .._dtypes import DType
-from . import jax, numpy, tensorflow, torch
+from . import dask, jax, numpy, tensorflow, torch
 from .holding import pin
 from .numpy import borrow_any
 from .tensorflow import quick
@@ -119,7 +119,7 @@ class Applying(Protocol):
         ...
 
 
-ADAPTERS: tuple[Adapter | Computing | Applying, ...] = (torch, jax, tensorflow, numpy)
+ADAPTERS: tuple[Adapter | Computing | Applying, ...] = (dask, torch, jax, tensorflow, numpy)
 """Asked in order; the last one takes everything, or says what is wrong with it."""
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtypes
 from .._dtypes import AnyArray, DType
-from .._errors import ArgumentError, ArgumentTypeError, DTypeError, said
+from .._errors import ArgumentError, ArgumentTypeError, said
+from . import numpy
 
 
 class Borrowed:
@@ -38,23 +38,11 @@ def borrow(
 ) -> Borrowed:
     """Return an array of an allowed dtype; whatever NumPy takes beside an array of JAX goes with it."""
     if not recognise(value):
-        from . import numpy
-
         found = numpy.borrow(function, argument, value, allowed, like)
         array: AnyArray = numpy.contiguous(found.array, found.row)
         return Borrowed(array, found.row, found.shape)
     _check_place(function, argument, value)
-    row = next((each for each in _dtypes.DTYPES if each.numpy == value.dtype), None)
-    if row is None or row not in allowed:
-        names = ", ".join(each.name for each in allowed)
-        raise DTypeError(
-            f"{function}: `{argument}` must have one of the dtypes {names}, got {value.dtype}."
-        )
-    if like is not None and row is not like:
-        raise DTypeError(
-            f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
-            f"convert one of them with `.astype()`."
-        )
+    row = numpy.check_dtype(function, argument, value.dtype, allowed, like)
     return Borrowed(value, row, _sizes(function, argument, value))
 
 
@@ -67,7 +55,7 @@ def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> A
         problem,
         *(
             each.array if each.shape == shape else each.array.reshape(shape)
-            for each, shape in zip((first, second), sums.shapes(problem), strict=True)
+            for each, shape in zip((first, second), problem.operand_shapes, strict=True)
         ),
     )
 

@@ -80,18 +80,30 @@ def borrow(
         array = _from_object(function, argument, value)
     if array.dtype.kind == "O":
         raise _no_numbers(function, argument, array)
-    row = _row(array.dtype)
+    row = check_dtype(function, argument, array.dtype, allowed, like)
+    return Borrowed(array[...], row)
+
+
+def check_dtype(
+    function: str,
+    argument: str,
+    dtype: np.dtype[Any],
+    allowed: tuple[DType, ...],
+    like: DType | None,
+) -> DType:
+    """Return the row of a dtype that is allowed and is that of the arrays before it."""
+    row = _row(dtype)
     if row is None or row not in allowed:
         names = ", ".join(each.name for each in allowed)
         raise DTypeError(
-            f"{function}: `{argument}` must have one of the dtypes {names}, got {array.dtype}."
+            f"{function}: `{argument}` must have one of the dtypes {names}, got {dtype}."
         )
     if like is not None and row is not like:
         raise DTypeError(
             f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
             f"convert one of them with `.astype()`."
         )
-    return Borrowed(array[...], row)
+    return row
 
 
 def borrow_any(function: str, argument: str, value: Any) -> AnyArray:

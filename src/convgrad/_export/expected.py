@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import _dtypes, _engine, _options, _oracle
 from .._dtypes import AnyArray, DType
-from .._problem import Kind, Problem, Shape
+from .._problem import Kind, Problem
 from .pack import Entry
 
 SAMPLES = 4
@@ -58,7 +58,7 @@ def expected(entry: Entry) -> Expected:
     spread = spread or 1
     first, second = (
         numbers(number, prod(shape), spread).reshape(shape)
-        for number, shape in enumerate(_shapes(problem), 1)
+        for number, shape in enumerate(problem.operand_shapes, 1)
     )
     result = _dtypes.round_once(_computed(problem, first, second), problem.dtype)
     flat = np.ascontiguousarray(result).reshape(-1)
@@ -117,14 +117,6 @@ def _is_exact(entry: Entry, spread: int) -> bool:
     }[problem.kind]
     largest = spread * spread * terms * _ROOM.get(entry.algorithm, 1)
     return largest <= (2**53 if problem.dtype.accumulator == "f64" else 2**24)
-
-
-def _shapes(problem: Problem) -> tuple[Shape, Shape]:
-    return {
-        Kind.FORWARD: (problem.input_shape, problem.filter_shape),
-        Kind.INPUT_GRADIENT: (problem.filter_shape, problem.output_shape),
-        Kind.FILTER_GRADIENT: (problem.input_shape, problem.output_shape),
-    }[problem.kind]
 
 
 def _computed(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:

@@ -24,7 +24,7 @@ from jax.interpreters import ad, batching, mlir
 
 from .. import _config
 from .._errors import ArgumentError, DTypeError
-from .._problem import Kind, Problem, Shape
+from .._problem import Kind, Problem
 from . import lowering, mapping
 
 PRIMITIVES = {
@@ -37,15 +37,6 @@ def compute(problem: Problem, first: Any, second: Any) -> Any:
     """Return the result of a problem on two arrays, concrete or traced."""
     first, second = _vary_alike(first, second)
     return PRIMITIVES[problem.kind].bind(first, second, problem=problem)
-
-
-def shapes(problem: Problem) -> tuple[Shape, Shape]:
-    """Return the shapes of a problem's operands."""
-    return {
-        Kind.FORWARD: (problem.input_shape, problem.filter_shape),
-        Kind.INPUT_GRADIENT: (problem.filter_shape, problem.output_shape),
-        Kind.FILTER_GRADIENT: (problem.input_shape, problem.output_shape),
-    }[problem.kind]
 
 
 def _as(problem: Problem, kind: Kind, first: Any, second: Any) -> Any:
@@ -74,7 +65,7 @@ _TRANSPOSES: dict[Kind, Any] = {
 
 def _abstract(first: Any, second: Any, *, problem: Problem) -> Any:
     for which, given, wanted in zip(
-        ("first", "second"), (first, second), shapes(problem), strict=True
+        ("first", "second"), (first, second), problem.operand_shapes, strict=True
     ):
         if given.shape != wanted:
             raise ArgumentError(

@@ -163,11 +163,7 @@ def switches_text() -> str:
     ...     switches_text()
     'winograd=fast'
     """
-    return " ".join(
-        f"{name}={value}"
-        for name, value in zip(_config.DECIDING, _config.deciding(), strict=True)
-        if value != _config.SWITCHES[name].default
-    )
+    return " ".join(f"{name}={value}" for name, value in _config.unusual().items())
 
 
 def register_text(name: str, text: str, beside: str) -> None:

@@ -1,0 +1,74 @@
+"""Dask's arrays: recognised without importing Dask, and planned by the bridge to it (`_dask`).
+
+A call makes all checks, computes nothing, and returns an array of Dask. The bridge is imported by the first call with
+such an array: if there is one, Dask is loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from .._dtypes import DType
+from .._errors import ArgumentError, ArgumentTypeError
+from . import numpy
+
+
+class Borrowed:
+    """An array that has passed the checks, its dtype's row and its shape."""
+
+    __slots__ = ("array", "row", "shape")
+
+    def __init__(self, array: Any, row: DType, shape: tuple[int, ...]) -> None:
+        self.array, self.row, self.shape = array, row, shape
+
+
+def recognise(value: Any) -> bool:
+    """Tell whether `value` is an array of Dask. If it is, Dask is loaded."""
+    if type(value) is np.ndarray:
+        return False
+    array = getattr(sys.modules.get("dask.array"), "Array", None)
+    return isinstance(array, type) and isinstance(value, array)
+
+
+def borrow(
+    function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
+) -> Borrowed:
+    """Return an array of an allowed dtype; whatever NumPy takes beside an array of Dask goes with it."""
+    if not recognise(value):
+        found = numpy.borrow(function, argument, value, allowed, like)
+        return Borrowed(numpy.contiguous(found.array, found.row), found.row, found.shape)
+    row = numpy.check_dtype(function, argument, value.dtype, allowed, like)
+    if type(value._meta) is not np.ndarray:
+        raise ArgumentTypeError(
+            f"{function}: `{argument}` must be an array of Dask whose chunks are arrays of NumPy, "
+            f"got chunks of type {type(value._meta).__name__}."
+        )
+    if any(size != size for sizes in value.chunks for size in sizes):
+        raise ArgumentError(
+            f"{function}: `{argument}` must have chunks of known sizes, got {value.chunks}; "
+            f"call its `compute_chunk_sizes()` first."
+        )
+    return Borrowed(value, row, tuple(int(size) for size in value.shape))
+
+
+def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
+    """Return the array of Dask that a problem on such arrays makes, not computed yet."""
+    from .._dask import graph
+
+    shapes = problem.operand_shapes
+    return graph.compute(
+        function,
+        problem,
+        *(
+            # An image may have more leading dimensions than the problem, which counts them as one.
+            each.array if each.shape == shape else each.array.reshape(shape)
+            for each, shape in zip((first, second), shapes, strict=True)
+        ),
+    )
+
+
+def reshape(result: Any, shape: tuple[int, ...]) -> Any:
+    return result.reshape(shape)

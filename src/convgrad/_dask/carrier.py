@@ -1,0 +1,85 @@
+"""What travels to workers: the name of one of our tasks and plain data, understood also where convgrad is missing.
+
+Dask sends functions by reference. On a worker without the package, or with an older one, that ends in an error of the
+unpickler that names neither the worker nor what to do. So what is sent is a small function by value, which looks for
+the package when it arrives, and says so when it is called where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+import cloudpickle
+
+from .._version import __version__
+
+
+class Task:
+    """One of the functions of `tasks`, and the plain data it is called with in front of arrays."""
+
+    __slots__ = ("name", "plain")
+
+    def __init__(self, name: str, plain: Any) -> None:
+        self.name, self.plain = name, plain
+
+    def __call__(self, *arrays: Any) -> Any:
+        from . import tasks
+
+        return getattr(tasks, self.name)(self.plain, *arrays)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _ARRIVAL, (self.name, self.plain, __version__)
+
+    def __repr__(self) -> str:
+        return f"convgrad {self.name}"
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        return type(self).__qualname__, self.name, self.plain, __version__
+
+
+class _ByValue:
+    """A function that is pickled with its code."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._pickled: bytes | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self._function(*arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._pickled is None:
+            # A function that no module has is pickled by value.
+            alone = FunctionType(_arrived.__code__, {}, _arrived.__name__)
+            alone.__module__ = "__main__"
+            self._pickled = cloudpickle.dumps(alone)
+        return cloudpickle.loads, (self._pickled,)
+
+
+def _arrived(name: str, plain: object, version: str) -> object:
+    """Become a `Task` where convgrad is installed, else a function that says what is missing and where."""
+    problem = ""
+    try:
+        from convgrad._dask.carrier import Task as ours
+        from convgrad._version import __version__ as here
+
+        if here == version:
+            return ours(name, plain)
+        problem = f"it has convgrad {here}, the graph was made with {version}"
+    except ImportError as error:
+        problem = f"it cannot import convgrad {version} ({error})"
+
+    def refuse(*arrays: object) -> object:
+        import socket
+
+        raise RuntimeError(
+            f"convgrad: a worker of Dask on {socket.gethostname()} cannot compute: {problem}; "
+            f"install the same version there: pip install 'convgrad[dask]=={version}'."
+        )
+
+    return refuse
+
+
+_ARRIVAL = _ByValue(_arrived)

@@ -1,0 +1,238 @@
+"""From a plan to Dask's graph: a task per block, strips of neighbours cut by tasks of their own, sums in a fixed tree.
+
+Only keys and plain data are in it, and a filter that came as a NumPy array. Strips are cut where the chunk is, so
+that what moves between workers is the strip; a chunk of which a block needs more than half is taken whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+
+from .. import _config, _problem_text
+from .._problem import Kind, Problem
+from . import plan as plans
+from .carrier import Task
+from .plan import Block, Box, Chunks, Piece, Plan
+
+Key = Hashable
+
+
+@dataclass
+class Traffic:
+    """What a graph does beside computing blocks."""
+
+    blocks: int = 0
+    """Calls of kernels."""
+    strips: int = 0
+    """Tasks that cut strips of neighbours."""
+    sums: int = 0
+    """Tasks that add partial sums."""
+    joins: int = 0
+    """Tasks that put chunks together, of a result whose blocks are small, or of a filter."""
+    strip_bytes: int = 0
+    """Bytes of strips and of whole chunks that blocks take beside the largest one each."""
+    sum_bytes: int = 0
+    """Bytes of partial sums."""
+    join_bytes: int = 0
+    """Bytes of what is put together."""
+
+    @property
+    def tasks(self) -> int:
+        return self.blocks + self.strips + self.sums + self.joins
+
+    @property
+    def bytes_moved(self) -> int:
+        return self.strip_bytes + self.sum_bytes + self.join_bytes
+
+
+class Layer:
+    """The graph of one call, as Dask takes it: a dictionary of tasks by key."""
+
+    def __init__(self, function: str, name: str, plan: Plan, operands: Sequence[Any]) -> None:
+        """Write all tasks. Operands are arrays of Dask; a filter may be an array of NumPy."""
+        self.tasks: dict[Key, Any] = {}
+        self.traffic = Traffic()
+        self._function, self._name, self._plan, self._operands = function, name, plan, operands
+        self._filters: dict[Box, Key] = {}
+        self._switches = tuple(_config.unusual().items())
+        self._text = lru_cache(maxsize=None)(_problem_text.write)
+        made = f"block-{name}" if plan.result_is_joined else name
+        parts: dict[tuple[int, ...], list[Key]] = {}
+        for block in plan.blocks():
+            key: Key = (made, *block.place)
+            if plan.parts > 1:
+                key = (f"part-{name}", *block.place, block.part)
+                parts.setdefault(block.place, []).append(key)
+            self._write_block(key, block)
+        for place, keys in parts.items():
+            self._write_sum(made, place, keys)
+        if plan.result_is_joined:
+            self._write_joined(made)
+
+    def _write_block(self, key: Key, block: Block) -> None:
+        self.traffic.blocks += 1
+        problem, row = block.problem, self._plan.problem.dtype
+        lead, shape = None, problem.result_shape
+        if any(block.lead):
+            lead = (block.shape, plans.ordered(problem, (0, *block.lead, 0)))
+            shape = block.shape
+        if problem.is_empty:
+            self.tasks[key] = (Task("zeros", (self._function, problem.dtype.name, shape)),)
+            return
+        boxes, keys, taken = [], [], [0]
+        for number, box in enumerate((block.first, block.second)):
+            if number == self._plan.filter_operand:
+                keys.append(self._filter(box))
+                boxes.append((box.shape, (_everything(box.shape),)))
+                continue
+            placed = []
+            for piece in box.pieces:
+                found, where = self._piece(number, piece)
+                keys.append(found)
+                placed.append(where)
+                taken.append(prod(where[0]) * row.itemsize)
+            boxes.append((box.shape, tuple(placed)))
+        self.traffic.strip_bytes += sum(taken) - max(taken)
+        plain = (
+            self._function,
+            self._text(problem),
+            self._switches,
+            row.name,
+            lead,
+            tuple(boxes),
+        )
+        self.tasks[key] = (Task("block", plain), *keys)
+
+    def _piece(self, number: int, piece: Piece) -> tuple[Key, Any]:
+        """Return the key of a chunk, or of a strip of it, and where it goes."""
+        array = self._operands[number]
+        shape = tuple(int(sizes[at]) for sizes, at in zip(array.chunks, piece.chunk, strict=True))
+        wanted = tuple(each.size for each in piece.inside)
+        key: Key = (array.name, *piece.chunk)
+        if wanted == shape:
+            return key, (shape, None, piece.at)
+        inside = tuple(map(tuple, piece.inside))
+        if 2 * prod(wanted) > prod(shape):
+            return key, (shape, inside, piece.at)
+        begins = (each.begin for each in piece.inside)
+        strip: Key = (f"strip-{number}-{self._name}", *piece.chunk, *begins, *wanted)
+        if strip not in self.tasks:
+            self.traffic.strips += 1
+            plain = (self._function, self._plan.problem.dtype.name, (shape, inside, piece.at))
+            self.tasks[strip] = (Task("cut", plain), key)
+        return strip, (wanted, None, piece.at)
+
+    def _filter(self, box: Box) -> Key:
+        """Return the key of a part of the filter, which all blocks with those channels share."""
+        if box in self._filters:
+            return self._filters[box]
+        number = self._plan.filter_operand
+        assert number is not None
+        array = self._operands[number]
+        key: Key = (f"filter-{self._name}", len(self._filters))
+        if isinstance(array, np.ndarray):
+            piece = box.pieces[0]  # it is one chunk
+            inside = tuple(slice(begin, end) for begin, end in piece.inside)
+            self.tasks[key] = np.ascontiguousarray(array[inside])
+        else:
+            placed = [self._piece(number, piece) for piece in box.pieces]
+            if len(placed) == 1 and placed[0][1][1] is None:
+                key = placed[0][0]
+            else:
+                self._write_assembled(key, box.shape, placed)
+        self._filters[box] = key
+        return key
+
+    def _write_sum(self, made: str, place: tuple[int, ...], keys: list[Key]) -> None:
+        """Add partial sums, a few in a task, and round the last sum."""
+        row, wide = self._plan.problem.dtype, _itemsize(self._plan.problem)
+        size = prod(cut[at].size for cut, at in zip(self._plan.blocks_along, place, strict=True))
+        self.traffic.sum_bytes += size * wide * len(keys)
+        level = 0
+        while len(keys) > plans.FAN_IN:
+            above: list[Key] = []
+            for begin in range(0, len(keys), plans.FAN_IN):
+                few = keys[begin : begin + plans.FAN_IN]
+                above.append((f"sum-{self._name}", *place, level, len(above)))
+                self.tasks[above[-1]] = (Task("add", ""), *few)
+            self.traffic.sums += len(above)
+            self.traffic.sum_bytes += size * 8 * len(above)
+            keys, level = above, level + 1
+        self.traffic.sums += 1
+        total: Key = (made, *place)
+        self.tasks[total] = (Task("add", row.name), *keys)
+
+    def _write_joined(self, made: str) -> None:
+        """Put blocks of the result together to chunks."""
+        problem = self._plan.problem
+        blocks = tuple(tuple(each.size for each in cut) for cut in self._plan.blocks_along)
+        overlaps = plans.Overlaps(blocks)
+        numbered = [list(enumerate(cut)) for cut in self._plan.joined]
+        for chunk in product(*numbered):
+            place, wanted = zip(*chunk, strict=True)
+            box = overlaps.box(wanted)
+            placed = [
+                ((made, *piece.chunk), (tuple(each.size for each in piece.inside), None, piece.at))
+                for piece in box.pieces
+            ]
+            if len(placed) > 1:
+                self.traffic.join_bytes += prod(box.shape) * problem.dtype.itemsize
+            self._write_assembled((self._name, *place), box.shape, placed)
+
+    def _write_assembled(
+        self, key: Key, shape: tuple[int, ...], placed: Sequence[tuple[Key, Any]]
+    ) -> None:
+        self.traffic.joins += 1
+        pieces = tuple(where for _, where in placed)
+        plain = (self._function, self._plan.problem.dtype.name, shape, pieces)
+        self.tasks[key] = (Task("assemble", plain), *(key for key, _ in placed))
+
+
+def compute(function: str, problem: Problem, first: Any, second: Any) -> da.Array:
+    """Return the result of a problem, to be computed when it is asked for."""
+    plan, operands = planned(problem, first, second)
+    dtype = problem.dtype.numpy
+    if problem.is_empty:
+        return da.zeros(problem.result_shape, dtype=dtype, chunks=plan.chunks)
+    name = f"convgrad-{function}-{tokenize(_problem_text.write(problem), _config.unusual(), *operands)}"
+    layer = Layer(function, name, plan, operands)
+    arrays = [each for each in operands if isinstance(each, da.Array)]
+    graph = HighLevelGraph.from_collections(name, layer.tasks, dependencies=arrays)
+    return da.Array(graph, name, plan.chunks, meta=np.empty((0,) * 4, dtype))
+
+
+def planned(problem: Problem, first: Any, second: Any) -> tuple[Plan, list[Any]]:
+    """Plan a problem on arrays of Dask or NumPy; returns the operands as the graph takes them, too."""
+    operands = [first, second]
+    for number, each in enumerate(operands):
+        if isinstance(each, np.ndarray) and number != plans.filter_operand(problem):
+            # An image beside chunked ones is cut like them, alone into chunks of Dask's usual size.
+            other = operands[1 - number]
+            images = problem.kind is Kind.FILTER_GRADIENT and isinstance(other, da.Array)
+            along = other.chunks[0] if images else "auto"
+            operands[number] = da.from_array(each, chunks=(along, -1, -1, -1))
+    return plans.make(problem, *map(_chunks, operands)), operands
+
+
+def _chunks(array: Any) -> Chunks:
+    if isinstance(array, np.ndarray):
+        return tuple((size,) for size in array.shape)
+    return tuple(tuple(int(size) for size in sizes) for sizes in array.chunks)
+
+
+def _everything(shape: tuple[int, ...]) -> Any:
+    return shape, None, (0,) * len(shape)
+
+
+def _itemsize(problem: Problem) -> int:
+    return problem.dtype.itemsize if problem.dtype.itemsize == 8 else 4
