@@ -17,7 +17,7 @@ from .verb import Refusal
 CHUNK_BYTES = 64 << 20
 """Of a chunk that no store has chosen: large against the cost of a task, small against a worker's memory."""
 _MOST = 1_000_000
-"""Chunks of an operand. A task takes about 1 kB and 0.2 ms of Dask's scheduler: this many are minutes before a start."""
+"""Chunks of an operand. A task takes some kB and 0.2 ms of Dask's scheduler: so many are minutes before a start."""
 
 
 def choose(operands: Mapping[str, Chunked], wanted: tuple[int, ...] | None) -> dict[str, Chunks]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -42,7 +42,7 @@ class Work:
     problems: tuple[Problem, ...]
     operands: Operands
     at_once: int
-    """Images of a slice."""
+    """Images of a slice; 0 if none are held here."""
 
     @property
     def first(self) -> Problem:
@@ -92,6 +92,15 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def read(given: Namespace, files: ExitStack) -> Work:
     """Open what was given, check all shapes, dtypes and the memory, and make up the rest."""
+    return _work(given, files, lambda problems: slicing.images_at_once(problems, given.slice_bytes))
+
+
+def read_lazily(given: Namespace, files: ExitStack) -> Work:
+    """The same for operands that are read elsewhere: no images are held here."""
+    return _work(given, files, lambda problems: 0)
+
+
+def _work(given: Namespace, files: ExitStack, held: Callable[[tuple[Problem, ...]], int]) -> Work:
     _check_options(given)
     said = _ROWS[given.dtype] if given.dtype else None
     found = {
@@ -101,7 +110,7 @@ def read(given: Namespace, files: ExitStack) -> Work:
     }
     row = _one_dtype(found, said)
     problems = _problems(given, row, _shapes(given, found))
-    at_once = slicing.images_at_once(problems, given.slice_bytes)
+    at_once = held(problems)
     places = _places(given, problems)
     _ask_for_memory(problems, at_once, {n: at for n, at in places.items() if n not in found})
     for number, name in enumerate(("input", "filter", "out_backprop", "pointwise_filter")):
@@ -188,7 +197,8 @@ def _ask_for_memory(problems: tuple[Problem, ...], at_once: int, made: dict[str,
             if size > max(sizes.values()) / 100
         )
         images = "1 image" if batch == 1 else f"{batch:,} images"
-        raise Refusal(f"there is no memory for {images} at a time: {listed}") from None
+        what = f"{images} at a time" if at_once else "what is held here"
+        raise Refusal(f"there is no memory for {what}: {listed}") from None
 
 
 def _needed(given: Namespace) -> tuple[str, ...]:

@@ -48,9 +48,7 @@ class Output(Protocol):
         """Return the blocks it can be written in, like those given."""
         ...
 
-    def place(
-        self, shape: tuple[int, ...], row: DType, blocks: Chunks, *, force: bool
-    ) -> Any:
+    def place(self, shape: tuple[int, ...], row: DType, blocks: Chunks, *, force: bool) -> Any:
         """Open a block that gives a `Place` and the path workers must see; the result gets its name at its end."""
         ...
 
@@ -81,9 +79,13 @@ def _pattern(text: str, name: str, force: bool) -> Output:
     fields = _FIELD.findall(name)
     rest = _FIELD.sub("", name)
     if len(fields) != 1 or "{" in rest or "}" in rest or not rest.lower().endswith(".npy"):
-        raise Refusal(f"the output {text!r} must have one number and end in .npy, as out/{{:05d}}.npy has")
+        raise Refusal(
+            f"the output {text!r} must have one number and end in .npy, as out/{{:05d}}.npy has"
+        )
     if _FIELD.search(str(folder)) or folder == Path() or folder.name in ("", "..", "."):
-        raise Refusal(f"the output {text!r} must name a folder of its own, as out/{{:05d}}.npy does")
+        raise Refusal(
+            f"the output {text!r} must name a folder of its own, as out/{{:05d}}.npy does"
+        )
     return _files(folder, name, force)
 
 
@@ -146,9 +148,7 @@ class Files:
         self, shape: tuple[int, ...], row: DType, blocks: Chunks, *, force: bool
     ) -> Iterator[tuple[Place, Path]]:
         head = sink.header(shape[1:], row.numpy)
-        sink.check_space(
-            self.target, shape[0] * (math.prod(shape[1:]) * row.itemsize + len(head))
-        )
+        sink.check_space(self.target, shape[0] * (math.prod(shape[1:]) * row.itemsize + len(head)))
         with folders.complete(self.target, force=force) as folder:
             yield FilesPlace(str(folder), self.pattern, head, shape[1:], row.itemsize), folder
 

@@ -114,19 +114,19 @@ class FilePart:
     def read(self) -> AnyArray:
         """Return the numbers in the machine's byte order: a view of the file where that is possible."""
         file, (images, rows, *rest) = self.file, self.region
-        inside = tuple(slice(*each) for each in (rows, *rest))
+        dtype = row_called(file.dtype).numpy
         whole = tuple((0, size) for size in file.shape[1:])
         if file.fortran or (rows, *rest) == whole or math.prod(shape_of(self.region)) == 0:
-            found = file.images(*images)[(slice(None), *inside)]
-        else:
-            # Only the rows that are wanted are mapped: an image may be larger than memory.
-            lines = file.with_shape((file.shape[0] * file.shape[1], *file.shape[2:]))
-            found = np.empty(shape_of(self.region), row_called(file.dtype).numpy)
-            for at, image in enumerate(range(*images)):
-                first = image * file.shape[1]
-                window = lines.images(first + rows[0], first + rows[1])
-                found[at] = window[(slice(None), *inside[1:])]
-        return found.astype(row_called(file.dtype).numpy, copy=False)
+            wanted = (slice(None), *(slice(*each) for each in (rows, *rest)))
+            return file.images(*images)[wanted].astype(dtype, copy=False)
+        # Only the rows that are wanted are mapped: an image may be larger than memory.
+        lines = file.with_shape((file.shape[0] * file.shape[1], *file.shape[2:]))
+        wanted = (slice(None), *(slice(*each) for each in rest))
+        found = np.empty(shape_of(self.region), dtype)
+        for at, image in enumerate(range(*images)):
+            first = image * file.shape[1]
+            found[at] = lines.images(first + rows[0], first + rows[1])[wanted]
+        return found
 
 
 @dataclass(frozen=True)

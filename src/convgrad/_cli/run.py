@@ -30,7 +30,7 @@ from .. import _config
 from .._dtypes import AnyArray
 from .._errors import CompileError
 from .._problem import Kind
-from . import operands, operation, sink, slicing
+from . import dask_run, operands, operation, sink, slicing
 from .operands import Work
 from .screen import Screen
 from .slicing import Summary
@@ -47,6 +47,8 @@ convgrad run conv2d_transpose --input x.npy --filter f.npy --output-shape 8,56,5
 convgrad run separable_conv2d --input x.npy --filter d.npy --pointwise-filter p.npy -o y.npy
 """
 
+_SLICE_BYTES = 256 << 20
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add operands, settings and the output."""
@@ -61,15 +63,21 @@ def add_arguments(parser: ArgumentParser) -> None:
     rest.add_argument(
         "--slice-bytes",
         type=operation.nbytes,
-        default=256 << 20,
         metavar="N",
         help="images, gradients and results held at a time, such as 64M or 1G; at least one image; default 256M",
     )
     operation.add_threads(rest)
+    dask_run.add_arguments(parser.add_argument_group("through Dask"))
 
 
 def run(given: Namespace, screen: Screen) -> int:
     """Check everything, compute, write, summarise."""
+    if dask_run.wanted(given):
+        work, summary, account = dask_run.run(given, screen, partial(_call, given))
+        _report(given, work, summary, screen, account)
+        return DONE
+    if given.slice_bytes is None:
+        given.slice_bytes = _SLICE_BYTES
     target = sink.check(Path(given.output), force=given.force) if given.output else None
     with ExitStack() as files:
         work = operands.read(given, files)
@@ -142,13 +150,26 @@ def _call(given: Namespace, work: Work, image: Any, grad: Any) -> AnyArray:
     return result
 
 
-def _report(given: Namespace, work: Work, summary: Summary, screen: Screen) -> None:
-    problem, result_shape, at_once = work.first, work.last.result_shape, work.at_once
-    slices = -(-max(problem.batch, 1) // at_once)
+def _report(
+    given: Namespace,
+    work: Work,
+    summary: Summary,
+    screen: Screen,
+    account: dask_run.Account | None = None,
+) -> None:
+    problem, result_shape = work.first, work.last.result_shape
     gflops = work.flops / summary.seconds / 1e9 if summary.seconds else 0.0
     input_shape, output_shape = problem.input_shape, work.last.output_shape
     if given.op == operation.TRANSPOSE:
         input_shape, output_shape = output_shape, input_shape
+    # Of a run through Dask only the time of everything is known: workers compile, read, compute and write at once.
+    time_of = "" if account is None else " with all reading and writing"
+    if account is None:
+        checksum, rows = ("checksum", summary.checksum), _slice_rows(work, summary)
+        how: dict[str, Any] = {"slices": _slices(work), "images_per_slice": work.at_once}
+    else:
+        checksum, *rows = dask_run.rows(account)
+        how = dask_run.document(account)
     screen.table(
         ("what", "value"),
         [
@@ -158,10 +179,9 @@ def _report(given: Namespace, work: Work, summary: Summary, screen: Screen) -> N
                 "min, mean, max",
                 f"{_number(summary.least)}, {_number(summary.mean)}, {_number(summary.most)}",
             ),
-            ("checksum", summary.checksum),
-            ("time", f"{summary.seconds * 1e3:,.1f} ms, {gflops:,.1f} GFLOP/s"),
-            ("preparing", f"{summary.preparing * 1e3:,.1f} ms"),
-            ("slices", f"{slices} of at most {at_once} images"),
+            checksum,
+            ("time", f"{summary.seconds * 1e3:,.1f} ms{time_of}, {gflops:,.1f} GFLOP/s"),
+            *rows,
             *([("output", given.output)] if given.output else []),
         ],
         left=2,
@@ -179,16 +199,27 @@ def _report(given: Namespace, work: Work, summary: Summary, screen: Screen) -> N
             "min": summary.least,
             "mean": summary.mean,
             "max": summary.most,
-            "checksum": summary.checksum,
+            "checksum": summary.checksum if account is None else account.checksum,
             "seconds": summary.seconds,
-            "seconds_preparing": summary.preparing,
+            **({"seconds_preparing": summary.preparing} if account is None else {}),
             "flops": work.flops,
             "gflops": gflops,
-            "slices": slices,
-            "images_per_slice": at_once,
+            **how,
             "output": given.output,
         }
     )
+
+
+def _slices(work: Work) -> int:
+    return -(-max(work.first.batch, 1) // work.at_once)
+
+
+def _slice_rows(work: Work, summary: Summary) -> list[tuple[str, str]]:
+    """Return what the table says of a run slice by slice."""
+    return [
+        ("preparing", f"{summary.preparing * 1e3:,.1f} ms"),
+        ("slices", f"{_slices(work)} of at most {work.at_once} images"),
+    ]
 
 
 def _number(value: float | None) -> str:

@@ -176,15 +176,28 @@ class Mapped:
 
 
 def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
-    """Open ``file.npy``, ``file.npz`` or ``file.npz:name``; `dtype` is what the caller says it holds.
+    """Open ``file.npy``, ``file.npz:name``, ``store.zarr:name`` or a stack; `dtype` is what the caller says it holds.
 
-    `files` closes the file in the end: windows are mapped from it until then.
+    `files` closes a file in the end: windows are mapped from it until then.
     """
+    from . import stacks, stores  # which read files as this module does
+
+    if stores.is_store(text):
+        return stores.read(text, dtype)
+    if stacks.is_stack(text):
+        return stacks.read(text, dtype)
     path, member = split(text)
     handle = files.enter_context(_opened(path))
     if path.suffix.lower() == ".npz":
         return _from_npz(path, handle, member, dtype)
     return _npy(path, handle, dtype)
+
+
+def is_many(text: str) -> bool:
+    """Tell whether a word stands for a store or a stack, which is read through Dask."""
+    from . import stacks, stores
+
+    return stores.is_store(text) or stacks.is_stack(text)
 
 
 def described(path: Path, dtype: DType | None) -> tuple[FileArray, DType]:
@@ -216,7 +229,10 @@ def split(text: str) -> tuple[Path, str | None]:
     if colon and before.lower().endswith(".npz") and not Path(text).exists():
         return Path(before), member
     if Path(text).suffix.lower() not in (".npy", ".npz"):
-        raise Refusal(f"{text!r} must be a .npy file, a .npz file, or file.npz:name")
+        raise Refusal(
+            f"{text!r} must be a .npy file, a .npz file or file.npz:name, a .zarr store or store.zarr:name, "
+            "or a stack of .npy files: a folder, or a pattern in quotes"
+        )
     return Path(text), None
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from .._dtypes import AnyArray, DType
 from . import parts, sources
@@ -87,13 +88,14 @@ def is_stack(text: str) -> bool:
 def read(text: str, said: DType | None) -> Stack:
     """Find the files of a pattern or a folder, and compare what their headers say."""
     paths = _found(text)
-    files = []
+    files: list[FileArray] = []
     row = None
     for path in paths:
         file, found = sources.described(path, said)
         if len(file.shape) not in (3, 4):
             raise Refusal(
-                f"{path} has the shape {list(file.shape)}; a file of a stack is an image of 3 dimensions or a batch of 4"
+                f"{path} has the shape {list(file.shape)}; "
+                "a file of a stack is an image of 3 dimensions or a batch of 4"
             )
         if files:
             _compare(paths[0], files[0], row, path, file, found)
@@ -120,7 +122,7 @@ def _found(text: str) -> list[Path]:
     return sorted(found, key=natural)
 
 
-def natural(path: Path) -> Sequence[object]:
+def natural(path: Path) -> list[Any]:
     """Order names as people count: frame2 comes before frame10.
 
     >>> [p.name for p in sorted(map(Path, ["f10.npy", "f2.npy", "f1.npy"]), key=natural)]

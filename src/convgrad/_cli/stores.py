@@ -117,7 +117,9 @@ def read(text: str, dtype: DType | None) -> Stored:
 
     path, member = split(text)
     if not path.is_dir():
-        raise Refusal(f"cannot read {path}: {'it is no folder' if path.exists() else 'no such store'}")
+        raise Refusal(
+            f"cannot read {path}: {'it is no folder' if path.exists() else 'no such store'}"
+        )
     if not has_mark(path):
         raise Refusal(f"{path} is no Zarr store: it has none of {', '.join(_MARKS)}")
     try:
@@ -140,14 +142,18 @@ def _of_group(path: Path, group: Any, member: str | None) -> tuple[Any, str]:
     import zarr
 
     if member is None:
-        names = [name for name, each in group.members(max_depth=None) if isinstance(each, zarr.Array)]
+        names = [
+            name for name, each in group.members(max_depth=None) if isinstance(each, zarr.Array)
+        ]
         if len(names) != 1:
             listed = ", ".join(sorted(names)) or "nothing"
             raise Refusal(f"{path} holds {len(names)} arrays; name one as {path}:NAME ({listed})")
         member = names[0]
     found = group.get(member)
     if not isinstance(found, zarr.Array):
-        names = sorted(n for n, each in group.members(max_depth=None) if isinstance(each, zarr.Array))
+        names = sorted(
+            n for n, each in group.members(max_depth=None) if isinstance(each, zarr.Array)
+        )
         raise Refusal(f"{path} has no array {member!r}; it has {', '.join(names) or 'none'}")
     return found, member
 

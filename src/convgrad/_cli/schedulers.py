@@ -1,0 +1,263 @@
+"""Who computes a graph of Dask: threads of this process, or the workers of a scheduler somewhere.
+
+Both tell how many tasks are done while they work, and stop when they are interrupted: when `compute` raises, no task is
+running any more that could write. Dask and its scheduler are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import convgrad
+
+from .._errors import BackendMissingError, ConvgradError, said
+from .._version import __version__
+from .verb import Refusal
+
+PATIENCE = 10.0
+"""Seconds to wait for a scheduler, for its first worker, and for tasks that were cancelled."""
+_BLINK = 0.2
+"""Seconds between two looks at a scheduler, and between two pictures of a bar."""
+_HANDED_ON = (Refusal, ConvgradError, MemoryError)
+"""Errors of tasks that say what a person has to know."""
+
+Done = Callable[[int], None]
+"""Takes how many tasks are done by now."""
+
+
+class Scheduler(Protocol):
+    """Who computes."""
+
+    @property
+    def name(self) -> str: ...
+    def check(self, paths: Sequence[str]) -> None:
+        """Refuse if who computes does not see files."""
+        ...
+
+    def compute(self, collection: Any, done: Done) -> Any:
+        """Return the numbers of an array of Dask that was optimised."""
+        ...
+
+
+def need(*packages: str) -> None:
+    """Refuse politely where Dask is not installed."""
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        raise BackendMissingError(
+            f"this needs {' and '.join(missing)}: pip install 'convgrad[dask]'"
+        )
+
+
+class Threads:
+    """Threads of this process."""
+
+    name = "threads"
+
+    def __init__(self, count: int | None) -> None:
+        self._count = count or convgrad.get_num_threads()
+
+    def check(self, paths: Sequence[str]) -> None:
+        """They see what the command has seen."""
+
+    def compute(self, collection: Any, done: Done) -> Any:
+        from dask.callbacks import Callback
+
+        count = 0
+
+        def finished(*_: Any) -> None:
+            nonlocal count
+            count += 1
+            done(count)
+
+        pool = ThreadPoolExecutor(self._count, "convgrad-run", self._enter)
+        try:
+            with Callback(posttask=finished):
+                return collection.compute(scheduler="threads", pool=pool, optimize_graph=False)
+        except Exception as error:
+            raise _refusal(error) from None
+        finally:
+            pool.shutdown(
+                wait=True, cancel_futures=True
+            )  # what has begun ends before files are removed
+
+    def _enter(self) -> None:
+        """Kernels of all tasks together use as many threads as there are tasks at a time."""
+        convgrad.threads(self._count).__enter__()
+
+
+class Cluster:
+    """The workers of a scheduler."""
+
+    def __init__(self, address: str, client: Any) -> None:
+        self.name = address
+        self._client = client
+
+    def check(self, paths: Sequence[str]) -> None:
+        """Refuse if a worker lacks this package, or does not see a file."""
+        for worker, found in self._asked("__import__('convgrad').__version__").items():
+            if isinstance(found, ImportError):
+                raise Refusal(
+                    f"the worker {worker} of {self.name} cannot import convgrad ({said(found)}); "
+                    f"install it there: pip install 'convgrad[dask]=={__version__}'"
+                )
+            if found != __version__:
+                raise Refusal(
+                    f"the worker {worker} of {self.name} has convgrad {found}, this is {__version__}; "
+                    f"install the same there: pip install 'convgrad[dask]=={__version__}'"
+                )
+        question = f"[each for each in {list(paths)!r} if not __import__('os').path.exists(each)]"
+        for worker, unseen in self._asked(question).items():
+            if unseen:
+                raise Refusal(
+                    f"the worker {worker} of {self.name} does not see {unseen[0]}: "
+                    "workers must see the same file system, under the same names"
+                )
+
+    def compute(self, collection: Any, done: Done) -> Any:
+        groups = _groups(collection)
+        total = len(collection.__dask_graph__())
+        future = None
+        try:
+            future = self._client.compute(collection, optimize_graph=False)
+            while future.status == "pending":
+                self._wait(future)
+                if future.status == "pending" and (left := self._left(groups)) is not None:
+                    done(total - left)
+            if future.status == "error":
+                raise _refusal(future.exception()) from None
+            if future.status != "finished":
+                raise self._lost()
+            done(total)
+            return future.result()
+        except OSError:
+            raise self._lost() from None
+        finally:
+            if future is not None and future.status != "finished":
+                self._stop(future, groups)
+
+    def _wait(self, future: Any) -> None:
+        import distributed
+
+        with suppress(Exception):  # how it ended, if it has, is the future's to tell
+            distributed.wait(future, timeout=_BLINK)
+
+    def _left(self, groups: list[str]) -> int | None:
+        """Ask how many of the tasks are not done; None if the scheduler does not answer."""
+
+        def counted(groups: list[str], dask_scheduler: Any = None) -> int:
+            # Sent by value: a scheduler need not have this package.
+            found = [dask_scheduler.task_groups.get(name) for name in groups]
+            open_states = ("waiting", "queued", "processing", "no-worker")
+            return sum(each.states[state] for each in found if each for state in open_states)
+
+        if self._client.status != "running":
+            return None
+        try:
+            return int(self._client.run_on_scheduler(counted, groups))
+        except Exception:  # lost just now: the future says so
+            return None
+
+    def _stop(self, future: Any, groups: list[str]) -> None:
+        """Cancel, and wait until what has begun has ended: it might write."""
+
+        def executing(groups: list[str], dask_worker: Any = None) -> int:
+            keys = [task.key for task in dask_worker.state.executing]
+            return sum((key[0] if isinstance(key, tuple) else key) in groups for key in keys)
+
+        with suppress(Exception):
+            future.cancel()
+        end = time.monotonic() + PATIENCE
+        with suppress(Exception):
+            while self._client.status == "running" and time.monotonic() < end:
+                if not any(self._client.run(executing, groups).values()):
+                    return
+                time.sleep(_BLINK / 4)
+
+    def _asked(self, expression: str) -> dict[str, Any]:
+        """Let all workers evaluate an expression: `eval` is there also where this package is not."""
+        try:
+            return dict(self._client.run(eval, expression, on_error="return"))
+        except (OSError, TimeoutError):
+            raise self._lost() from None
+
+    def _lost(self) -> Refusal:
+        return Refusal(f"the scheduler at {self.name} was lost; nothing was written")
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Cluster]:
+    """Connect to a scheduler by its address, or by the file it wrote."""
+    need("dask", "distributed")
+    file = Path(address)
+    if address.endswith(".json"):
+        if not file.is_file():
+            raise Refusal(f"--scheduler: there is no file {address}")
+        where: dict[str, Any] = {"scheduler_file": str(file)}
+    elif "://" in address:
+        where = {"address": address}
+    else:
+        raise Refusal(
+            f"--scheduler {address!r} must be an address such as tcp://host:8786, or a scheduler's .json file"
+        )
+    with _quiet():
+        client = _client(address, where)
+        try:
+            try:
+                client.wait_for_workers(1, timeout=PATIENCE)
+            except (OSError, TimeoutError):
+                raise Refusal(f"the scheduler at {address} has no workers") from None
+            yield Cluster(address, client)
+        finally:
+            with suppress(Exception):
+                client.close(timeout=1)
+
+
+def _client(address: str, where: dict[str, Any]) -> Any:
+    import distributed
+
+    try:
+        return distributed.Client(**where, timeout=PATIENCE, set_as_default=False)
+    except Exception as error:  # no address, nobody there, a file that is none: of many kinds
+        raise Refusal(f"cannot reach the scheduler at {address}: {said(error)}") from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Say what went wrong ourselves, in one line; Dask's clients log tracebacks."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _groups(collection: Any) -> list[str]:
+    """Return the names by which a scheduler counts tasks: the first word of each key."""
+    keys = collection.__dask_graph__()
+    return list({str(key[0] if isinstance(key, tuple) else key) for key in keys})
+
+
+def _refusal(error: BaseException) -> BaseException:
+    """Say in a sentence why a task failed."""
+    if isinstance(error, _HANDED_ON):
+        return error
+    text = said(error)
+    if "No module named 'convgrad" in text:
+        return Refusal(
+            f"a worker cannot import convgrad ({text}); "
+            f"install it there: pip install 'convgrad[dask]=={__version__}'"
+        )
+    if type(error).__name__ == "KilledWorker":
+        return Refusal(
+            "workers were lost again and again at the same task, perhaps for lack of memory; "
+            f"choose smaller chunks by --chunks ({text})"
+        )
+    return Refusal(f"a task failed: {text}")
