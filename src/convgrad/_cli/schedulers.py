@@ -6,6 +6,7 @@ running any more that could write. Dask and its scheduler are imported when they
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from typing import Any, Protocol
 import convgrad
 
 from .._errors import BackendMissingError, ConvgradError, said
+from .._files import open_regular
 from .._version import __version__
 from .verb import Refusal
 
@@ -192,22 +194,16 @@ class Cluster:
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Cluster]:
+def connected(text: str) -> Iterator[Cluster]:
     """Connect to a scheduler by its address, or by the file it wrote."""
     need("dask", "distributed")
-    file = Path(address)
-    if address.endswith(".json"):
-        if not file.is_file():
-            raise Refusal(f"--scheduler: there is no file {address}")
-        where: dict[str, Any] = {"scheduler_file": str(file)}
-    elif "://" in address:
-        where = {"address": address}
-    else:
+    address = _from_file(Path(text)) if text.endswith(".json") else text
+    if "://" not in address:
         raise Refusal(
             f"--scheduler {address!r} must be an address such as tcp://host:8786, or a scheduler's .json file"
         )
     with _quiet():
-        client = _client(address, where)
+        client = _client(address)
         try:
             try:
                 client.wait_for_workers(1, timeout=PATIENCE)
@@ -219,12 +215,25 @@ def connected(address: str) -> Iterator[Cluster]:
                 client.close(timeout=1)
 
 
-def _client(address: str, where: dict[str, Any]) -> Any:
+def _from_file(path: Path) -> str:
+    try:
+        with open_regular(path) as stream:
+            return str(json.load(stream)["address"])
+    except OSError as error:
+        raise Refusal(f"--scheduler: cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, TypeError, KeyError):
+        raise Refusal(f"--scheduler: {path} is not the file of a scheduler") from None
+
+
+def _client(address: str) -> Any:
     import distributed
+    from distributed.comm import get_address_host_port, resolve_address
 
     try:
-        return distributed.Client(**where, timeout=PATIENCE, set_as_default=False)
-    except Exception as error:  # no address, nobody there, a file that is none: of many kinds
+        # A client of an address that is none waits for itself when it is given up.
+        get_address_host_port(resolve_address(address), strict=True)
+        return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
+    except Exception as error:  # no address, nobody there: of many kinds
         raise Refusal(f"cannot reach the scheduler at {address}: {said(error)}") from None
 
 
