@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from .. import _config, _dtypes, _engine, _problem_text
-from .._arrays import numpy
 from .._dtypes import AnyArray, DType
-from .._errors import AllocationError, ArgumentError
+from .._errors import AllocationError, ArgumentError, InternalError
 from .._problem import Problem
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
@@ -86,15 +85,15 @@ def add(dtype: str, *parts: AnyArray) -> AnyArray:
 
 def _run(function: str, problem: Problem, operands: Sequence[AnyArray]) -> AnyArray:
     result = _new(function, problem.result_shape, problem.dtype)
-    (first, held_first), (second, held_second) = (
-        numpy.lend(function, array, problem.dtype, nbytes)
-        for array, nbytes in zip(operands, problem.operand_bytes, strict=True)
+    first, second = (
+        np.require(array, dtype=problem.dtype.numpy, requirements=("C", "A")) for array in operands
     )
+    if (first.nbytes, second.nbytes) != problem.operand_bytes:
+        raise InternalError(f"{function}: a block's operands do not fit it; please report this")
     try:
-        _engine.run(problem, first, second, data_pointer(result))
+        _engine.run(problem, *map(data_pointer, (first, second, result)))
     except AllocationError as error:
         raise AllocationError(f"{function}: {error}.") from None
-    del held_first, held_second  # kept until here
     return result
 
 
