@@ -1,16 +1,11 @@
-"""Which chunks the operands of a run through Dask are cut into, and the lazy arrays that are made of them."""
+"""Which chunks the operands of a run through Dask are cut into."""
 
 from __future__ import annotations
 
 import math
-import secrets
-from collections.abc import Iterable, Mapping
-from itertools import accumulate, pairwise, product
-from typing import Any
+from collections.abc import Mapping
 
-import numpy as np
-
-from .parts import Chunked, Chunks, Part
+from .parts import Chunked, Chunks
 from .stores import Stored, cut
 from .verb import Refusal
 
@@ -63,30 +58,3 @@ def _own(operands: Mapping[str, Chunked]) -> dict[str, Chunks]:
         for name, each in free.items():
             found[name] = (batches, *((size,) for size in each.shape[1:]))
     return {name: found[name] for name in operands}
-
-
-def array(operand: Chunked, chunks: Chunks) -> Any:
-    """Return a lazy Dask array, a task for each chunk that is read; nothing is read now."""
-    import dask.array as da
-
-    sizes = operand.readable(chunks)
-    # A name of its own in every run: files may have changed since a scheduler has seen the same ones.
-    name = f"convgrad-read-{secrets.token_hex(8)}"
-    ranges = [list(pairwise(accumulate(each, initial=0))) for each in sizes]
-    tasks = {
-        (name, *at): (read, operand.part(tuple(ranges[axis][n] for axis, n in enumerate(at))))
-        for at in product(*(range(len(each)) for each in ranges))
-    }
-    dtype = operand.dtype.numpy
-    whole: Any = da.Array(tasks, name, sizes, dtype, meta=np.empty((0, 0, 0, 0), dtype))
-    return whole if sizes == chunks else whole.rechunk(chunks)
-
-
-def read(part: Part) -> Any:
-    """Read a chunk; this is a task."""
-    return part.read()
-
-
-def paths(operands: Iterable[Chunked]) -> list[str]:
-    """Return what workers must see, each once."""
-    return list(dict.fromkeys(path for each in operands for path in each.paths))

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import math
-import secrets
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, pairwise, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._dtypes import AnyArray
 from .._problem import Kind
-from . import chunking, operands, operation, outputs, schedulers, sink, sources
+from . import chunking, dask_graph, operands, operation, outputs, schedulers, sink, sources
 from .operands import Work
-from .outputs import Output, Place
-from .parts import Chunked, Chunks, Region
+from .outputs import Archive, Output
+from .parts import Chunked, Chunks
 from .schedulers import Scheduler, Threads
 from .screen import Advance, Screen
 from .slicing import Summary
@@ -47,6 +44,8 @@ class Account:
     chunks: Chunks
     """Of the result, as it was written."""
     tasks: int
+    bytes_moved: int
+    """What tasks take from each other, at most; of it, what lies on another worker has to be sent."""
     checksum: str | None = None
     """Of the result's bytes in order; only known where they came in order, which is in one block."""
     chunk_checksum: str | None = None
@@ -55,14 +54,6 @@ class Account:
     @property
     def blocks(self) -> int:
         return math.prod(map(len, self.chunks))
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What the task behind a block does: look at the block, and write it."""
-
-    place: Place | None
-    region: Region
 
 
 def add_arguments(parser: Any) -> None:
@@ -97,21 +88,23 @@ def run(given: Namespace, screen: Screen, call: Call) -> tuple[Work, Summary, Ac
     schedulers.need("dask")
     _check_options(given)
     output = outputs.check(given.output, force=given.force) if given.output else None
-    with ExitStack() as files:
-        work = operands.read_lazily(given, files)
-        filter_gradient = work.first.kind is Kind.FILTER_GRADIENT
-        _check_output(given, output, filter_gradient)
+    with ExitStack() as opened:
+        work = operands.read_lazily(given, opened)
+        _check_output(given, output, work)
         images = _images(work)
-        with _scheduler(given) as scheduler:
-            scheduler.check(chunking.paths(images.values()))
-            arrays = _arrays(images, given.chunks)
-            result = _called(work, arrays, call)
-            summary = Summary()
-            if filter_gradient:
-                account = _small(given, work, result, output, scheduler, summary, screen)
-            else:
-                account = _large(given, work, result, output, scheduler, summary, screen)
-    return work, summary, account
+        scheduler = opened.enter_context(_scheduler(given))
+        scheduler.check(_paths(images))
+        chunks = chunking.choose(images, given.chunks)
+        arrays = {name: dask_graph.array(each, chunks[name]) for name, each in images.items()}
+        result = _called(work, arrays, call)
+        job = _Job(given, screen, work, scheduler, Summary())
+        moved = dask_graph.bytes_moved(work.problems, arrays)
+        if work.first.kind is Kind.FILTER_GRADIENT:
+            account = job.small(result, output, moved)
+        else:
+            assert not isinstance(output, outputs.Archive)  # it was refused
+            account = job.large(result, output, moved)
+    return work, job.summary, account
 
 
 def _check_options(given: Namespace) -> None:
@@ -124,13 +117,14 @@ def _check_options(given: Namespace) -> None:
         raise Refusal("--threads is for this machine; the workers of --scheduler have their own")
 
 
-def _check_output(given: Namespace, output: Output | None, filter_gradient: bool) -> None:
+def _check_output(given: Namespace, output: Output | Archive | None, work: Work) -> None:
+    filter_gradient = work.first.kind is Kind.FILTER_GRADIENT
     if filter_gradient and isinstance(output, outputs.Files):
         raise Refusal(
             f"the output {given.output} has a file for each image, and a filter gradient has no images; "
             "choose .npy, .npz or .zarr"
         )
-    if given.output and output is None and not filter_gradient:
+    if isinstance(output, outputs.Archive) and not filter_gradient:
         raise Refusal(
             f"the output {given.output}: an .npz file is written from front to back, and blocks come in any order; "
             "choose .npy, .zarr or a stack"
@@ -157,9 +151,9 @@ def _images(work: Work) -> dict[str, Chunked]:
     return images
 
 
-def _arrays(images: dict[str, Chunked], wanted: tuple[int, ...] | None) -> dict[str, Any]:
-    chunks = chunking.choose(images, wanted)
-    return {name: chunking.array(each, chunks[name]) for name, each in images.items()}
+def _paths(images: dict[str, Chunked]) -> list[str]:
+    """Return what workers must see, each once."""
+    return list(dict.fromkeys(path for each in images.values() for path in each.paths))
 
 
 def _called(work: Work, arrays: dict[str, Any], call: Call) -> Any:
@@ -168,114 +162,66 @@ def _called(work: Work, arrays: dict[str, Any], call: Call) -> Any:
     return call(work, image, arrays.get("out_backprop"))
 
 
-def _small(
-    given: Namespace,
-    work: Work,
-    result: Any,
-    output: Output | None,
-    scheduler: Scheduler,
-    summary: Summary,
-    screen: Screen,
-) -> Account:
-    """Compute a filter gradient, which comes here whole."""
-    row = work.first.dtype
-    found, tasks = _computed(given, result, scheduler, summary, screen)
-    array = np.ascontiguousarray(found)
-    summary.add(array)
-    whole: Chunks = tuple((size,) for size in array.shape)
-    if isinstance(output, outputs.Store):
-        with output.place(array.shape, row, whole, force=given.force) as (place, _):
-            outputs.written(place, tuple((0, size) for size in array.shape), array)
-    elif given.output:
-        target = sink.check(Path(given.output), force=given.force)
-        sink.check_space(target, array.nbytes)
-        with sink.written(target, array.shape, row.numpy, force=given.force) as writer:
-            writer.write(array)
-    return Account(scheduler.name, whole, tasks, checksum=summary.checksum)
+@dataclass(frozen=True)
+class _Job:
+    """What is to be computed, by whom, and who wants to know."""
 
+    given: Namespace
+    screen: Screen
+    work: Work
+    scheduler: Scheduler
+    summary: Summary
 
-def _large(
-    given: Namespace,
-    work: Work,
-    result: Any,
-    output: Output | None,
-    scheduler: Scheduler,
-    summary: Summary,
-    screen: Screen,
-) -> Account:
-    """Compute images, which are written by who computes them."""
-    row, shape = work.first.dtype, work.last.result_shape
-    chunks = result.chunks if output is None else output.blocks(result.chunks, row)
-    if chunks != result.chunks:
-        result = result.rechunk(chunks)
-    with ExitStack() as opened:
-        place = None
-        if output is not None:
-            place, path = opened.enter_context(output.place(shape, row, chunks, force=given.force))
-            scheduler.check([str(path)])
-        found, tasks = _computed(given, _behind(result, place), scheduler, summary, screen)
-    blocks = list(found.reshape(-1))
-    for least, most, total, count, _ in blocks:
-        summary.include(least, most, total, count)
-    account = Account(scheduler.name, chunks, tasks)
-    digests = [digest for *_, digest in blocks]
-    if len(digests) == 1:
-        account.checksum = digests[0]
-    else:
-        joined = hashlib.blake2b(bytes.fromhex("".join(digests)), digest_size=8)
-        account.chunk_checksum = joined.hexdigest()
-    return account
+    def small(self, result: Any, output: Output | Archive | None, moved: int) -> Account:
+        """Compute a filter gradient, which comes here whole."""
+        row, force = self.work.first.dtype, self.given.force
+        found, tasks = self._computed(result)
+        array = np.ascontiguousarray(found)
+        self.summary.add(array)
+        whole: Chunks = tuple((size,) for size in array.shape)
+        if isinstance(output, outputs.Store):
+            with output.place(array.shape, row, whole, force=force) as (place, _):
+                outputs.written(place, tuple((0, size) for size in array.shape), array)
+        elif output is not None:
+            sink.check_space(output.target, array.nbytes)
+            with sink.written(output.target, array.shape, row.numpy, force=force) as writer:
+                writer.write(array)
+        return Account(self.scheduler.name, whole, tasks, moved, checksum=self.summary.checksum)
 
+    def large(self, result: Any, output: Output | None, moved: int) -> Account:
+        """Compute images, which are written by who computes them."""
+        row, shape = self.work.first.dtype, self.work.last.result_shape
+        chunks: Chunks = result.chunks if output is None else output.blocks(result.chunks, row)
+        if chunks != result.chunks:
+            result = result.rechunk(chunks)
+            moved += math.prod(shape) * row.itemsize
+        with ExitStack() as opened:
+            place = None
+            if output is not None:
+                written = output.place(shape, row, chunks, force=self.given.force)
+                place, path = opened.enter_context(written)
+                self.scheduler.check([str(path)])
+            found, tasks = self._computed(dask_graph.behind(result, place))
+        account = Account(self.scheduler.name, chunks, tasks, moved)
+        blocks = dask_graph.records(found)
+        for each in blocks:
+            self.summary.include(each.least, each.most, each.total, each.elements)
+        if len(blocks) == 1:
+            account.checksum = blocks[0].checksum
+        else:
+            digests = bytes.fromhex("".join(each.checksum for each in blocks))
+            account.chunk_checksum = hashlib.blake2b(digests, digest_size=8).hexdigest()
+        return account
 
-def _behind(result: Any, place: Place | None) -> Any:
-    """Put a task behind each block of a result; gives an array with a small record for each."""
-    import dask.array as da
-    from dask.highlevelgraph import HighLevelGraph
-
-    name = f"convgrad-write-{secrets.token_hex(8)}"
-    ranges = [list(pairwise(accumulate(sizes, initial=0))) for sizes in result.chunks]
-    tasks = {
-        (name, *at): (
-            finish,
-            (result.name, *at),
-            Finished(place, tuple(ranges[axis][n] for axis, n in enumerate(at))),
-        )
-        for at in product(*map(range, result.numblocks))
-    }
-    graph = HighLevelGraph.from_collections(name, tasks, dependencies=[result])
-    chunks = tuple((1,) * count for count in result.numblocks)
-    return da.Array(graph, name, chunks, meta=np.empty((0,) * 4, object))
-
-
-def finish(block: AnyArray, how: Finished) -> AnyArray:
-    """Summarise a block and write it; this is a task."""
-    block = np.ascontiguousarray(block)
-    summary = Summary()
-    summary.add(block)
-    if how.place is not None:
-        outputs.written(how.place, how.region, block)
-    record = np.empty((1, 1, 1, 1), object)
-    record[0, 0, 0, 0] = (
-        summary.least,
-        summary.most,
-        summary.total,
-        summary.count,
-        summary.checksum,
-    )
-    return record
-
-
-def _computed(
-    given: Namespace, collection: Any, scheduler: Scheduler, summary: Summary, screen: Screen
-) -> tuple[AnyArray, int]:
-    """Compute an array; returns it and the number of tasks."""
-    import dask
-
-    (collection,) = dask.optimize(collection)
-    tasks = len(collection.__dask_graph__())
-    with screen.long_progress(given.op, tasks) as advance, summary.timed():
-        found = scheduler.compute(collection, _Steps(tasks, advance).take)
-    return found, tasks
+    def _computed(self, collection: Any) -> tuple[AnyArray, int]:
+        """Compute an array; returns it and the number of tasks."""
+        collection, nodes, tasks = dask_graph.optimised(collection)
+        with (
+            self.screen.long_progress(self.given.op, nodes) as advance,
+            self.summary.timed(),
+        ):
+            found = self.scheduler.compute(collection, _Steps(nodes, advance).take)
+        return found, tasks
 
 
 class _Steps:
@@ -302,7 +248,8 @@ def rows(account: Account) -> list[tuple[str, str]]:
     return [
         checksum,
         ("chunks", f"{account.blocks:,} of at most [{listed}]"),
-        ("tasks", f"{account.tasks:,}, by {account.scheduler}"),
+        ("tasks", f"{account.tasks:,} by {account.scheduler}"),
+        ("moved", f"at most {account.bytes_moved / 1e6:,.2f} MB between tasks"),
     ]
 
 
@@ -314,4 +261,5 @@ def document(account: Account) -> dict[str, Any]:
         "chunks": [max(sizes) for sizes in account.chunks],
         "blocks": account.blocks,
         "tasks": account.tasks,
+        "bytes_moved": account.bytes_moved,
     }

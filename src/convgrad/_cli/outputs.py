@@ -53,10 +53,18 @@ class Output(Protocol):
         ...
 
 
-def check(text: str, *, force: bool) -> Output | None:
-    """Return what kind of output is meant, or None if it is one file `sink` writes from front to back."""
+@dataclass(frozen=True)
+class Archive:
+    """An .npz file, which `sink` writes from front to back."""
+
+    target: Path
+
+
+def check(text: str, *, force: bool) -> Output | Archive:
+    """Return what kind of output is meant, after checking that it can be written."""
     name = text.rsplit("/", 1)[-1]
-    if text.endswith("/"):
+    # Shells complete the name of a store with a / behind it.
+    if text.endswith("/") and not text.lower().endswith(".zarr/"):
         return _files(Path(text), _FOLDER_NAMES, force)
     if "{" in name:
         return _pattern(text, name, force)
@@ -71,7 +79,7 @@ def check(text: str, *, force: bool) -> Output | None:
             "or a pattern such as out/{:05d}.npy"
         )
     target = sink.check(path, force=force)
-    return File(target) if target.suffix.lower() == ".npy" else None
+    return File(target) if path.suffix.lower() == ".npy" else Archive(target)
 
 
 def _pattern(text: str, name: str, force: bool) -> Output:

@@ -1,0 +1,125 @@
+"""Lazy arrays of Dask whose chunks are read by tasks, and results whose blocks are written by them.
+
+What is in these graphs are keys and plain data: parts of files, and places where blocks go.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from itertools import accumulate, pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._dtypes import AnyArray
+from .._problem import Kind, Problem
+from . import outputs
+from .outputs import Place
+from .parts import Chunked, Chunks, Part, Region
+from .slicing import Summary
+
+_NO_TASKS = ("Alias", "DataNode")
+"""Entries of a graph that compute nothing: a second name, a filter."""
+
+
+def array(operand: Chunked, chunks: Chunks) -> Any:
+    """Return a lazy array, a task for each chunk that is read; nothing is read now."""
+    import dask.array as da
+
+    sizes = operand.readable(chunks)
+    # A name of its own in every run: files may have changed since a scheduler has seen the same ones.
+    name = f"convgrad-read-{secrets.token_hex(8)}"
+    tasks = {(name, *at): (read, operand.part(region)) for at, region in _regions(sizes)}
+    dtype = operand.dtype.numpy
+    whole: Any = da.Array(tasks, name, sizes, dtype, meta=np.empty((0, 0, 0, 0), dtype))
+    return whole if sizes == chunks else whole.rechunk(chunks)
+
+
+def read(part: Part) -> AnyArray:
+    """Read a chunk; this is a task."""
+    return part.read()
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What the task behind a block needs to know."""
+
+    place: Place | None
+    region: Region
+
+
+class Record(NamedTuple):
+    """What is told of a block."""
+
+    least: float | None
+    most: float | None
+    total: float
+    elements: int
+    checksum: str
+
+
+def behind(result: Any, place: Place | None) -> Any:
+    """Put a task behind each block of a result; gives an array with a `Record` for each."""
+    import dask.array as da
+    from dask.highlevelgraph import HighLevelGraph
+
+    name = f"convgrad-write-{secrets.token_hex(8)}"
+    tasks = {
+        (name, *at): (finish, (result.name, *at), Behind(place, region))
+        for at, region in _regions(result.chunks)
+    }
+    graph = HighLevelGraph.from_collections(name, tasks, dependencies=[result])
+    chunks = tuple((1,) * count for count in result.numblocks)
+    return da.Array(graph, name, chunks, meta=np.empty((0, 0, 0, 0), object))
+
+
+def finish(block: AnyArray, how: Behind) -> AnyArray:
+    """Summarise a block and write it; this is a task."""
+    block = np.ascontiguousarray(block)
+    seen = Summary()
+    seen.add(block)
+    if how.place is not None:
+        outputs.written(how.place, how.region, block)
+    told = np.empty((1, 1, 1, 1), object)
+    told[0, 0, 0, 0] = tuple(Record(seen.least, seen.most, seen.total, seen.count, seen.checksum))
+    return told
+
+
+def records(found: AnyArray) -> list[Record]:
+    """Return what was told of all blocks, in their order."""
+    return [Record(*each) for each in found.reshape(-1)]
+
+
+def optimised(collection: Any) -> tuple[Any, int, int]:
+    """Return an array with Dask's own improvements, how many entries its graph has, and how many are tasks."""
+    import dask
+
+    (better,) = dask.optimize(collection)
+    graph = dict(better.__dask_graph__())
+    tasks = sum(type(each).__name__ not in _NO_TASKS for each in graph.values())
+    return better, len(graph), tasks
+
+
+def bytes_moved(problems: tuple[Problem, ...], arrays: dict[str, Any]) -> int:
+    """Return how many bytes tasks of the operation take from each other, at most."""
+    from .._dask import story
+
+    if any(problem.is_empty for problem in problems):
+        return 0
+    first = problems[0]
+    image, grad = arrays.get("input"), arrays.get("out_backprop")
+    pair = (None, grad) if first.kind is Kind.INPUT_GRADIENT else (image, grad)
+    moved = 0
+    for problem in problems:
+        _, told, result = story.tell(problem, *pair)
+        moved += told.traffic.bytes_moved
+        pair = (result, None)
+    return moved
+
+
+def _regions(chunks: Chunks) -> Any:
+    """Yield the place of each chunk in the grid, and its region in the array."""
+    ranges = [list(pairwise(accumulate(sizes, initial=0))) for sizes in chunks]
+    for at in product(*(range(len(each)) for each in ranges)):
+        yield at, tuple(ranges[axis][n] for axis, n in enumerate(at))
