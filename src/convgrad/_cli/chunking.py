@@ -11,8 +11,8 @@ from .verb import Refusal
 
 CHUNK_BYTES = 64 << 20
 """Of a chunk that no store has chosen: large against the cost of a task, small against a worker's memory."""
-_MOST = 1_000_000
-"""Chunks of an operand. A task takes some kB and 0.2 ms of Dask's scheduler: so many are minutes before a start."""
+_MOST = 300_000
+"""Chunks of an operand. A chunk takes some 0.5 ms and 5 kB of planning: so many are minutes before a start."""
 
 
 def choose(operands: Mapping[str, Chunked], wanted: tuple[int, ...] | None) -> dict[str, Chunks]:
