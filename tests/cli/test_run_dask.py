@@ -282,27 +282,30 @@ def test_without_zarr(command, monkeypatch):
         assert ending.status == 2 and "pip install 'convgrad[dask]'" in ending.err
 
 
-def _strange(folder):
-    stack("rank", [X[0], X[:2]])
-    stack("shape", [X[0], X[1], X[0, 1:]])
-    stack("dtype", [X[0], X[1].astype(np.float64)])
-    stack("flat", [X[0, 0]])
-    stack("bad", [X[0], X[1]])
-    (folder / "bad" / "frame1.npy").write_bytes(b"no array")
-    (folder / "empty").mkdir()
-    stack("keep", X[:1])
-    (folder / "keep" / "letter.txt").write_text("precious")
-    stack("old", X[:1])
-    store("x.zarr", X)
-    store("text.zarr", np.zeros((2, 2, 2, 2), np.uint8), (2, 2, 2, 2))
-    zarr.create_group("two.zarr")
-    store("two.zarr/a", X)
-    store("two.zarr/b", X)
-    (folder / "none.zarr").mkdir()
-    (folder / "broken.zarr").mkdir()
-    (folder / "broken.zarr" / "zarr.json").write_text("{")
-    np.savez_compressed("small.npz", x=X)
-    np.save("g.npy", G)
+@pytest.fixture(scope="module")
+def strange(tmp_path_factory):
+    """A folder of things that cannot be read or must be kept."""
+    folder = tmp_path_factory.mktemp("strange")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        np.save("f.npy", F)
+        np.savez_compressed("small.npz", x=X)
+        stack("rank", [X[0], X[:2]])
+        stack("shape", [X[0], X[1], X[0, 1:]])
+        stack("dtype", [X[0], X[1].astype(np.float64)])
+        stack("flat", [X[0, 0]])
+        stack("old", X[:1])
+        Path(stack("bad", [X[0], X[1]]), "frame1.npy").write_bytes(b"no array")
+        Path(stack("keep", X[:1]), "letter.txt").write_text("precious")
+        store("x.zarr", X)
+        store("bytes.zarr", np.zeros((2, 2, 2, 2), np.uint8), (2, 2, 2, 2))
+        zarr.create_group("two.zarr")
+        store("two.zarr/a", X[:1])
+        store("two.zarr/b", X[:1])
+        for name in ("empty", "none.zarr", "broken.zarr"):
+            Path(name).mkdir()
+        Path("broken.zarr", "zarr.json").write_text("{")
+    return folder
 
 
 @pytest.mark.parametrize(("words", "reason"), [
@@ -320,7 +323,7 @@ def _strange(folder):
     ("--input two.zarr", "two.zarr holds 2 arrays; name one as two.zarr:NAME (a, b)"),
     ("--input two.zarr:c", "two.zarr has no array 'c'; it has a, b"),
     ("--input x.zarr:c", "x.zarr is one array and has none called 'c'"),
-    ("--input text.zarr", "text.zarr holds uint8; it must be one of half"),
+    ("--input bytes.zarr", "bytes.zarr holds uint8; it must be one of half"),
     ("--input x.zarr --dtype half", "x.zarr holds float32, but --dtype says half"),
     ("--input x.zarr --slice-bytes 1M", "--chunks says how much is held at a time"),
     ("--input x.zarr --chunks 1,2,3", "must be 4 sizes"),
@@ -336,7 +339,7 @@ def _strange(folder):
     ("--input x.zarr -o x.zarr", "the output x.zarr exists; --force replaces it"),
     ("--input x.zarr -o old/", "the output old exists; --force replaces it"),
     ("--input x.zarr -o keep/ --force", "the output keep exists and is not a folder of .npy files and nothing else"),
-    ("--input x.zarr -o broken --force", "must end in"),
+    ("--input x.zarr -o keep --force", "must end in"),
     ("--input x.zarr -o keep/{:02d}.npy --force", "it is kept, --force or not"),
     ("--input x.zarr -o {:02d}.npy", "must name a folder of its own"),
     ("--input x.zarr -o out/{:02d}{}.npy", "must have one number and end in .npy"),
@@ -346,14 +349,14 @@ def _strange(folder):
     ("--input small.npz -o y.zarr", "a compressed array cannot be read in parts"),
     ("--random 9999999,64,64,9 --filter-sizes 3,3,9,1 --chunks 1,8,8,9", "--input has 639,999,936 chunks"),
 ])  # fmt: skip
-def test_mistakes_are_one_line(command, folder, words, reason):
-    _strange(folder)
-    before = sorted(map(str, folder.rglob("*")))
+def test_mistakes_are_one_line(convgrad_command, strange, monkeypatch, words, reason):
+    monkeypatch.chdir(strange)
+    before = sorted(map(str, strange.rglob("*")))
     ours = () if "--filter-sizes" in words else ("--filter", "f.npy")
-    ending = command("run", "depthwise_conv2d", *ours, *words.split())
+    ending = convgrad_command("run", "depthwise_conv2d", *ours, *words.split())
     assert ending.status == 2 and ending.out == ""
     assert reason in ending.err and ending.err.count("\n") == 1, ending.err
-    assert sorted(map(str, folder.rglob("*"))) == before
+    assert sorted(map(str, strange.rglob("*"))) == before
 
 
 def test_a_filter_gradient_has_no_images(command):
