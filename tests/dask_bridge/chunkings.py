@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from cases import DOORS, DTYPES, KINDS, Case, Data, normal, run, whole_numbers
-from convgrad._dask import plan
+from convgrad._dask import halo, plan
 from tolerance import assert_close
 
 Chunks = tuple[tuple[int, ...], ...]
@@ -86,6 +86,9 @@ def trials(draw: Any, kinds: tuple[str, ...] = KINDS) -> Trial:
         "LARGEST": st.sampled_from((16, 256, 128 << 20)),
         "GATHERED": st.sampled_from((1, 64, 64 << 20)),
         "FAN_IN": st.sampled_from((2, 3, 8)),
+        "LEAST": st.sampled_from((0, 0, 4 << 20)),
+        "MOST_FLOPS": st.just(1 << 30),
+        "MOST_AREA": st.sampled_from((1, 4)),
     }
     return Trial(
         case=case,
@@ -99,10 +102,59 @@ def trials(draw: Any, kinds: tuple[str, ...] = KINDS) -> Trial:
     )
 
 
+@st.composite
+def tiled(draw: Any) -> Trial:
+    """Images cut into tiles larger than their windows, which are computed around their chunks."""
+    pair = lambda least, most: st.tuples(st.integers(least, most), st.integers(least, most))  # noqa: E731
+    depthwise, channels = draw(st.booleans()), st.integers(1, 3)
+    case = draw(
+        st.builds(
+            Case,
+            st.just(depthwise),
+            st.integers(1, 3),
+            pair(8, 30),
+            channels if depthwise else st.integers(1, 2),
+            st.just(1) if depthwise else channels,
+            channels,
+            pair(1, 4),
+            pair(1, 3),
+            pair(1, 2),
+            st.one_of(st.sampled_from(("SAME", "VALID")), st.tuples(pair(0, 4), pair(0, 4))),
+            st.sampled_from(("NHWC", "NCHW")),
+            st.sampled_from((*DTYPES, "float32")),
+        ).filter(lambda case: case.legal)
+    )
+
+    def tiles(shape: tuple[int, ...], spatial: tuple[int, int]) -> Chunks:
+        def cut(axis: int, size: int) -> tuple[int, ...]:
+            if axis not in spatial:
+                return (size,) if axis else (1,) * size
+            part = draw(st.integers(5, 20))
+            return tuple(min(part, size - at) for at in range(0, size, part)) or (0,)
+
+        return tuple(cut(axis, size) for axis, size in enumerate(shape))
+
+    spatial = (1, 2) if case.data_format == "NHWC" else (2, 3)
+    limits = {"SMALLEST": 0, "LARGEST": 128 << 20, "GATHERED": 64 << 20, "FAN_IN": 8}
+    limits |= {"LEAST": 0, "MOST_FLOPS": 1 << 30, "MOST_AREA": 1}
+    return Trial(
+        case=case,
+        kind=draw(st.sampled_from(KINDS)),
+        door="friendly",
+        x=tiles(case.input_shape, spatial),
+        f=None,
+        g=tiles(case.output_shape, spatial),
+        limits=tuple(limits.items()),
+        seed=draw(st.integers(0, 2**31)),
+    )
+
+
 @contextmanager
 def limited(trial: Trial) -> Iterator[None]:
     """Change the plan at the trial's limits: the real ones would need arrays of megabytes."""
-    with mock.patch.multiple(plan, **dict(trial.limits)):
+    limits = dict(trial.limits)
+    of_halo = {name: limits.pop(name) for name in ("LEAST", "MOST_FLOPS", "MOST_AREA")}
+    with mock.patch.multiple(plan, **limits), mock.patch.multiple(halo, **of_halo):
         yield
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from dask_bridge.chunkings import Trial, check, trials
+from dask_bridge.chunkings import Trial, check, tiled, trials
 
 relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
 
@@ -18,14 +19,20 @@ def tried(count: int) -> Callable[[Any], Any]:
     return settings(relaxed, max_examples=count, derandomize=True)
 
 
-@tried(120)
+@tried(70)
 @given(trials())
 def test_a_call_on_chunks_is_the_call_on_the_whole(trial: Trial) -> None:
     check(trial)
 
 
+@tried(50)
+@given(tiled())
+def test_tiles_are_computed_around_their_chunks(trial: Trial) -> None:
+    check(trial)
+
+
 @pytest.mark.dask_long
 @settings(relaxed, max_examples=3000)
-@given(trials())
+@given(st.one_of(trials(), trials(), tiled()))
 def test_three_thousand_calls_on_chunks(trial: Trial) -> None:
     check(trial)

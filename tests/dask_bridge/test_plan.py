@@ -20,7 +20,7 @@ from dask_bridge.chunkings import Trial, limited, trials
 from errors.doors import DOORS
 
 quick = settings(
-    deadline=None, max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck)
+    deadline=None, max_examples=80, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 
 

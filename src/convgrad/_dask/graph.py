@@ -21,7 +21,7 @@ from .. import _config, _problem_text
 from .._problem import Kind, Problem
 from . import plan as plans
 from .carrier import Task
-from .plan import Block, Box, Chunks, Piece, Plan
+from .plan import Block, Box, Chunks, Piece, Plan, by_axis
 from .traffic import Traffic
 
 Key = Hashable
@@ -75,15 +75,35 @@ class Layer:
                 taken.append(prod(where[0]) * row.itemsize)
             boxes.append((box.shape, tuple(placed)))
         self.traffic.strip_bytes += sum(taken) - max(taken)
+        bands = self._bands(block)
+        core = problem if block.halo is None else block.halo.core
         plain = (
             self._function,
-            self._text(problem),
+            self._text(core),
             self._switches,
             row.name,
             lead,
             tuple(boxes),
+            bands,
         )
         self.tasks[key] = (Task("block", plain), *keys)
+
+    def _bands(self, block: Block) -> Any:
+        """Return what is computed beside the edges of a chunk: which operand's, its piece, and the problems."""
+        if block.halo is None:
+            return None
+        ordered, problem = plans.ordered, block.problem
+        haloed = self._plan.haloed
+        box = (block.first, block.second)[haloed]
+        whole = by_axis(problem, tuple((0, size) for size in box.shape))
+        bands = []
+        for band in block.halo.bands:
+            inside = ordered(problem, (whole[0], *map(tuple, band.inside), whole[3]))
+            rows, cols = band.at
+            # Of images and channels there is no band: everything is taken.
+            at = ordered(problem, ((0, None), tuple(rows), tuple(cols), (0, None)))
+            bands.append((self._text(band.problem), inside, at))
+        return haloed, box.middle, tuple(bands)
 
     def _piece(self, number: int, piece: Piece) -> tuple[Key, Any]:
         """Return the key of a chunk, or of a strip of it, and where it goes."""
