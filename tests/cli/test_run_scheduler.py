@@ -134,7 +134,8 @@ def test_a_scheduler_that_is_lost(tmp_path):
     program = (
         "import distributed, time\n"
         "if __name__ == '__main__':\n"
-        "    made = distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=':0')\n"
+        "    how = {'processes': False, 'protocol': 'tcp://', 'dashboard_address': ':0'}\n"
+        "    made = distributed.LocalCluster(1, threads_per_worker=1, **how)\n"
         "    print(made.scheduler_address, flush=True)\n"
         "    time.sleep(600)\n"
     )

@@ -2,14 +2,22 @@
 
 Operands are .npy files, or arrays of .npz files (file.npz:name; the name may be left out if there is only one). They
 are read a slice of the batch at a time through memory maps, so a file may be larger than memory; a compressed member
-of an .npz file is read whole. The result appears under its name complete or not at all, and an existing file is kept
+of an .npz file is read whole. The result appears under its name complete or not at all, and an existing one is kept
 unless --force is given. Without --output, only the summary is printed.
 
 A batch larger than --slice-bytes is computed slice by slice. The slices depend on nothing but the shapes and that
 number, so a repeated run gives the same bits; against one call with the whole batch bits may differ, within the same
 accuracy. Slices of a filter gradient are computed in float32 or better, added in float64 and rounded once.
 
+Through Dask (pip install 'convgrad[dask]'), operands and results may also be .zarr stores (store.zarr:name for an array
+in a group) and stacks of .npy files: a folder, or a pattern in quotes such as 'frames/*.npy', with an image or a batch
+in each file, frame2 before frame10. All is computed in chunks, by threads of this machine or by the workers of
+--scheduler, which must see the same files; --chunks and --scheduler take .npy files this way too. Images then need not
+fit into memory one by one. Of a result of several chunks a "chunk checksum" is told: the checksum of the chunks'
+checksums, in order. It depends on the chunks; "checksum", of all bytes in order, does not.
+
 NumPy saves bfloat16 as 2-byte items without a name: say --dtype bfloat16 to read them, also where the output is read.
+In a .zarr store they are unsigned 2-byte integers, with an attribute that says so and is read back.
 """
 
 from __future__ import annotations
@@ -37,7 +45,9 @@ from .slicing import Summary
 from .verb import DONE
 
 NAME = "run"
-SUMMARY = "compute an operation on .npy and .npz files of any size"
+SUMMARY = (
+    "compute an operation on .npy, .npz and .zarr files of any size, here or on a Dask cluster"
+)
 EXAMPLES = """
 convgrad run depthwise_conv2d --input x.npy --filter f.npy --strides 2 -o y.npy
 convgrad run depthwise_conv2d_backprop_filter --input x.npy --out-backprop g.npy --filter-sizes 3,3,64,1 -o df.npy
@@ -45,6 +55,9 @@ convgrad run conv2d_backprop_input --input-sizes 8,56,56,64 --filter w.npz:f --o
 convgrad run conv2d --random 8,56,56,64 --filter-sizes 3,3,64,128 --padding 0,0:1,1:1,1:0,0
 convgrad run conv2d_transpose --input x.npy --filter f.npy --output-shape 8,56,56,32 --strides 2 -o y.npy
 convgrad run separable_conv2d --input x.npy --filter d.npy --pointwise-filter p.npy -o y.npy
+convgrad run conv2d --input scans.zarr:raw/0 --filter f.npy -o sharp.zarr
+convgrad run conv2d --input 'frames/*.npy' --filter f.npy -o 'sharp/{:05d}.npy' --scheduler tcp://host:8786
+convgrad run depthwise_conv2d --input huge.npy --filter f.npy --chunks=1,2048,2048,-1 -o y.npy
 """
 
 _SLICE_BYTES = 256 << 20
@@ -57,7 +70,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     operation.add_settings(parser.add_argument_group("settings"))
     rest = parser.add_argument_group("output and work")
     rest.add_argument(
-        "-o", "--output", metavar="FILE", help="a .npy file, or .npz with one array `result`"
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="a .npy file, or .npz with one array `result`; through Dask also a .zarr store, or a folder with "
+        "a file for each image: out/ or 'out/{:05d}.npy'",
     )
     rest.add_argument("--force", action="store_true", help="replace an existing output")
     rest.add_argument(
