@@ -79,8 +79,7 @@ def wanted(given: Namespace) -> bool:
     images = (getattr(given, name) for name in _IMAGES)
     if any(text is not None and sources.is_many(text) for text in images):
         return True
-    output = given.output or ""
-    return output.lower().endswith((".zarr", "/")) or "{" in output
+    return given.output is not None and outputs.is_many(given.output)
 
 
 def run(given: Namespace, screen: Screen, call: Call) -> tuple[Work, Summary, Account]:

@@ -29,6 +29,8 @@ from .verb import Refusal
 _RUN = 512
 """Bytes written at a time, at the least: a call of the system takes as long as copying some 4 kB."""
 _FIELD = re.compile(r"\{0?(:0?\d*d?)?\}")
+_LIKE_FIELD = re.compile(r"\{\d*(:[^{}]*)?\}")
+"""What looks like one: other names with braces are names."""
 _FOLDER_NAMES = "{:05d}.npy"
 
 
@@ -60,13 +62,22 @@ class Archive:
     target: Path
 
 
+def is_many(text: str) -> bool:
+    """Tell whether a word stands for a store or a stack.
+
+    >>> is_many("y.zarr"), is_many("out/{:05d}.npy"), is_many("out/"), is_many("{y}.npy")
+    (True, True, True, False)
+    """
+    return text.lower().endswith((".zarr", "/")) or _LIKE_FIELD.search(text) is not None
+
+
 def check(text: str, *, force: bool) -> Output | Archive:
     """Return what kind of output is meant, after checking that it can be written."""
     name = text.rsplit("/", 1)[-1]
     # Shells complete the name of a store with a / behind it.
     if text.endswith("/") and not text.lower().endswith(".zarr/"):
         return _files(Path(text), _FOLDER_NAMES, force)
-    if "{" in name:
+    if _LIKE_FIELD.search(text):
         return _pattern(text, name, force)
     path = Path(text)
     if path.suffix.lower() == ".zarr":
@@ -90,7 +101,7 @@ def _pattern(text: str, name: str, force: bool) -> Output:
         raise Refusal(
             f"the output {text!r} must have one number and end in .npy, as out/{{:05d}}.npy has"
         )
-    if _FIELD.search(str(folder)) or folder == Path() or folder.name in ("", "..", "."):
+    if _LIKE_FIELD.search(str(folder)) or folder == Path() or folder.name in ("", "..", "."):
         raise Refusal(
             f"the output {text!r} must name a folder of its own, as out/{{:05d}}.npy does"
         )

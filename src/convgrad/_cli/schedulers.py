@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -127,7 +128,9 @@ class Cluster:
         total = len(collection.__dask_graph__())
         future = None
         try:
-            future = self._client.compute(collection, optimize_graph=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that the graph is large: a filter may be
+                future = self._client.compute(collection, optimize_graph=False)
             while future.status == "pending":
                 self._wait(future)
                 if future.status == "pending" and (left := self._left(groups)) is not None:

@@ -20,6 +20,7 @@ from .parts import Chunks, FileArray, Part, Region
 from .verb import Refusal
 
 _MAGIC = re.compile(r"[*?\[]")
+_ARCHIVE = re.compile(r"\.npz(:|$)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(\d+)")
 
 
@@ -76,13 +77,13 @@ class Stack:
 def is_stack(text: str) -> bool:
     """Tell whether a word stands for a stack: a pattern, or a folder that is not called like a file.
 
-    >>> is_stack("frames/*.npy"), is_stack("x.npy")
-    (True, False)
+    >>> is_stack("frames/*.npy"), is_stack("x.npy"), is_stack("x[1].npz:a")
+    (True, False, False)
     """
     path = Path(text)
     if path.exists():
         return path.is_dir() and path.suffix.lower() not in (".npy", ".npz")
-    return _MAGIC.search(text) is not None
+    return _MAGIC.search(text) is not None and _ARCHIVE.search(text) is None
 
 
 def read(text: str, said: DType | None) -> Stack:

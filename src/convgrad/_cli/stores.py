@@ -204,8 +204,8 @@ def write(path: str, region: Region, block: AnyArray) -> None:
 def small_enough(chunks: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Divide chunks until every codec takes them; the sizes stay divisors of those given.
 
-    >>> small_enough((8, 16384, 16384, 3), 4)
-    (2, 16384, 16384, 3)
+    >>> small_enough((8, 8192, 8192, 3), 4)
+    (2, 8192, 8192, 3)
     """
     sizes = list(chunks)
     for axis, size in enumerate(sizes):
