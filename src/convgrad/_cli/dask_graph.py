@@ -19,9 +19,6 @@ from .outputs import Place
 from .parts import Chunked, Chunks, Part, Region
 from .slicing import Summary
 
-_NO_TASKS = ("Alias", "DataNode")
-"""Entries of a graph that compute nothing: a second name, a filter."""
-
 
 def array(operand: Chunked, chunks: Chunks) -> Any:
     """Return a lazy array, a task for each chunk that is read; nothing is read now."""
@@ -88,16 +85,6 @@ def finish(block: AnyArray, how: Behind) -> AnyArray:
 def records(found: AnyArray) -> list[Record]:
     """Return what was told of all blocks, in their order."""
     return [Record(*each) for each in found.reshape(-1)]
-
-
-def optimised(collection: Any) -> tuple[Any, int, int]:
-    """Return an array with Dask's own improvements, how many entries its graph has, and how many are tasks."""
-    import dask
-
-    (better,) = dask.optimize(collection)
-    graph = dict(better.__dask_graph__())
-    tasks = sum(type(each).__name__ not in _NO_TASKS for each in graph.values())
-    return better, len(graph), tasks
 
 
 def bytes_moved(problems: tuple[Problem, ...], arrays: dict[str, Any]) -> int:

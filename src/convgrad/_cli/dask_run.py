@@ -213,13 +213,17 @@ class _Job:
         return account
 
     def _computed(self, collection: Any) -> tuple[AnyArray, int]:
-        """Compute an array; returns it and the number of tasks."""
-        collection, nodes, tasks = dask_graph.optimised(collection)
+        """Compute an array; returns it and the number of tasks.
+
+        The graph is left as it is. Dask's improvements would fuse the task that writes a block with the one that
+        computes it, and put a second name in its place, which is a task again.
+        """
+        tasks = len(collection.__dask_graph__())
         with (
-            self.screen.long_progress(self.given.op, nodes) as advance,
+            self.screen.long_progress(self.given.op, tasks) as advance,
             self.summary.timed(),
         ):
-            found = self.scheduler.compute(collection, _Steps(nodes, advance).take)
+            found = self.scheduler.compute(collection, _Steps(tasks, advance).take)
         return found, tasks
 
 

@@ -126,26 +126,38 @@ class Cluster:
     def compute(self, collection: Any, done: Done) -> Any:
         groups = _groups(collection)
         total = len(collection.__dask_graph__())
-        future = None
+        future = self._sent(collection)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # that the graph is large: a filter may be
-                future = self._client.compute(collection, optimize_graph=False)
             while future.status == "pending":
                 self._wait(future)
                 if future.status == "pending" and (left := self._left(groups)) is not None:
                     done(total - left)
             if future.status == "error":
                 raise _refusal(future.exception()) from None
-            if future.status != "finished":
-                raise self._lost()
+            found = self._result(future)
             done(total)
+            return found
+        finally:
+            if future.status != "finished":
+                self._stop(future, groups)
+
+    def _sent(self, collection: Any) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that the graph is large: a filter may be
+                return self._client.compute(collection, optimize_graph=False)
+        except OSError:
+            raise self._lost() from None
+
+    def _result(self, future: Any) -> Any:
+        if (
+            future.status != "finished"
+        ):  # it was cancelled, as everything is when the scheduler goes
+            raise self._lost()
+        try:
             return future.result()
         except OSError:
             raise self._lost() from None
-        finally:
-            if future is not None and future.status != "finished":
-                self._stop(future, groups)
 
     def _wait(self, future: Any) -> None:
         import distributed
@@ -154,20 +166,25 @@ class Cluster:
             distributed.wait(future, timeout=_BLINK)
 
     def _left(self, groups: list[str]) -> int | None:
-        """Ask how many of the tasks are not done; None if the scheduler does not answer."""
+        """Ask how many of the tasks are not done; None if the scheduler does not know them yet, or is lost."""
 
-        def counted(groups: list[str], dask_scheduler: Any = None) -> int:
+        def counted(groups: list[str], dask_scheduler: Any = None) -> int | None:
             # Sent by value: a scheduler need not have this package.
-            found = [dask_scheduler.task_groups.get(name) for name in groups]
+            known = dask_scheduler.task_groups
+            found = [known[name] for name in groups if name in known]
             open_states = ("waiting", "queued", "processing", "no-worker")
-            return sum(each.states[state] for each in found if each for state in open_states)
+            return (
+                sum(each.states[state] for each in found for state in open_states)
+                if found
+                else None
+            )
 
         if self._client.status != "running":
             return None
-        try:
-            return int(self._client.run_on_scheduler(counted, groups))
-        except Exception:  # lost just now: the future says so
-            return None
+        with suppress(Exception):  # lost just now: the future says so
+            left: int | None = self._client.run_on_scheduler(counted, groups)
+            return left
+        return None
 
     def _stop(self, future: Any, groups: list[str]) -> None:
         """Cancel, and wait until what has begun has ended: it might write."""
