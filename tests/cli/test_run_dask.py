@@ -462,7 +462,7 @@ def test_a_store_may_be_replaced_by_the_result(command):
 
 def begin_endless(folder, name):
     """Start a run that takes minutes, and wait until some blocks are written."""
-    run = "run conv2d --random 9600,64,64,4 --filter-sizes 3,3,4,4 --chunks 32,-1,-1,-1 -o"
+    run = "run conv2d --random 800,64,64,4 --filter-sizes 3,3,4,4 --chunks 8,-1,-1,-1 -o"
     process = subprocess.Popen(
         [sys.executable, "-m", "convgrad", *run.split(), name],
         cwd=folder,

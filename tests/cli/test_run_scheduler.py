@@ -25,7 +25,7 @@ ENVIRONMENT = {**os.environ, "CONVGRAD_KERNELS": "0"}
 X = np.random.default_rng(0).integers(-4, 5, (6, 9, 8, 3)).astype(np.float32)
 F = np.random.default_rng(1).integers(-4, 5, (3, 3, 3, 2)).astype(np.float32)
 WORDS = ("run", "depthwise_conv2d", "--input", "x.zarr", "--filter", "f.npy", "--json")
-ENDLESS = "run conv2d --random 9600,64,64,4 --filter-sizes 3,3,4,4 --chunks 32,-1,-1,-1 -o y.zarr"
+ENDLESS = "run conv2d --random 800,64,64,4 --filter-sizes 3,3,4,4 --chunks 8,-1,-1,-1 -o y.zarr"
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -128,10 +129,11 @@ class Cluster:
         total = len(collection.__dask_graph__())
         future = self._sent(collection)
         try:
-            while future.status == "pending":
-                self._wait(future)
-                if future.status == "pending" and (left := self._left(groups)) is not None:
-                    done(total - left)
+            with _Watch(self._client, groups) as watch:
+                while future.status == "pending":
+                    self._wait(future)
+                    if watch.left is not None:
+                        done(total - watch.left)
             if future.status == "error":
                 raise _refusal(future.exception()) from None
             found = self._result(future)
@@ -165,27 +167,6 @@ class Cluster:
         with suppress(Exception):  # how it ended, if it has, is the future's to tell
             distributed.wait(future, timeout=_BLINK)
 
-    def _left(self, groups: list[str]) -> int | None:
-        """Ask how many of the tasks are not done; None if the scheduler does not know them yet, or is lost."""
-
-        def counted(groups: list[str], dask_scheduler: Any = None) -> int | None:
-            # Sent by value: a scheduler need not have this package.
-            known = dask_scheduler.task_groups
-            found = [known[name] for name in groups if name in known]
-            open_states = ("waiting", "queued", "processing", "no-worker")
-            return (
-                sum(each.states[state] for each in found for state in open_states)
-                if found
-                else None
-            )
-
-        if self._client.status != "running":
-            return None
-        with suppress(Exception):  # lost just now: the future says so
-            left: int | None = self._client.run_on_scheduler(counted, groups)
-            return left
-        return None
-
     def _stop(self, future: Any, groups: list[str]) -> None:
         """Cancel, and wait until what has begun has ended: it might write."""
 
@@ -211,6 +192,35 @@ class Cluster:
 
     def _lost(self) -> Refusal:
         return Refusal(f"the scheduler at {self.name} was lost; nothing was written")
+
+
+class _Watch:
+    """A thread that asks a scheduler how many tasks are not done: one that is lost leaves a question open for long."""
+
+    def __init__(self, client: Any, groups: list[str]) -> None:
+        self.left: int | None = None
+        """None until the scheduler knows the tasks."""
+        self._client, self._groups = client, groups
+        self._over = threading.Event()
+
+    def __enter__(self) -> _Watch:
+        threading.Thread(target=self._ask, daemon=True, name="convgrad-watch").start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+
+    def _ask(self) -> None:
+        def counted(groups: list[str], dask_scheduler: Any = None) -> int | None:
+            # Sent by value: a scheduler need not have this package.
+            known = dask_scheduler.task_groups
+            found = [known[name] for name in groups if name in known]
+            states = ("waiting", "queued", "processing", "no-worker")
+            return sum(each.states[state] for each in found for state in states) if found else None
+
+        with suppress(Exception):  # lost: the future says so
+            while not self._over.wait(_BLINK):
+                self.left = self._client.run_on_scheduler(counted, self._groups)
 
 
 @contextmanager
