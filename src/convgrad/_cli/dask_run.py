@@ -77,7 +77,7 @@ def wanted(given: Namespace) -> bool:
     if given.scheduler is not None or given.chunks is not None:
         return True
     images = (getattr(given, name) for name in _IMAGES)
-    if any(text is not None and sources.is_many(text) for text in images):
+    if any(text is not None and operands.is_many(text) for text in images):
         return True
     return given.output is not None and outputs.is_many(given.output)
 

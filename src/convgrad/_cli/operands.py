@@ -16,7 +16,7 @@ from .. import _arguments, _dtypes, _headroom, _problem
 from .._dtypes import DType
 from .._errors import AllocationError
 from .._problem import Kind, Problem, Shape
-from . import operation, slicing, sources
+from . import operation, slicing, sources, stacks, stores
 from .slicing import Operands
 from .sources import Source
 from .verb import Refusal
@@ -104,7 +104,7 @@ def _work(given: Namespace, files: ExitStack, held: Callable[[tuple[Problem, ...
     _check_options(given)
     said = _ROWS[given.dtype] if given.dtype else None
     found = {
-        name: sources.read(text, said, files)
+        name: _opened(text, said, files)
         for name in _FILES
         if (text := getattr(given, name)) is not None
     }
@@ -122,6 +122,19 @@ def _work(given: Namespace, files: ExitStack, held: Callable[[tuple[Problem, ...
     if given.op == operation.TRANSPOSE:  # its input is what a gradient calls `out_backprop`
         operands = Operands(None, arrays, found["input"])
     return Work(problems, operands, at_once)
+
+
+def is_many(text: str) -> bool:
+    """Tell whether a word stands for a store or a stack, whose images are read through Dask."""
+    return stores.is_store(text) or stacks.is_stack(text)
+
+
+def _opened(text: str, said: DType | None, files: ExitStack) -> Source:
+    if stores.is_store(text):
+        return stores.read(text, said)
+    if stacks.is_stack(text):
+        return stacks.read(text, said)
+    return sources.read(text, said, files)
 
 
 def _shapes(given: Namespace, found: dict[str, Source]) -> dict[str, Shape | None]:

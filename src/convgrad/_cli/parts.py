@@ -7,11 +7,13 @@ an open file, and nothing is remembered between two parts: a file that changes o
 from __future__ import annotations
 
 import math
+import mmap
+import os
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 
@@ -89,8 +91,6 @@ class FileArray:
 
     def images(self, begin: int, end: int) -> AnyArray:
         """Map `[begin, end)` of the first dimension."""
-        from .sources import Mapped  # which describes files with this module
-
         row = row_called(self.dtype)
         stored: np.dtype[Any] = row.numpy if row is _dtypes.BFLOAT16 else np.dtype(self.stored)
         try:
@@ -102,6 +102,72 @@ class FileArray:
                 self.path, self.path, handle, self.offset, self.shape, row, stored, self.fortran
             )
             return mapped.images(begin, end)
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """An array inside a file, from a byte on."""
+
+    name: str
+    path: str
+    handle: IO[bytes]
+    """The open file: it stays the same one whatever happens to the name."""
+    offset: int
+    shape: tuple[int, ...]
+    dtype: DType
+    stored: np.dtype[Any]
+    """How the file spells the dtype: the byte order may be foreign."""
+    fortran: bool
+
+    def images(self, begin: int, end: int) -> AnyArray:
+        count = end - begin
+        if math.prod(self.shape[1:]) * count == 0:
+            return np.empty((count, *self.shape[1:]), self.dtype.numpy)
+        if not self.fortran:
+            return self._window(begin, (count, *self.shape[1:]))
+        # The batch is the last dimension of what the file holds: all of it is read for every slice, piece by piece.
+        stored = self.shape[::-1]
+        result = np.empty((*stored[:-1], count), self.dtype.numpy)
+        step = max(1, count * stored[0] // self.shape[0])
+        for at in range(0, stored[0], step):
+            rows = min(step, stored[0] - at)
+            result[at : at + rows] = self._window(at, (rows, *stored[1:]))[..., begin:end]
+        turned: AnyArray = result.T
+        return turned
+
+    def _window(self, first: int, shape: tuple[int, ...]) -> AnyArray:
+        row = math.prod(shape[1:]) * self.stored.itemsize
+        start, length = self.offset + first * row, shape[0] * row
+        if (
+            os.fstat(self.handle.fileno()).st_size < start + length
+        ):  # touching the map would kill the process
+            raise Refusal(f"{self.name} became shorter while it was read")
+        skip = start % mmap.ALLOCATIONGRANULARITY
+        view = mmap.mmap(
+            self.handle.fileno(), length + skip, offset=start - skip, access=mmap.ACCESS_READ
+        )
+        if hasattr(mmap, "MADV_WILLNEED"):  # or each thread waits for the disk page by page
+            view.madvise(mmap.MADV_WILLNEED)
+        window: AnyArray = np.ndarray(shape, self.stored, view, skip)
+        return window
+
+    def lasting(self) -> FileArray:
+        """Describe it so that it can be read after the file was closed, and elsewhere."""
+        path = str(Path(self.path).absolute())
+        return FileArray(
+            path, self.offset, self.shape, self.dtype.name, self.stored.str, self.fortran
+        )
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return (self.lasting().path,)
+
+    def readable(self, wanted: Chunks) -> Chunks:
+        """Any part can be read by itself."""
+        return wanted
+
+    def part(self, region: Region) -> Part:
+        return FilePart(self.lasting(), region)
 
 
 @dataclass(frozen=True)

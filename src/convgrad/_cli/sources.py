@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import math
-import mmap
 import os
 import struct
 import zipfile
@@ -25,7 +24,7 @@ from .. import _dtypes
 from .._dtypes import AnyArray, DType
 from .._errors import said as quoted
 from .._files import open_regular
-from .parts import Chunks, FileArray, FilePart, Part, Region, row_called
+from .parts import Chunks, FileArray, Mapped, Part, Region, row_called
 from .verb import Refusal
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -109,95 +108,16 @@ class RandomPart:
         return made.images(self.begin, self.end)
 
 
-@dataclass(frozen=True)
-class Mapped:
-    """An array inside a file, from a byte on."""
-
-    name: str
-    path: str
-    handle: IO[bytes]
-    """The open file: it stays the same one whatever happens to the name."""
-    offset: int
-    shape: tuple[int, ...]
-    dtype: DType
-    stored: np.dtype[Any]
-    """How the file spells the dtype: the byte order may be foreign."""
-    fortran: bool
-
-    def images(self, begin: int, end: int) -> AnyArray:
-        count = end - begin
-        if math.prod(self.shape[1:]) * count == 0:
-            return np.empty((count, *self.shape[1:]), self.dtype.numpy)
-        if not self.fortran:
-            return self._window(begin, (count, *self.shape[1:]))
-        # The batch is the last dimension of what the file holds: all of it is read for every slice, piece by piece.
-        stored = self.shape[::-1]
-        result = np.empty((*stored[:-1], count), self.dtype.numpy)
-        step = max(1, count * stored[0] // self.shape[0])
-        for at in range(0, stored[0], step):
-            rows = min(step, stored[0] - at)
-            result[at : at + rows] = self._window(at, (rows, *stored[1:]))[..., begin:end]
-        turned: AnyArray = result.T
-        return turned
-
-    def _window(self, first: int, shape: tuple[int, ...]) -> AnyArray:
-        row = math.prod(shape[1:]) * self.stored.itemsize
-        start, length = self.offset + first * row, shape[0] * row
-        if (
-            os.fstat(self.handle.fileno()).st_size < start + length
-        ):  # touching the map would kill the process
-            raise Refusal(f"{self.name} became shorter while it was read")
-        skip = start % mmap.ALLOCATIONGRANULARITY
-        view = mmap.mmap(
-            self.handle.fileno(), length + skip, offset=start - skip, access=mmap.ACCESS_READ
-        )
-        if hasattr(mmap, "MADV_WILLNEED"):  # or each thread waits for the disk page by page
-            view.madvise(mmap.MADV_WILLNEED)
-        window: AnyArray = np.ndarray(shape, self.stored, view, skip)
-        return window
-
-    def lasting(self) -> FileArray:
-        """Describe it so that it can be read after the file was closed, and elsewhere."""
-        path = str(Path(self.path).absolute())
-        return FileArray(
-            path, self.offset, self.shape, self.dtype.name, self.stored.str, self.fortran
-        )
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return (self.lasting().path,)
-
-    def readable(self, wanted: Chunks) -> Chunks:
-        """Any part can be read by itself."""
-        return wanted
-
-    def part(self, region: Region) -> Part:
-        return FilePart(self.lasting(), region)
-
-
 def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
-    """Open ``file.npy``, ``file.npz:name``, ``store.zarr:name`` or a stack; `dtype` is what the caller says it holds.
+    """Open ``file.npy``, ``file.npz`` or ``file.npz:name``; `dtype` is what the caller says it holds.
 
-    `files` closes a file in the end: windows are mapped from it until then.
+    `files` closes the file in the end: windows are mapped from it until then.
     """
-    from . import stacks, stores  # which read files as this module does
-
-    if stores.is_store(text):
-        return stores.read(text, dtype)
-    if stacks.is_stack(text):
-        return stacks.read(text, dtype)
     path, member = split(text)
     handle = files.enter_context(_opened(path))
     if path.suffix.lower() == ".npz":
         return _from_npz(path, handle, member, dtype)
     return _npy(path, handle, dtype)
-
-
-def is_many(text: str) -> bool:
-    """Tell whether a word stands for a store or a stack, which is read through Dask."""
-    from . import stacks, stores
-
-    return stores.is_store(text) or stacks.is_stack(text)
 
 
 def described(path: Path, dtype: DType | None) -> tuple[FileArray, DType]:
