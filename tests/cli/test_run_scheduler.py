@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -15,8 +16,8 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _config
-from convgrad._cli import schedulers
+from convgrad import _config, _dtypes
+from convgrad._cli import dask_graph, schedulers, sources
 
 zarr = pytest.importorskip("zarr")
 distributed = pytest.importorskip("distributed")
@@ -26,6 +27,10 @@ X = np.random.default_rng(0).integers(-4, 5, (6, 9, 8, 3)).astype(np.float32)
 F = np.random.default_rng(1).integers(-4, 5, (3, 3, 3, 2)).astype(np.float32)
 WORDS = ("run", "depthwise_conv2d", "--input", "x.zarr", "--filter", "f.npy", "--json")
 ENDLESS = "run conv2d --random 800,64,64,4 --filter-sizes 3,3,4,4 --chunks 8,-1,-1,-1 -o y.zarr"
+
+
+def failing(error):
+    raise error
 
 
 @contextmanager
@@ -81,6 +86,28 @@ def test_a_filter_gradient_has_the_same_bits_as_here(convgrad_command, address):
     here, there = convgrad_command(*words), convgrad_command(*words, "--scheduler", address)
     assert there.status == 0, there.err
     assert here.document["checksum"] == there.document["checksum"] is not None
+
+
+def test_a_scheduler_reads_our_graphs_without_the_package():
+    """It unpacks all of a graph, and what it cannot unpack is an error that names neither."""
+    made = sources.Random((4, 3, 3, 1), _dtypes.FLOAT, 0, 0)
+    array = dask_graph.array(made, ((2, 2), (3,), (3,), (1,)))
+    graph = dict(dask_graph.behind(array, None).__dask_graph__())
+    program = "import sys, pickle; sys.modules['convgrad'] = None; print(len(pickle.load(sys.stdin.buffer)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=pickle.dumps(graph), capture_output=True
+    )
+    assert done.stdout.split() == [b"4"], done.stderr.decode()
+
+
+def test_errors_come_back_as_they_are(address):
+    """`MemoryError` among the bases of one was too much for what Dask sends errors with."""
+    with distributed.Client(address, set_as_default=False) as client:
+        for name in convgrad.errors.__all__:
+            error = getattr(convgrad.errors, name)("conv2d: no memory.")
+            assert (
+                str(client.submit(failing, error, pure=False).exception()) == "conv2d: no memory."
+            )
 
 
 def test_files_that_workers_do_not_see(command, address, monkeypatch):

@@ -1,11 +1,14 @@
 """Lazy arrays of Dask whose chunks are read by tasks, and results whose blocks are written by them.
 
-What is in these graphs are keys and plain data: parts of files, and places where blocks go.
+What is in these graphs are keys and plain data: parts of files, and places where blocks go. They are sent as bytes,
+which a worker unpacks: a scheduler reads graphs too, and need not have this package.
 """
 
 from __future__ import annotations
 
+import pickle
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise, product
 from typing import Any, NamedTuple
@@ -26,7 +29,7 @@ def array(operand: Chunked, chunks: Chunks) -> Any:
     sizes = operand.readable(chunks)
     # A name of its own in every run: files may have changed since a scheduler has seen the same ones.
     name = f"convgrad-read-{secrets.token_hex(8)}"
-    tasks = {(name, *at): (read, operand.part(region)) for at, region in _regions(sizes)}
+    tasks = {(name, *at): _task(read, operand.part(region)) for at, region in _regions(sizes)}
     dtype = operand.dtype.numpy
     whole: Any = da.Array(tasks, name, sizes, dtype, meta=np.empty((0, 0, 0, 0), dtype))
     return whole if sizes == chunks else whole.rechunk(chunks)
@@ -62,7 +65,7 @@ def behind(result: Any, place: Place | None) -> Any:
 
     name = f"convgrad-write-{secrets.token_hex(8)}"
     tasks = {
-        (name, *at): (finish, (result.name, *at), Behind(place, region))
+        (name, *at): _task(finish, Behind(place, region), (result.name, *at))
         for at, region in _regions(result.chunks)
     }
     graph = HighLevelGraph.from_collections(name, tasks, dependencies=[result])
@@ -70,7 +73,7 @@ def behind(result: Any, place: Place | None) -> Any:
     return da.Array(graph, name, chunks, meta=np.empty((0, 0, 0, 0), object))
 
 
-def finish(block: AnyArray, how: Behind) -> AnyArray:
+def finish(how: Behind, block: AnyArray) -> AnyArray:
     """Summarise a block and write it; this is a task."""
     block = np.ascontiguousarray(block)
     seen = Summary()
@@ -102,6 +105,14 @@ def bytes_moved(problems: tuple[Problem, ...], arrays: dict[str, Any]) -> int:
         moved += told.traffic.bytes_moved
         pair = (result, None)
     return moved
+
+
+def _task(function: Callable[..., AnyArray], plain: Any, *keys: Any) -> Any:
+    """Return a task that calls one of our functions on plain data and on what other tasks have computed."""
+    from dask.utils import apply
+
+    arguments = [(pickle.loads, pickle.dumps(plain)), *keys]
+    return apply, (pickle.loads, pickle.dumps(function)), arguments
 
 
 def _dask_array() -> Any:
