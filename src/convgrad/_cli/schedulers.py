@@ -6,6 +6,7 @@ running any more that could write. Dask and its scheduler are imported when they
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import threading
@@ -46,7 +47,7 @@ class Scheduler(Protocol):
         ...
 
     def compute(self, collection: Any, done: Done) -> Any:
-        """Return the numbers of an array of Dask that was optimised."""
+        """Return the numbers of an array of Dask, whose graph is taken as it is."""
         ...
 
 
@@ -87,9 +88,8 @@ class Threads:
         except Exception as error:
             raise _refusal(error) from None
         finally:
-            pool.shutdown(
-                wait=True, cancel_futures=True
-            )  # what has begun ends before files are removed
+            # What has begun ends before files are removed.
+            pool.shutdown(wait=True, cancel_futures=True)
 
     def _enter(self) -> None:
         """Kernels of all tasks together use as many threads as there are tasks at a time."""
@@ -106,7 +106,7 @@ class Cluster:
     def check(self, paths: Sequence[str]) -> None:
         """Refuse if a worker lacks this package, or does not see a file."""
         for worker, found in self._asked("__import__('convgrad').__version__").items():
-            if isinstance(found, ImportError):
+            if isinstance(found, Exception):
                 raise Refusal(
                     f"the worker {worker} of {self.name} cannot import convgrad ({said(found)}); "
                     f"install it there: pip install 'convgrad[dask]=={__version__}'"
@@ -119,8 +119,9 @@ class Cluster:
         question = f"[each for each in {list(paths)!r} if not __import__('os').path.exists(each)]"
         for worker, unseen in self._asked(question).items():
             if unseen:
+                what = said(unseen) if isinstance(unseen, Exception) else unseen[0]
                 raise Refusal(
-                    f"the worker {worker} of {self.name} does not see {unseen[0]}: "
+                    f"the worker {worker} of {self.name} does not see {what}: "
                     "workers must see the same file system, under the same names"
                 )
 
@@ -152,10 +153,8 @@ class Cluster:
             raise self._lost() from None
 
     def _result(self, future: Any) -> Any:
-        if (
-            future.status != "finished"
-        ):  # it was cancelled, as everything is when the scheduler goes
-            raise self._lost()
+        if future.status != "finished":
+            raise self._lost()  # then everything is cancelled
         try:
             return future.result()
         except OSError:
@@ -187,7 +186,7 @@ class Cluster:
         """Let all workers evaluate an expression: `eval` is there also where this package is not."""
         try:
             return dict(self._client.run(eval, expression, on_error="return"))
-        except (OSError, TimeoutError):
+        except (OSError, asyncio.TimeoutError):  # the same from Python 3.11 on
             raise self._lost() from None
 
     def _lost(self) -> Refusal:
@@ -237,7 +236,7 @@ def connected(text: str) -> Iterator[Cluster]:
         try:
             try:
                 client.wait_for_workers(1, timeout=PATIENCE)
-            except (OSError, TimeoutError):
+            except (OSError, asyncio.TimeoutError):
                 raise Refusal(f"the scheduler at {address} has no workers") from None
             yield Cluster(address, client)
         finally:
