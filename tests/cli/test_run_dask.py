@@ -505,6 +505,20 @@ def test_killed_half_way(folder, command):
     assert not hidden(folder) and len(list((folder / "out").iterdir())) == 7
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="kilobytes are bytes elsewhere")
+def test_chunks_are_all_that_is_held(folder):
+    """One image of 822 MB, which takes no room on disk, and its result of 205 MB: chunks have 15 MB."""
+    np.lib.format.open_memmap("x.npy", "w+", np.float32, (1, 896, 896, 256))
+    words = "--random 1,896,896,256 --filter-sizes 3,3,256,1 --strides 2 --chunks 1,16,-1,-1"
+    words = ("run", "depthwise_conv2d", "--input", "x.npy", *words.split(), "-o", "y.npy")
+    process = subprocess.Popen([sys.executable, "-m", "convgrad", *words], stdout=subprocess.PIPE)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    process.stdout.close()
+    assert process.returncode == 0 and used.ru_maxrss < 400 << 10, used.ru_maxrss
+    assert np.load("y.npy", mmap_mode="r").shape == (1, 448, 448, 256)
+
+
 def test_one_that_is_being_written_is_not_removed(folder):
     from convgrad._cli import folders
 
