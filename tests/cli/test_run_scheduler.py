@@ -17,7 +17,7 @@ import pytest
 
 import convgrad
 from convgrad import _config, _dtypes
-from convgrad._cli import dask_graph, schedulers, sources
+from convgrad._cli import dask_graph, parts, schedulers, sources, travel
 
 zarr = pytest.importorskip("zarr")
 distributed = pytest.importorskip("distributed")
@@ -98,6 +98,17 @@ def test_a_scheduler_reads_our_graphs_without_the_package():
         [sys.executable, "-c", program], input=pickle.dumps(graph), capture_output=True
     )
     assert done.stdout.split() == [b"4"], done.stderr.decode()
+
+
+def test_what_travels_is_plain():
+    """Names of files that are no text arrive as they are, and nothing is made that is not on the list."""
+    file = parts.FileArray(os.fsdecode(b'\xff\n"x'), 1, (1, 2, 2, 1), "half", "<f2", False)
+    part = parts.FileParts((parts.FilePart(file, ((0, 1), (0, 2), (0, 2), (0, 1))),))
+    assert travel.packed(part).isascii() and travel.unpacked(travel.packed(part)) == part
+    with pytest.raises(KeyError):
+        travel.unpacked('{"kind": "Popen", "args": ["true"]}')
+    with pytest.raises(TypeError, match="Path is not one of the kinds"):
+        travel.packed(parts.FilePart(Path(), ()))
 
 
 def test_errors_come_back_as_they_are(address):

@@ -1,16 +1,16 @@
 """Lazy arrays of Dask whose chunks are read by tasks, and results whose blocks are written by them.
 
-What is in these graphs are keys and plain data: parts of files, and places where blocks go. They are sent as bytes,
-which a worker unpacks: a scheduler reads graphs too, and need not have this package.
+What is in these graphs are keys, and parts of files and places where blocks go as text (`travel`). A scheduler reads
+graphs too and need not have this package, so not even our functions are in them, but their names.
 """
 
 from __future__ import annotations
 
-import pickle
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from importlib import import_module
 from itertools import accumulate, pairwise, product
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +19,9 @@ from .._dtypes import AnyArray
 from .._problem import Kind, Problem
 from . import outputs
 from .outputs import Place
-from .parts import Chunked, Chunks, Part, Region
+from .parts import Chunked, Chunks, Part
 from .slicing import Summary
+from .travel import Behind, packed, unpacked
 
 
 def array(operand: Chunked, chunks: Chunks) -> Any:
@@ -35,17 +36,10 @@ def array(operand: Chunked, chunks: Chunks) -> Any:
     return whole if sizes == chunks else whole.rechunk(chunks)
 
 
-def read(part: Part) -> AnyArray:
+def read(text: str) -> AnyArray:
     """Read a chunk; this is a task."""
+    part: Part = unpacked(text)
     return part.read()
-
-
-@dataclass(frozen=True)
-class Behind:
-    """What the task behind a block needs to know."""
-
-    place: Place | None
-    region: Region
 
 
 class Record(NamedTuple):
@@ -73,8 +67,9 @@ def behind(result: Any, place: Place | None) -> Any:
     return da.Array(graph, name, chunks, meta=np.empty((0, 0, 0, 0), object))
 
 
-def finish(how: Behind, block: AnyArray) -> AnyArray:
+def finish(text: str, block: AnyArray) -> AnyArray:
     """Summarise a block and write it; this is a task."""
+    how: Behind = unpacked(text)
     block = np.ascontiguousarray(block)
     seen = Summary()
     seen.add(block)
@@ -107,12 +102,12 @@ def bytes_moved(problems: tuple[Problem, ...], arrays: dict[str, Any]) -> int:
     return moved
 
 
-def _task(function: Callable[..., AnyArray], plain: Any, *keys: Any) -> Any:
-    """Return a task that calls one of our functions on plain data and on what other tasks have computed."""
+def _task(function: Callable[..., AnyArray], record: Any, *keys: Any) -> Any:
+    """Return a task that calls a function of this module on a record and on what other tasks have computed."""
     from dask.utils import apply
 
-    arguments = [(pickle.loads, pickle.dumps(plain)), *keys]
-    return apply, (pickle.loads, pickle.dumps(function)), arguments
+    found = (attrgetter(function.__name__), (import_module, __name__))
+    return apply, found, [packed(record), *keys]
 
 
 def _dask_array() -> Any:

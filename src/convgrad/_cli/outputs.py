@@ -169,7 +169,7 @@ class Files:
         head = sink.header(shape[1:], row.numpy)
         sink.check_space(self.target, shape[0] * (math.prod(shape[1:]) * row.itemsize + len(head)))
         with folders.complete(self.target, force=force) as folder:
-            yield FilesPlace(str(folder), self.pattern, head, shape[1:], row.itemsize), folder
+            yield FilesPlace(str(folder), self.pattern, shape[1:]), folder
 
 
 @dataclass(frozen=True)
@@ -178,21 +178,21 @@ class FilesPlace:
 
     folder: str
     pattern: str
-    head: bytes
     shape: tuple[int, ...]
-    itemsize: int
+    """Of an image."""
 
     def write(self, region: Region, block: AnyArray) -> None:
-        size = len(self.head) + math.prod(self.shape) * self.itemsize
+        head = sink.header(self.shape, block.dtype)
+        size = len(head) + math.prod(self.shape) * block.dtype.itemsize
         for image, part in zip(range(*region[0]), block, strict=True):
             path = Path(self.folder) / self.pattern.format(image)
             flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
             handle = os.open(path, flags, 0o666)
             try:
                 if os.fstat(handle).st_size < size:  # two that do this at once write the same bytes
-                    os.write(handle, self.head)
+                    os.write(handle, head)
                     os.ftruncate(handle, size)
-                _write_runs(handle, len(self.head), self.shape, region[1:], part)
+                _write_runs(handle, len(head), self.shape, region[1:], part)
             finally:
                 os.close(handle)
 

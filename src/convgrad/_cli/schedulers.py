@@ -6,7 +6,6 @@ running any more that could write. Dask and its scheduler are imported when they
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import threading
@@ -105,7 +104,19 @@ class Cluster:
 
     def check(self, paths: Sequence[str]) -> None:
         """Refuse if a worker lacks this package, or does not see a file."""
-        for worker, found in self._asked("__import__('convgrad').__version__").items():
+
+        def version() -> str:
+            # Sent by value, as all that is asked: it runs where the package is missing, too.
+            import convgrad
+
+            return convgrad.__version__
+
+        def unseen_of(paths: list[str]) -> list[str]:
+            import os
+
+            return [path for path in paths if not os.path.exists(path)]  # noqa: PTH110  # sent by value
+
+        for worker, found in self._asked(version).items():
             if isinstance(found, Exception):
                 raise Refusal(
                     f"the worker {worker} of {self.name} cannot import convgrad ({said(found)}); "
@@ -116,8 +127,7 @@ class Cluster:
                     f"the worker {worker} of {self.name} has convgrad {found}, this is {__version__}; "
                     f"install the same there: pip install 'convgrad[dask]=={__version__}'"
                 )
-        question = f"[each for each in {list(paths)!r} if not __import__('os').path.exists(each)]"
-        for worker, unseen in self._asked(question).items():
+        for worker, unseen in self._asked(unseen_of, list(paths)).items():
             if unseen:
                 what = said(unseen) if isinstance(unseen, Exception) else unseen[0]
                 raise Refusal(
@@ -182,11 +192,13 @@ class Cluster:
                     return
                 time.sleep(_BLINK / 4)
 
-    def _asked(self, expression: str) -> dict[str, Any]:
-        """Let all workers evaluate an expression: `eval` is there also where this package is not."""
+    def _asked(self, question: Callable[..., Any], *plain: Any) -> dict[str, Any]:
+        """Let all workers answer; an error is an answer too."""
+        import distributed
+
         try:
-            return dict(self._client.run(eval, expression, on_error="return"))
-        except (OSError, asyncio.TimeoutError):  # the same from Python 3.11 on
+            return dict(self._client.run(question, *plain, on_error="return"))
+        except (OSError, distributed.TimeoutError):
             raise self._lost() from None
 
     def _lost(self) -> Refusal:
@@ -226,6 +238,8 @@ class _Watch:
 def connected(text: str) -> Iterator[Cluster]:
     """Connect to a scheduler by its address, or by the file it wrote."""
     need("dask", "distributed")
+    import distributed
+
     address = _from_file(Path(text)) if text.endswith(".json") else text
     if "://" not in address:
         raise Refusal(
@@ -236,7 +250,7 @@ def connected(text: str) -> Iterator[Cluster]:
         try:
             try:
                 client.wait_for_workers(1, timeout=PATIENCE)
-            except (OSError, asyncio.TimeoutError):
+            except (OSError, distributed.TimeoutError):
                 raise Refusal(f"the scheduler at {address} has no workers") from None
             yield Cluster(address, client)
         finally:
