@@ -30,8 +30,17 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"checked {number} {name}")
 
 
+LONG = {
+    "cc_long": "minutes of compiling: `make test-cc`",
+    "dask_long": "minutes of clusters: `make test-dask`",
+}
+"""Markers of tests that run only where they are asked for by name, and what to say of them elsewhere."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "cc_long" not in config.getoption("markexpr"):
-        for item in items:
-            if item.get_closest_marker("cc_long"):
-                item.add_marker(pytest.mark.skip(reason="minutes of compiling: `make test-cc`"))
+    chosen = config.getoption("markexpr")
+    for marker, reason in LONG.items():
+        if marker not in chosen:
+            for item in items:
+                if item.get_closest_marker(marker):
+                    item.add_marker(pytest.mark.skip(reason=reason))
