@@ -30,17 +30,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"checked {number} {name}")
 
 
-LONG = {
-    "cc_long": "minutes of compiling: `make test-cc`",
-    "dask_long": "minutes of clusters: `make test-dask`",
-}
-"""Markers of tests that run only where they are asked for by name, and what to say of them elsewhere."""
+LONG = {"cc_long": "minutes of compiling: `make test-cc`", "dask_long": "minutes: `make test-dask`"}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    chosen = config.getoption("markexpr")
     for marker, reason in LONG.items():
-        if marker not in chosen:
+        if marker not in config.getoption("markexpr"):
             for item in items:
                 if item.get_closest_marker(marker):
                     item.add_marker(pytest.mark.skip(reason=reason))

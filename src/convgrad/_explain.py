@@ -22,11 +22,13 @@ from . import (
 )
 from ._api import calls
 from ._api.types import FlexibleInts, FlexiblePadding
+from ._dask.traffic import Chunked
 from ._dtypes import DType
 from ._errors import ArgumentError, DTypeError, shown
-from ._geometry import Axis
+from ._formula import formula
 from ._jit import llvm
 from ._kernel import KernelSource
+from ._lazy_shapes import Lazy
 from ._plan import Plan
 from ._probe import Roof
 from ._problem import Call, Kind, Problem, Shape
@@ -64,6 +66,8 @@ class Explanation:
     """The speeds that follow from."""
     then: Explanation | None = None
     """Of `separable_conv2d`: the 1x1 convolution of the result. All else here is about the depthwise convolution."""
+    chunked: Chunked | None = None
+    """Of a call on arrays of Dask: chunks of the result, tasks, bytes between them. All else is about one block."""
 
     @property
     def algorithm(self) -> str:
@@ -205,6 +209,7 @@ class Explanation:
             "partial_bytes": self.plan.partial_bytes,
             "packed_bytes": self.plan.packed_bytes,
             "scratch_bytes": self.scratch_bytes,
+            **({} if self.chunked is None else {"dask": self.chunked.to_dict()}),
         }
 
     def to_json(self) -> str:
@@ -227,6 +232,7 @@ class Explanation:
         input_shape, filter_shape, output_shape = map(list, self._shapes)
         pads = f"rows {p.rows.before}+{p.rows.after}, columns {p.cols.before}+{p.cols.after}"
         lines = [
+            *([] if self.chunked is None else self.chunked.lines()),
             f"{operation}, {p.dtype.name}, {p.data_format}",
             f"  input {input_shape}, filter {filter_shape}, output {output_shape}",
             f"  strides {p.rows.stride},{p.cols.stride}  dilations {p.rows.dilation},{p.cols.dilation}"
@@ -270,6 +276,7 @@ def explain(
     *,
     output_shape: Any = None,
     pointwise_shape: Any = None,
+    out_backprop: Any = None,
 ) -> Explanation:
     """Explain how an operation would be computed: sizes, candidates, choice, tiles, work split, memory, roofline.
 
@@ -287,6 +294,10 @@ def explain(
         For "conv2d_transpose" only, which needs it.
     pointwise_shape : 4 ints
         For "separable_conv2d" only, which needs it: the shape of the pointwise filter, ``[1, 1, c*m, k]``.
+    out_backprop : array of Dask
+        For the gradients. Arrays of Dask may stand for `input_shape`, `filter_shape` and `pointwise_shape` too, and
+        bring their dtype. The story is then that of the blocks their chunks are computed in. What is given as a
+        shape will be an array of NumPy.
 
     Returns
     -------
@@ -319,6 +330,7 @@ def explain(
             dtype=(dtype, "float32"),
             output_shape=(output_shape, None),
             pointwise_shape=(pointwise_shape, None),
+            out_backprop=(out_backprop, None),
         )
         problem = _read_line(str.__str__(op))
         return _explained(_problem_text.operation(problem), problem)
@@ -327,22 +339,38 @@ def explain(
     how = _arguments.settings(
         "explain", _arguments.FRIENDLY, strides, padding, data_format, dilations
     )
+    call = _CALLS.get(op, _problem.SEPARABLE_DEPTHWISE)
+    lazy = Lazy(
+        call, calls._allowed(call), input_shape, filter_shape, pointwise_shape, out_backprop
+    )
+    input_shape, filter_shape, pointwise_shape = lazy.shapes
     image = _arguments.sizes("explain", "input_shape", input_shape, (4,))
     taps = _arguments.sizes("explain", "filter_shape", filter_shape, (4,))
-    call = _CALLS.get(op, _problem.SEPARABLE_DEPTHWISE)
-    row = _row(call, dtype)
+    row = _row(call, dtype) if lazy.row is None or dtype != "float32" else lazy.row
+    lazy.check(row)
     wanted = _own_shape(op, "output_shape", output_shape, _problem.CONV2D_TRANSPOSE.function)
     mixing = _own_shape(op, "pointwise_shape", pointwise_shape, _SEPARABLE)
     if mixing is not None:
         first, second = _problem.build_separable(how, row, image, taps, mixing)
-        return _explained(op, first, _explained(_problem_text.operation(second), second))
+        between = lazy.tell(first, lazy.image, lazy.taps)
+        then = _explained(
+            _problem_text.operation(second), *lazy.tell(second, between[2], lazy.mixing)[:2]
+        )
+        return _explained(op, *between[:2], then)
     if wanted is not None:
-        return _explained(op, _problem.build(call, how, row, wanted, taps, image))
+        problem = _problem.build(call, how, row, wanted, taps, image)
+        return _explained(op, *lazy.tell(problem, lazy.taps, lazy.image)[:2])
     forward = _problem.DEPTHWISE if call.depthwise else _problem.CONV2D
     problem = _problem.build(forward, how, row, image, taps, None)
     if call.kind is not Kind.FORWARD:
-        problem = _problem.build(call, how, row, image, taps, problem.output_shape)
-    return _explained(op, problem)
+        moved = problem.output_shape if lazy.grad is None else lazy.grad.shape
+        problem = _problem.build(call, how, row, image, taps, moved)
+    operands = {
+        Kind.FORWARD: (lazy.image, lazy.taps),
+        Kind.INPUT_GRADIENT: (lazy.taps, lazy.grad),
+        Kind.FILTER_GRADIENT: (lazy.image, lazy.grad),
+    }[call.kind]
+    return _explained(op, *lazy.tell(problem, *operands)[:2])
 
 
 def _read_line(line: str) -> Problem:
@@ -374,7 +402,12 @@ def _own_shape(op: str, argument: str, shape: Any, only: str) -> Shape | None:
     )
 
 
-def _explained(operation: str, problem: Problem, then: Explanation | None = None) -> Explanation:
+def _explained(
+    operation: str,
+    problem: Problem,
+    chunked: Chunked | None = None,
+    then: Explanation | None = None,
+) -> Explanation:
     longest = max(problem.rows.size, problem.cols.size, problem.rows.out, problem.cols.out)
     if longest > _MOST_CELLS:
         raise ArgumentError(
@@ -408,50 +441,8 @@ def _explained(operation: str, problem: Problem, then: Explanation | None = None
         roofline_seconds=roof.seconds(problem.flops, moved, target.l3_bytes, itemsize),
         roof=roof,
         then=then,
+        chunked=chunked,
     )
-
-
-def formula(problem: Problem, image: str = "dx", grad: str = "dy") -> str:
-    """Write a problem's sum: x is the input, f the filter, y the forward result, d before a name its gradient.
-
-    `image` and `grad` are what an input gradient makes and reads; a transposed convolution has other names for them.
-    """
-    p = problem
-    row, col = _place("p", "r", p.rows), _place("q", "s", p.cols)
-    if p.depthwise:
-        inner, taken = ("", "c") if p.group_out == 1 else (f", m<{p.group_out}", "c")
-        made = "c" if p.group_out == 1 else f"{p.group_out}c+m"
-        weight = f"f[r,s,c,{'0' if p.group_out == 1 else 'm'}]"
-        over_in, over_out = "", inner
-    else:
-        taken = "c" if p.groups == 1 else f"{_times(p.group_in, 'g')}+c"
-        made = "k" if p.groups == 1 else f"{_times(p.group_out, 'g')}+k"
-        weight = f"f[r,s,c,{made}]"
-        over_in, over_out = f", c<{p.group_in}", f", k<{p.group_out}"
-    read, out = _image(p, row, col, taken), _image(p, "p", "q", made)
-    taps, cells = f"r<{p.rows.window}, s<{p.cols.window}", f"p<{p.rows.out}, q<{p.cols.out}"
-    if p.kind is Kind.FORWARD:
-        return f"y[{out}] = sum over {taps}{over_in} of x[{read}] * {weight}"
-    if p.kind is Kind.FILTER_GRADIENT:
-        return f"d{weight} = sum over n<{p.batch}, {cells} of x[{read}] * dy[{out}]"
-    wanted = _image(p, "h", "w", taken)
-    where = f"{cells}, {taps}{over_out} with h={row}, w={col}"
-    return f"{image}[{wanted}] = sum over {where} of {grad}[{out}] * {weight}"
-
-
-def _image(problem: Problem, row: str, col: str, channel: str) -> str:
-    places = (row, col, channel) if problem.data_format == "NHWC" else (channel, row, col)
-    return ",".join(("n", *places))
-
-
-def _place(out: str, tap: str, axis: Axis) -> str:
-    """Write where a tap of an output reads: 2p+r-1."""
-    shift = f"-{axis.before}" if axis.before else ""
-    return f"{_times(axis.stride, out)}+{_times(axis.dilation, tap)}{shift}"
-
-
-def _times(factor: int, letter: str) -> str:
-    return letter if factor == 1 else f"{factor}{letter}"
 
 
 def _row(call: Call, dtype: Any) -> DType:

@@ -64,7 +64,9 @@ ALLOWED = {
         "_arguments",
         "_costs",
         "_dtypes",
-        "_geometry",
+        "_dask",
+        "_formula",
+        "_lazy_shapes",
         "_jit",
         "_kernel",
         "_plan",
@@ -165,6 +167,7 @@ ALLOWED = {
     "testing": {"_check"},
     "_pages": {"_dtypes", "_files", "_graph"},
     "_studio": {
+        "_formula",
         "_dtypes",
         "_explain",
         "_geometry",
@@ -213,7 +216,7 @@ ALLOWED = {
     },
     "_options": {"_config"},
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
-    "_arrays": {"_dtypes", "_jax", "_runtime", "_tensorflow", "_torch"},
+    "_arrays": {"_dask", "_dtypes", "_jax", "_runtime", "_tensorflow", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
     "tensorflow": {"_api", "_memory", "_tensorflow"},
     "_tensorflow": {
@@ -239,6 +242,17 @@ ALLOWED = {
         "_warnings",
     },
     "jax": {"_api", "_jax", "_memory"},
+    "_dask": {
+        "_config",
+        "_dtypes",
+        "_engine",
+        "_geometry",
+        "_problem",
+        "_problem_text",
+        "_runtime",
+        "_version",
+    },
+    "_lazy_shapes": {"_arrays", "_dask", "_dtypes", "_problem"},
     "_jax": {
         "_config",
         "_dtypes",
@@ -267,6 +281,7 @@ ALLOWED = {
     "_dtypes": set(),
     "_errors": set(),
     "_files": set(),
+    "_formula": {"_geometry", "_problem"},
     "_geometry": set(),
     "_headroom": set(),
     "_memory": set(),
@@ -290,6 +305,7 @@ RIVALS = {
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
 BRIDGES = {
+    "_dask": "dask",
     **{name: name for name in ("jax", "keras", "tensorflow", "torch")},
     **{f"_{name}": name for name in ("jax", "keras", "tensorflow", "torch")},
 }

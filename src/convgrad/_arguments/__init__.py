@@ -19,6 +19,7 @@ from .integers import (
     elements,
     first_of,
     integer,
+    is_lazy,
     is_nested,
     is_number,
 )
@@ -122,6 +123,10 @@ def sizes(function: str, argument: str, value: Any, lengths: tuple[int, ...]) ->
         raise ArgumentError(f"{function}: `{argument}` must be a vector of sizes, got None.")
     if isinstance(value, str | bytes):
         raise ArgumentTypeError(f"{function}: `{argument}` must hold integers, got {shown(value)}.")
+    if is_lazy(value):
+        raise ArgumentTypeError(
+            f"{function}: `{argument}` must be known when the call is made, got an array of Dask; use its `.compute()`."
+        )
     items = elements(value)
     if items is None or any(is_nested(item) for item in items):
         raise ArgumentError(f"{function}: `{argument}` must be 1-dimensional, got {shown(value)}.")

@@ -26,6 +26,11 @@ def is_nested(item: Any) -> bool:
     return isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim > 0)
 
 
+def is_lazy(value: Any) -> bool:
+    """Tell whether a value belongs to Dask: looking at its elements would compute them."""
+    return hasattr(type(value), "__dask_graph__")
+
+
 def elements(value: Any) -> tuple[Any, ...] | None:
     """Return the elements of a sequence or 1-D array, or None if it is neither."""
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
@@ -35,7 +40,7 @@ def elements(value: Any) -> tuple[Any, ...] | None:
             if hasattr(value, "as_list"):  # a TensorShape, which is no sequence
                 found = value.as_list()
                 return first_of(found) if isinstance(found, list) else None
-            if not hasattr(value, "__array__"):
+            if not hasattr(value, "__array__") or is_lazy(value):
                 return None
             value = np.asarray(value)
         except Exception:

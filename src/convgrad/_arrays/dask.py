@@ -41,6 +41,11 @@ def borrow(
         found = numpy.borrow(function, argument, value, allowed, like)
         return Borrowed(numpy.contiguous(found.array, found.row), found.row, found.shape)
     row = numpy.check_dtype(function, argument, value.dtype, allowed, like)
+    if hasattr(value, "expr"):
+        raise ArgumentTypeError(
+            f"{function}: `{argument}` must be an array of Dask that has a graph, got an expression of Dask's query "
+            f"planning, which is experimental; set `array.query-planning` to False before Dask is imported."
+        )
     if type(value._meta) is not np.ndarray:
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be an array of Dask whose chunks are arrays of NumPy, "

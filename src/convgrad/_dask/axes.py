@@ -83,11 +83,13 @@ def outputs_of(axis: Axis, chunks: Sequence[int]) -> tuple[Range, ...]:
 def cells_of(axis: Axis, chunks: Sequence[int]) -> tuple[Range, ...]:
     """Cut the image where the outputs are cut, so that `outputs_of` gives those cuts back.
 
-    >>> cells_of(_geometry.solve(10, 3, 1, 1, "SAME"), (4, 6))
+    >>> cells_of(_geometry.solve(10, 3, 2, 1, "SAME"), (2, 3))
     (Range(begin=0, end=4), Range(begin=4, end=10))
     """
     middle = _geometry.reach(axis.window, axis.dilation) // 2 - axis.before
-    return ranges((edge * axis.stride + middle for edge in edges(chunks)), axis.size)
+    # A stride's worth of edges would do: the one closest to the outputs' own, times the stride.
+    shift = min(max(0, middle - axis.stride + 1), middle)
+    return ranges((edge * axis.stride + shift for edge in edges(chunks)), axis.size)
 
 
 def for_outputs(axis: Axis, wanted: Range) -> Part:

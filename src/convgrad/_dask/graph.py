@@ -7,8 +7,7 @@ that what moves between workers is the strip; a chunk of which a block needs mor
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from itertools import product
 from math import prod
 from typing import Any
@@ -22,37 +21,10 @@ from .. import _config, _problem_text
 from .._problem import Kind, Problem
 from . import plan as plans
 from .carrier import Task
-from .plan import Block, Box, Chunks, Piece, Plan
+from .plan import Block, Box, Chunks, Piece, Plan, by_axis
+from .traffic import Traffic
 
 Key = Hashable
-
-
-@dataclass
-class Traffic:
-    """What a graph does beside computing blocks."""
-
-    blocks: int = 0
-    """Calls of kernels."""
-    strips: int = 0
-    """Tasks that cut strips of neighbours."""
-    sums: int = 0
-    """Tasks that add partial sums."""
-    joins: int = 0
-    """Tasks that put chunks together, of a result whose blocks are small, or of a filter."""
-    strip_bytes: int = 0
-    """Bytes of strips and of whole chunks that blocks take beside the largest one each."""
-    sum_bytes: int = 0
-    """Bytes of partial sums."""
-    join_bytes: int = 0
-    """Bytes of what is put together."""
-
-    @property
-    def tasks(self) -> int:
-        return self.blocks + self.strips + self.sums + self.joins
-
-    @property
-    def bytes_moved(self) -> int:
-        return self.strip_bytes + self.sum_bytes + self.join_bytes
 
 
 class Layer:
@@ -65,7 +37,7 @@ class Layer:
         self._function, self._name, self._plan, self._operands = function, name, plan, operands
         self._filters: dict[Box, Key] = {}
         self._switches = tuple(_config.unusual().items())
-        self._text = lru_cache(maxsize=None)(_problem_text.write)
+        self._text = cache(_problem_text.write)  # blocks are mostly alike
         made = f"block-{name}" if plan.result_is_joined else name
         parts: dict[tuple[int, ...], list[Key]] = {}
         for block in plan.blocks():
@@ -103,15 +75,35 @@ class Layer:
                 taken.append(prod(where[0]) * row.itemsize)
             boxes.append((box.shape, tuple(placed)))
         self.traffic.strip_bytes += sum(taken) - max(taken)
+        bands = self._bands(block)
+        core = problem if block.halo is None else block.halo.core
         plain = (
             self._function,
-            self._text(problem),
+            self._text(core),
             self._switches,
             row.name,
             lead,
             tuple(boxes),
+            bands,
         )
         self.tasks[key] = (Task("block", plain), *keys)
+
+    def _bands(self, block: Block) -> Any:
+        """Return what is computed beside the edges of a chunk: which operand's, its piece, and the problems."""
+        if block.halo is None:
+            return None
+        ordered, problem = plans.ordered, block.problem
+        haloed = self._plan.haloed
+        box = (block.first, block.second)[haloed]
+        whole = by_axis(problem, tuple((0, size) for size in box.shape))
+        bands = []
+        for band in block.halo.bands:
+            inside = ordered(problem, (whole[0], *map(tuple, band.inside), whole[3]))
+            rows, cols = band.at
+            # Of images and channels there is no band: everything is taken.
+            at = ordered(problem, ((0, None), tuple(rows), tuple(cols), (0, None)))
+            bands.append((self._text(band.problem), inside, at))
+        return haloed, box.middle, tuple(bands)
 
     def _piece(self, number: int, piece: Piece) -> tuple[Key, Any]:
         """Return the key of a chunk, or of a strip of it, and where it goes."""
@@ -216,12 +208,14 @@ def planned(problem: Problem, first: Any, second: Any) -> tuple[Plan, list[Any]]
     operands = [first, second]
     for number, each in enumerate(operands):
         if isinstance(each, np.ndarray) and number != plans.filter_operand(problem):
-            # An image beside chunked ones is cut like them, alone into chunks of Dask's usual size.
-            other = operands[1 - number]
-            images = problem.kind is Kind.FILTER_GRADIENT and isinstance(other, da.Array)
-            along = other.chunks[0] if images else "auto"
-            operands[number] = da.from_array(each, chunks=(along, -1, -1, -1))
+            operands[number] = da.from_array(each, chunks=beside(problem, operands[1 - number]))
     return plans.make(problem, *map(_chunks, operands)), operands
+
+
+def beside(problem: Problem, other: Any) -> Any:
+    """Return the chunks of an image that came as an array of NumPy: those of another image, or of Dask's usual size."""
+    images = problem.kind is Kind.FILTER_GRADIENT and isinstance(other, da.Array)
+    return (other.chunks[0] if images else "auto", -1, -1, -1)
 
 
 def _chunks(array: Any) -> Chunks:

@@ -16,8 +16,9 @@ from typing import NamedTuple
 
 from .. import _dtypes
 from .._problem import Kind, Problem, Shape
-from . import axes
-from .axes import Overlap, Range
+from . import axes, halo
+from .axes import Overlap, Part, Range
+from .halo import Halo
 
 SMALLEST = 1 << 20
 """Bytes below which no chunk of a result is, unless one of the operands' was, or the result is one chunk."""
@@ -47,6 +48,12 @@ class Box(NamedTuple):
     shape: Shape
     pieces: tuple[Piece, ...]
 
+    @property
+    def middle(self) -> int:
+        """Which of the pieces is the largest."""
+        sizes = [prod(each.size for each in piece.inside) for piece in self.pieces]
+        return sizes.index(max(sizes))
+
 
 class Block(NamedTuple):
     """One task: where its result goes, which of the partial sums it is, and what it computes from what."""
@@ -58,6 +65,8 @@ class Block(NamedTuple):
     """Rows and columns of zeros in front of what the problem computes."""
     first: Box
     second: Box
+    halo: Halo | None = None
+    """How it is computed without a copy of its chunk, where that counts."""
 
     @property
     def shape(self) -> Shape:
@@ -157,7 +166,38 @@ class Plan:
                     place = (images, row.outputs, col.outputs, of_output)
                     boxes.append(grad.box(ordered(problem, place)))
                 at, number = self._number(ni, pi, qi, gi, ci, ki)
-                yield Block(at, number, part, (row.lead, col.lead), *boxes)
+                split = self._halo(part, row, col, boxes[self.haloed])
+                lead = (row.lead, col.lead)
+                yield Block(at, number, part, lead, boxes[0], boxes[1], split)
+
+    @property
+    def haloed(self) -> int:
+        """Which operand is the image that windows reach over chunks of."""
+        return 1 if self.problem.kind is Kind.INPUT_GRADIENT else 0
+
+    def _halo(self, part: Problem, row: Part, col: Part, box: Box) -> Halo | None:
+        """Return how a block is computed around the one whole chunk in its middle, if it is."""
+        if len(box.pieces) < 2 or part.is_empty:
+            return None
+        if part.kind is Kind.FILTER_GRADIENT and self.parts == 1:
+            return None  # what is added in float64 would not be rounded
+        chunks = (self.first, self.second)[self.haloed]
+        piece = box.pieces[box.middle]
+        shape = tuple(sizes[at] for sizes, at in zip(chunks, piece.chunk, strict=True))
+        sizes = tuple(each.size for each in piece.inside)
+        _, rows, cols, _ = by_axis(part, tuple(zip(piece.at, sizes, strict=True)))
+        beside = by_axis(part, tuple(zip(box.shape, sizes, strict=True)))
+        only_around = all(size == whole for size, whole in (beside[0], beside[3]))
+        if sizes != shape or not only_around:
+            return None
+        if not halo.worth_it(part, prod(shape) * part.dtype.itemsize):
+            return None
+        starts = (row.outputs, col.outputs) if self.haloed else (row.cells, col.cells)
+        centre = [
+            Range(start.begin + at, start.begin + at + size)
+            for start, (at, size) in zip(starts, (rows, cols), strict=True)
+        ]
+        return halo.around(self.problem, part, row, col, (centre[0], centre[1]))
 
     def _number(
         self, ni: int, pi: int, qi: int, gi: int, ci: int, ki: int
@@ -220,7 +260,7 @@ def _cut(problem: Problem, first: Chunks, second: Chunks) -> Cuts:
     inputs: Cut = (Range(0, p.group_in),)
     outputs: Cut = (Range(0, p.group_out),)
     if kind is Kind.FILTER_GRADIENT:
-        x, g = _by_axis(p, first), _by_axis(p, second)
+        x, g = by_axis(p, first), by_axis(p, second)
         batch = axes.ranges(axes.edges(max(g[0], x[0], key=len)), p.batch)
         rows, cols = (
             axes.ranges(axes.edges(of_g), axis.out)
@@ -240,7 +280,7 @@ def _cut(problem: Problem, first: Chunks, second: Chunks) -> Cuts:
             groups = _group_cuts(p, *finer)
         return Cuts(batch, rows, cols, groups, inputs, outputs)
     forward = kind is Kind.FORWARD
-    image = _by_axis(p, first if forward else second)
+    image = by_axis(p, first if forward else second)
     taps = second if forward else first
     cut = axes.outputs_of if forward else axes.cells_of
     batch = axes.ranges(axes.edges(image[0]), p.batch)
@@ -344,11 +384,11 @@ def _channels(
     return of_input, of_output, (*taps, *filters)
 
 
-def _by_axis(problem: Problem, chunks: Chunks) -> Chunks:
-    """Return chunks of an image in the order images, rows, columns, channels."""
+def by_axis(problem: Problem, values: tuple) -> tuple:  # type: ignore[type-arg]
+    """Return what stands in the layout's order in the order images, rows, columns, channels."""
     if problem.data_format == "NHWC":
-        return chunks
-    return chunks[0], chunks[2], chunks[3], chunks[1]
+        return values
+    return values[0], values[2], values[3], values[1]
 
 
 def ordered(problem: Problem, values: tuple) -> tuple:  # type: ignore[type-arg]

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from .. import _config, _dtypes, _engine, _problem_text
-from .._arrays import numpy
 from .._dtypes import AnyArray, DType
-from .._errors import AllocationError, ArgumentError
-from .._problem import Problem
+from .._errors import AllocationError, ArgumentError, InternalError
+from .._problem import Kind, Problem
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
 from . import share
 
+Taken = tuple[AnyArray, tuple[int, ...]]
+"""A piece that has arrived, and where it goes."""
 Placed = tuple[tuple[int, ...], tuple[tuple[int, int], ...] | None, tuple[int, ...]]
 """Of a piece: the shape of the chunk it comes in, what of it is taken (None: all), and where that goes."""
 
@@ -34,33 +35,55 @@ def cut(plain: tuple[str, str, Placed], chunk: Any) -> AnyArray:
 def assemble(plain: tuple[str, str, tuple[int, ...], tuple[Placed, ...]], *chunks: Any) -> AnyArray:
     """Put an array together from pieces of chunks; a chunk that is the whole of it is taken as it is."""
     function, dtype, shape, pieces = plain
-    if len(pieces) == 1:
-        (found, inside, _), (chunk,) = pieces[0], chunks
-        return _taken(_checked(function, dtype, found, chunk), inside)
-    result = _new(function, shape, _row(dtype))
-    for (found, inside, at), chunk in zip(pieces, chunks, strict=True):
-        taken = _taken(_checked(function, dtype, found, chunk), inside)
-        place = tuple(
-            slice(begin, begin + size) for begin, size in zip(at, taken.shape, strict=True)
-        )
-        result[place] = taken
-    return result
+    taken = _all_taken(function, dtype, pieces, chunks)
+    return _put_together(function, dtype, tuple((0, size) for size in shape), taken)
 
 
 def block(plain: tuple[Any, ...], *chunks: Any) -> AnyArray:
     """Compute one problem on operands that come in pieces."""
-    function, text, switches, dtype, lead, boxes = plain
-    problem = _problem(text)
-    operands, taken = [], 0
-    for shape, pieces in boxes:
-        ours = chunks[taken : taken + len(pieces)]
-        taken += len(pieces)
-        array = assemble((function, dtype, shape, pieces), *ours)
-        operands.append(array if problem.dtype.name == dtype else _wide(array, problem.dtype))
-    del chunks
+    function, text, switches, dtype, lead, boxes, beside = plain
+    operands: list[AnyArray] = []
+    pieces: list[Taken] = []
+    problem, at = _problem(text), 0
+    for number, (shape, placed) in enumerate(boxes):
+        ours = chunks[at : at + len(placed)]
+        at += len(placed)
+        taken = _all_taken(function, dtype, placed, ours)
+        if beside is not None and number == beside[0]:
+            pieces, whole = taken, taken[beside[1]][0]
+        else:
+            whole = _put_together(function, dtype, tuple((0, size) for size in shape), taken)
+        operands.append(_wide(whole, problem.dtype))
     with _config.scope(**dict(switches)), share.limited():
         result = _run(function, problem, operands)
+        if beside is not None:
+            result = _with_bands(function, dtype, beside, pieces, operands, result)
     return result if lead is None else _behind(function, problem.dtype, lead, result)
+
+
+def _with_bands(
+    function: str,
+    dtype: str,
+    beside: tuple[int, int, Any],
+    pieces: list[Taken],
+    operands: list[AnyArray],
+    result: AnyArray,
+) -> AnyArray:
+    """Compute what neighbours add along the edges of a chunk."""
+    haloed, _, bands = beside
+    for text, inside, at in bands:
+        problem = _problem(text)
+        place = tuple(slice(begin, end) for begin, end in at)
+        strip = _wide(_put_together(function, dtype, inside, pieces), problem.dtype)
+        other = operands[1 - haloed]
+        if problem.kind is Kind.FILTER_GRADIENT:
+            part = _run(function, problem, (strip, other[place]))
+            with np.errstate(all="ignore"):  # infinities of both signs make a NaN, as in one sum
+                result = np.add(result, part, dtype=np.float64)
+        else:
+            both = (strip, other) if haloed == 0 else (other, strip)
+            result[place] = _run(function, problem, both)
+    return result
 
 
 def zeros(plain: tuple[str, str, tuple[int, ...]]) -> AnyArray:
@@ -86,15 +109,15 @@ def add(dtype: str, *parts: AnyArray) -> AnyArray:
 
 def _run(function: str, problem: Problem, operands: Sequence[AnyArray]) -> AnyArray:
     result = _new(function, problem.result_shape, problem.dtype)
-    (first, held_first), (second, held_second) = (
-        numpy.lend(function, array, problem.dtype, nbytes)
-        for array, nbytes in zip(operands, problem.operand_bytes, strict=True)
+    first, second = (
+        np.require(array, dtype=problem.dtype.numpy, requirements=("C", "A")) for array in operands
     )
+    if (first.nbytes, second.nbytes) != problem.operand_bytes:
+        raise InternalError(f"{function}: a block's operands do not fit it; please report this")
     try:
-        _engine.run(problem, first, second, data_pointer(result))
+        _engine.run(problem, *map(data_pointer, (first, second, result)))
     except AllocationError as error:
         raise AllocationError(f"{function}: {error}.") from None
-    del held_first, held_second  # kept until here
     return result
 
 
@@ -127,6 +150,36 @@ def _checked(function: str, dtype: str, shape: tuple[int, ...], chunk: Any) -> A
     return array
 
 
+def _all_taken(
+    function: str, dtype: str, placed: Sequence[Placed], chunks: Sequence[Any]
+) -> list[Taken]:
+    return [
+        (_taken(_checked(function, dtype, shape, chunk), inside), at)
+        for (shape, inside, at), chunk in zip(placed, chunks, strict=True)
+    ]
+
+
+def _put_together(
+    function: str, dtype: str, wanted: Sequence[tuple[int, int]], pieces: Sequence[Taken]
+) -> AnyArray:
+    """Return a range of what pieces make up; one of them as it is, if that is all."""
+    if len(pieces) == 1 and all(
+        (begin, end - begin) == (at, size)
+        for (begin, end), at, size in zip(wanted, pieces[0][1], pieces[0][0].shape, strict=True)
+    ):
+        return pieces[0][0]
+    result = _new(function, tuple(end - begin for begin, end in wanted), _row(dtype))
+    for array, at in pieces:
+        source, place = [], []
+        for (begin, end), start, size in zip(wanted, at, array.shape, strict=True):
+            first, last = max(begin, start), min(end, start + size)
+            source.append(slice(first - start, max(last, first) - start))
+            place.append(slice(first - begin, max(last, first) - begin))
+        if all(each.start < each.stop for each in place):
+            result[tuple(place)] = array[tuple(source)]
+    return result
+
+
 def _taken(array: AnyArray, inside: tuple[tuple[int, int], ...] | None) -> AnyArray:
     if inside is None:
         return array
@@ -135,7 +188,8 @@ def _taken(array: AnyArray, inside: tuple[tuple[int, int], ...] | None) -> AnyAr
 
 
 def _wide(array: AnyArray, row: DType) -> AnyArray:
-    wide: AnyArray = array.astype(row.numpy)
+    """Return an array in a problem's dtype: the one it has, but for partial sums of half and bfloat16."""
+    wide: AnyArray = array.astype(row.numpy, copy=False)
     return wide
 
 

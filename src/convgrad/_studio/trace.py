@@ -16,6 +16,7 @@ import numpy as np
 from .. import _geometry
 from .._dtypes import AnyArray
 from .._errors import ArgumentError
+from .._formula import formula
 from .._graph import dtypes
 from .._graph.operation import Operation
 from .._graph.spec import Spec
@@ -163,8 +164,6 @@ def _minus(*values: AnyArray) -> AnyArray:
 
 
 def _convolution(node: Operation, output: int, inputs: Sequence[AnyArray], index: Index) -> Terms:
-    from .._explain import formula  # takes longer to import than most pages to run
-
     specs = [Spec(each.dtype, each.shape, _sizes(each)) for each in inputs]
     problem = problem_of(node, specs)
     assert problem is not None
