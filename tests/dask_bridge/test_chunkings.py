@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cases import KINDS
 from dask_bridge.chunkings import Trial, check, tiled, trials
 
 relaxed = settings(deadline=None, suppress_health_check=list(HealthCheck), print_blob=True)
@@ -19,20 +20,21 @@ def tried(count: int) -> Callable[[Any], Any]:
     return settings(relaxed, max_examples=count, derandomize=True)
 
 
-@tried(70)
+@tried(50)
 @given(trials())
 def test_a_call_on_chunks_is_the_call_on_the_whole(trial: Trial) -> None:
     check(trial)
 
 
-@tried(50)
-@given(tiled())
-def test_tiles_are_computed_around_their_chunks(trial: Trial) -> None:
-    check(trial)
+@pytest.mark.parametrize("kind", KINDS)
+@tried(15)
+@given(data=st.data())
+def test_tiles_are_computed_around_their_chunks(kind: str, data: st.DataObject) -> None:
+    check(data.draw(tiled(kind)))
 
 
 @pytest.mark.dask_long
 @settings(relaxed, max_examples=3000)
-@given(st.one_of(trials(), trials(), tiled()))
+@given(st.one_of(trials(), *map(tiled, KINDS)))
 def test_three_thousand_calls_on_chunks(trial: Trial) -> None:
     check(trial)

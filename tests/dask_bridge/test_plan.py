@@ -12,11 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import convgrad
+from cases import KINDS
 from convgrad import _geometry, _problem_text
 from convgrad._dask import axes, graph, plan
 from convgrad._dask.axes import Range
 from convgrad._problem import Problem
-from dask_bridge.chunkings import Trial, limited, trials
+from dask_bridge.chunkings import Trial, limited, tiled, trials
 from errors.doors import DOORS
 
 quick = settings(
@@ -158,6 +159,65 @@ def test_blocks_fill_the_result_and_pieces_fill_the_blocks(trial: Trial) -> None
     assert len(seen) == prod(map(len, made.blocks_along))
     assert all(parts == list(range(made.parts)) for parts in seen.values())
     assert tuple(map(sum, made.chunks)) == made.problem.result_shape
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@quick
+@given(data=st.data())
+def test_a_block_around_a_chunk_adds_the_same_products(kind: str, data: st.DataObject) -> None:
+    """Every pair of an output and a cell that the block has: by the core or by one band, never by both."""
+    trial = data.draw(tiled(kind))
+    with limited(trial):
+        made = planned(trial)
+        blocks = [block for block in made.blocks() if block.halo is not None]
+    for block in blocks:
+        assert block.halo is not None
+        box = (block.first, block.second)[made.haloed]
+        middle = box.pieces[box.middle].at
+        starts = (middle[1], middle[2]) if trial.case.data_format == "NHWC" else middle[2:]
+        for problem in (block.halo.core, *(band.problem for band in block.halo.bands)):
+            check_solved(problem.rows)
+            check_solved(problem.cols)
+            assert min(*problem.rows, *problem.cols) >= 0
+        wanted = both(touched(block.problem.rows), touched(block.problem.cols))
+        by_bands: set[Any] = set()
+        for band in block.halo.bands:
+            (row, col), (at_row, at_col) = (
+                [each.begin for each in ranges] for ranges in (band.inside, band.at)
+            )
+            if kind == "input":  # reads outputs, makes cells
+                (row, col), (at_row, at_col) = (at_row, at_col), (row, col)
+            pairs = both(
+                {(out + at_row, cell + row) for out, cell in touched(band.problem.rows)},
+                {(out + at_col, cell + col) for out, cell in touched(band.problem.cols)},
+            )
+            assert pairs <= wanted and not pairs & by_bands
+            by_bands |= pairs
+        row, col = starts
+        shift = (row, 0, col, 0) if kind == "input" else (0, row, 0, col)
+        by_core = {
+            (out + shift[0], cell + shift[1], across + shift[2], beside + shift[3])
+            for out, cell, across, beside in both(
+                touched(block.halo.core.rows), touched(block.halo.core.cols)
+            )
+        }
+        assert by_core <= wanted
+        if kind == "filter":
+            assert not by_core & by_bands
+        else:  # bands replace
+            made_by_bands = {kept(kind, pair) for pair in by_bands}
+            by_core = {pair for pair in by_core if kept(kind, pair) not in made_by_bands}
+        assert by_core | by_bands == wanted
+
+
+def both(rows: set[tuple[int, int]], cols: set[tuple[int, int]]) -> set[tuple[int, int, int, int]]:
+    return {(*row, *col) for row in rows for col in cols}
+
+
+def kept(kind: str, pair: tuple[int, int, int, int]) -> tuple[int, int]:
+    """The number of the result that a product goes to."""
+    out, cell, across, beside = pair
+    return (out, across) if kind == "forward" else (cell, beside)
 
 
 @quick

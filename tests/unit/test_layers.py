@@ -7,6 +7,7 @@ allowed. A module without a row fails, and so does a row that nothing needs: the
 from __future__ import annotations
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -319,6 +320,7 @@ def component(file: str) -> str:
     return file.removesuffix(".py").split("/")[0]
 
 
+@cache  # three tests ask for each file
 def imports(file: str, source: str) -> set[str]:
     """Return the dotted names of everything a file imports, at any depth, relative ones resolved.
 
