@@ -1,6 +1,6 @@
 """Images larger than memory on a cluster of two processes, against one process that computes them in a plain loop.
 
-Usage: python tools/dask_table.py [--gigabytes 16] [--limit 1.5] [--best 2] [--only WORDS] [--json FILE]
+Usage: python tools/dask_table.py [--gigabytes 16] [--limit 1.5] [--chunks 51] [--best 2] [--only WORDS] [--json FILE]
 
 The images are made inside of tasks (`dask_work.py`) and results are added up where they are made, so nothing is read,
 written or brought home. The loop has a process of its own and its default threads; the cluster has two processes of
@@ -97,7 +97,7 @@ class Table:
             None if None in peaks else max(peaks) / 1e6,
             None if loop_peak is None else loop_peak / 1e6,
             (self._sent() - sent) / self.best / 1e6,
-            len(lazy.__dask_graph__()),
+            len(dask_work.optimized(lazy).__dask_graph__()),
             len(workers - now),
         )
 
@@ -151,6 +151,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--limit", type=float, default=1.5, help="GB a worker may have (default 1.5)"
     )
+    parser.add_argument("--chunks", type=float, help="MB of a chunk (default 51)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--best", type=int, default=2, help="rounds, the best counts (default 2)")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
@@ -161,6 +162,8 @@ def main(words: list[str] | None = None) -> int:
         parser.error(
             f"--only must be part of one of {[each.name for each in CASES]}, got {asked.only!r}"
         )
+    if asked.chunks is not None:
+        cases = [case.with_chunks(asked.chunks) for case in cases]
     rows = measure(asked, cases)
     print(aligned([HEAD, *map(printed, rows)], left=(0, 1)))
     worst = max(rows, key=lambda row: row.ratio)

@@ -1,19 +1,20 @@
 """What the tools for Dask compute: images made inside of tasks, six operations on them, as a graph and as a plain loop.
 
-An image is one random picture times a number of its own, so any part of any image can be made anywhere, at the price
-of writing it. A result is added up where it is made, from every 4th row and column, so that nothing travels but a number.
+An image is one random picture times a number of its own, so any part of any image can be made anywhere, at the price of
+writing it. A result is added up where it is made, from every 4th row and column, so that only a number travels.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from pathlib import Path
 from typing import Any
 
+import dask
 import dask.array as da
 import numpy as np
 
@@ -36,6 +37,10 @@ class Case:
     rows: int
     depthwise: bool = False
     window: int = 3
+
+    def with_chunks(self, megabytes: float) -> Case:
+        """Return the same with about so large chunks: more images or fewer in each."""
+        return replace(self, images=max(1, round(megabytes * 1e6 * self.images / self.chunk_bytes)))
 
     @property
     def filter(self) -> tuple[int, int, int, int]:
@@ -70,7 +75,7 @@ CASES = (
     Case("depthwise, rows cut in 4", 224, 64, 64, 16, 56, depthwise=True),
     Case("dense, rows cut in 4", 112, 32, 32, 128, 28),
 )
-"""Chunks of 51 MB each; those of the last two need strips of their neighbours."""
+"""Chunks of 51 MB each, unless told otherwise; those of the last two need strips of their neighbours."""
 
 
 @lru_cache(maxsize=8)
@@ -79,7 +84,9 @@ def picture(side: int, channels: int, seed: int) -> Any:
     return np.random.default_rng(seed).standard_normal((side, side, channels), np.float32)
 
 
-def made(side: int, channels: int, seed: int, images: tuple[int, int], rows: tuple[int, int]) -> Any:
+def made(
+    side: int, channels: int, seed: int, images: tuple[int, int], rows: tuple[int, int]
+) -> Any:
     """Return rows of images, as anybody can make them."""
     numbers = np.arange(*images, dtype=np.float32) % 97
     scales = (1 + numbers / 97)[:, None, None, None]
@@ -121,7 +128,7 @@ def sampled(block: Any) -> Any:
 
 
 def graph(case: Case, operation: str, count: int) -> da.Array:
-    """Return what the cluster computes: a sum over the result, or the filter's gradient."""
+    """Return what a scheduler computes: a sum over the result, or the filter's gradient."""
     takes_x, takes_g = operation != "input gradient", operation != "forward"
     x = lazy_images(case, count, case.inputs, 1) if takes_x else None
     g = lazy_images(case, count, case.outputs, 2) if takes_g else None
@@ -130,7 +137,14 @@ def graph(case: Case, operation: str, count: int) -> da.Array:
         return result
     ones = tuple((1,) * len(sizes) for sizes in result.chunks)
     empty = np.empty((0,) * 4, np.float64)
-    return result.map_blocks(sampled, chunks=ones, dtype=np.float64, meta=empty).sum()
+    sums = result.map_blocks(sampled, chunks=ones, dtype=np.float64, meta=empty)
+    return sums.sum(split_every=32)
+
+
+def optimized(array: da.Array) -> da.Array:
+    """Return an array whose graph has the tasks that Dask runs."""
+    (found,) = dask.optimize(array)
+    return found  # type: ignore[no-any-return]
 
 
 def slabs(case: Case, count: int) -> Iterator[tuple[int, int]]:
@@ -141,6 +155,7 @@ def slabs(case: Case, count: int) -> Iterator[tuple[int, int]]:
 def loop(case: Case, operation: str, count: int) -> tuple[float, Any]:
     """Compute the same with NumPy's arrays, one slab after the other; returns seconds and the result."""
     f, rows = filters(case), (0, case.side)
+    filters_wanted = operation == "filter gradient"
     total: Any = 0.0
     x = g = None
     begin = time.perf_counter()
@@ -150,10 +165,7 @@ def loop(case: Case, operation: str, count: int) -> tuple[float, Any]:
         if operation != "forward":
             g = made(case.side, case.outputs, 2, images, rows)
         result = call(case, operation, images[1] - images[0], x, g, f)
-        if operation == "filter gradient":
-            total = total + result.astype(np.float64)
-        else:
-            total = total + sampled(result).item()
+        total = total + (result.astype(np.float64) if filters_wanted else sampled(result).item())
     return time.perf_counter() - begin, total
 
 
