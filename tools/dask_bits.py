@@ -1,9 +1,9 @@
-"""Bits of a filter gradient on every scheduler: threads, one, two and three processes, and with workers that are killed.
+"""Bits of filter gradients on every scheduler: threads, one, two and three processes, and while workers are killed.
 
 Usage: python tools/dask_bits.py [--images 48] [--kills 2] [--json FILE]
 
-Partial sums are added in a tree that follows from the chunks, so all rows of a dtype must show the same digest; the tool
-fails if they do not. A killed worker loses the partial sums it holds, and they are computed again.
+Partial sums are added in a tree that follows from the chunks, so all rows of a dtype must show the same digest; the
+tool fails if they do not. A killed worker loses the partial sums it holds, and they are computed again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import os
 import signal
 import sys
@@ -108,7 +109,12 @@ def computed(count: int, kills: int) -> list[Row]:
             found += rows(scheduler, dask.compute(*lazy, scheduler=scheduler))
         print(f"{scheduler}: done", file=sys.stderr, flush=True)
     with (
-        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,  # of workers that are killed there is much to tell
+        ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         for workers in (1, 2, 3):

@@ -3,8 +3,8 @@
 Usage: python tools/dask_overhead.py [--sides 8,16,...] [--seconds 0.4] [--best 5] [--json FILE]
 
 Each chunk is one image of 32 channels. The same forward passes (3x3, depthwise and dense) are computed in a plain loop
-with the default threads, by Dask's threads, and by a cluster of two processes of one thread; they take turns and the best
-round counts. A chunk's overhead is the time beyond the loop's; chunks of a few KB show a task's, for they cost nothing else.
+with the default threads, by Dask's threads, and by a cluster of two processes of one thread; they take turns and the
+best round counts. Overhead is the time beyond the loop's. Chunks of a few KB show a task's: they cost nothing else.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import json
 import multiprocessing
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def timed_loop(case: Case, operation: str, count: int) -> tuple[float, Any, int 
 class Table:
     """A cluster, a process for loops, and the rows found so far."""
 
-    def __init__(self, client: Client, loops: ProcessPoolExecutor, best: int) -> None:
+    def __init__(self, client: Client, loops: Executor, best: int) -> None:
         self.client, self.loops, self.best = client, loops, best
 
     def row(self, case: Case, operation: str, gigabytes: float) -> Row:
