@@ -12,7 +12,7 @@ import pytest
 from dask.blockwise import Blockwise
 
 import convgrad
-from convgrad._dask import graph
+from convgrad._dask import graph, halo
 
 MADE: Counter[Any] = Counter()
 """How often each chunk was made."""
@@ -56,6 +56,24 @@ def test_a_filter_gradient_makes_both_chunks_itself() -> None:
     assert sorted(tasks_of(lazy)) == ["convgrad", "part", "part", "part", "part"]
     whole = convgrad.conv2d_backprop_filter(x.compute(), F.shape, g.compute(), 1, "SAME")
     check(lazy, whole)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+def test_beside_strips_the_other_chunk_is_made_in_the_task(
+    copied: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows and columns are cut: chunks of the input are taken by strips, too, those of the gradient are not."""
+    monkeypatch.setattr(halo, "LEAST", 1 << 60 if copied else 0)
+    x, g = images(1, (4, 40, 40, 4), (2, 10, 20, -1)), images(2, (4, 40, 40, 6), (2, 10, 20, -1))
+    lazy = convgrad.conv2d_backprop_filter(x, F.shape, g, 1, "SAME")
+    left = Counter(tasks_of(lazy))
+    assert left["counted"] == left["part"] == left["strips"] == 16
+    # For each of two chunks of images: 12 neighbours above and below, 8 beside and 12 at corners.
+    assert left["strip"] == 2 * (12 + 8 + 12)
+    whole = convgrad.conv2d_backprop_filter(x.compute(), F.shape, g.compute(), 1, "SAME")
+    check(lazy, whole)
+    both = convgrad.conv2d_backprop_filter(x, (3, 3, 4, 4), x, 1, "SAME")
+    check(both, convgrad.conv2d_backprop_filter(x.compute(), (3, 3, 4, 4), x.compute(), 1, "SAME"))
 
 
 @pytest.mark.parametrize("same", [True, False])

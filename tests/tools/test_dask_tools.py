@@ -64,7 +64,7 @@ def test_a_row_of_the_table() -> None:
         row = table.row(case, "filter gradient", 20 * case.image_bytes / 1e9)
     assert row.ratio == row.cluster_seconds / row.loop_seconds > 0
     assert row.gigabytes == pytest.approx(2 * 20 * case.image_bytes / 1e9)
-    assert row.tasks == 5 + 1 and row.restarts == row.moved_megabytes == 0
+    assert row.tasks == 5 + 1 and row.restarts == 0 and row.moved_megabytes < 0.001
     assert row.peak_megabytes is None or row.peak_megabytes > 10
     assert len(dask_table.printed(row)) == len(dask_table.HEAD)
 

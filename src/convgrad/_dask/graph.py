@@ -38,8 +38,9 @@ class Layer:
     def __init__(self, function: str, name: str, plan: Plan, operands: Sequence[Any]) -> None:
         """Write all tasks. Operands are arrays of Dask; a filter may be an array of NumPy."""
         self.tasks: dict[Key, Any] = {}
-        self.blocks: dict[Key, Any] = {}
-        """Tasks of blocks, apart from all others."""
+        self.blocks: dict[Key, aligned.Block] = {}
+        self.strips: dict[Key, Any] = {}
+        """Tasks that cut strips, or hold parts of a filter: what blocks take beside chunks."""
         self.traffic = Traffic()
         self._function, self._name, self._plan, self._operands = function, name, plan, operands
         self._filters: dict[Box, Any] = {}
@@ -52,7 +53,7 @@ class Layer:
         for block in plan.blocks():
             key: Key = (self.of_blocks, *block.place)
             if plan.parts > 1:
-                key = (self.of_blocks, *block.place, block.part)
+                key = (self.of_blocks, *block.place, *plan.part_place(block.part))
                 parts.setdefault(block.place, []).append(key)
             self._write_block(key, block)
         for place, keys in parts.items():
@@ -63,15 +64,22 @@ class Layer:
     def graph(self) -> HighLevelGraph:
         """Return all this in Dask's words."""
         arrays = [each for each in self._operands if isinstance(each, da.Array)]
-        blocks = aligned.layer(self.of_blocks, self.blocks, self._operands)
-        if blocks is None:
-            every = self.blocks | self.tasks
+        found = aligned.layer(self.of_blocks, self.blocks, self._operands)
+        if found is None:
+            blocks = {key: block.written for key, block in self.blocks.items()}
+            every = self.strips | blocks | self.tasks
             return HighLevelGraph.from_collections(self._name, every, dependencies=arrays)
-        graph = HighLevelGraph.from_collections(self.of_blocks, blocks, dependencies=arrays)
-        if not self.tasks:
-            return graph
-        layers = {**graph.layers, self._name: MaterializedLayer(self.tasks)}
-        return HighLevelGraph(layers, {**graph.dependencies, self._name: {self.of_blocks}})
+        graph = HighLevelGraph.from_collections(self.of_blocks, found.blocks, dependencies=arrays)
+        layers, needed = dict(graph.layers), dict(graph.dependencies)
+        if found.strips:
+            name = f"strips-{self.of_blocks}"
+            layers[name] = MaterializedLayer(self.strips | found.strips)
+            needed[name] = found.cut
+            needed[self.of_blocks] = {*needed[self.of_blocks], name}
+        if self.tasks:
+            layers[self._name] = MaterializedLayer(self.tasks)
+            needed[self._name] = {self.of_blocks}
+        return HighLevelGraph(layers, needed)
 
     def _write_block(self, key: Key, block: Block) -> None:
         self.traffic.blocks += 1
@@ -81,18 +89,20 @@ class Layer:
             lead = (block.shape, plans.ordered(problem, (0, *block.lead, 0)))
             shape = block.shape
         if problem.is_empty:
-            self.blocks[key] = (Task("zeros", (self._function, problem.dtype.name, shape)),)
+            zeros = Task("zeros", (self._function, problem.dtype.name, shape))
+            self.blocks[key] = aligned.Block(zeros)
             return
         boxes, keys, taken = [], [], [0]
         for number, box in enumerate((block.first, block.second)):
             if number == self._plan.filter_operand:
-                keys.append(self._filter(box))
+                keys.append([self._filter(box)])
                 boxes.append((box.shape, (_everything(box.shape),)))
                 continue
-            placed = []
+            placed: list[Any] = []
+            keys.append([])
             for piece in box.pieces:
                 found, where = self._piece(number, piece)
-                keys.append(found)
+                keys[-1].append(found)
                 placed.append(where)
                 taken.append(prod(where[0]) * row.itemsize)
             boxes.append((box.shape, tuple(placed)))
@@ -108,7 +118,7 @@ class Layer:
             tuple(boxes),
             bands,
         )
-        self.blocks[key] = (Task("block", plain), *keys)
+        self.blocks[key] = aligned.Block(Task("block", plain), tuple(keys))
 
     def _bands(self, block: Block) -> Any:
         """Return what is computed beside the edges of a chunk: which operand's, its piece, and the problems."""
@@ -140,10 +150,10 @@ class Layer:
             return key, (shape, inside, piece.at)
         begins = (each.begin for each in piece.inside)
         strip: Key = (f"strip-{number}-{self._name}", *piece.chunk, *begins, *wanted)
-        if strip not in self.tasks:
+        if strip not in self.strips:
             self.traffic.strips += 1
             plain = (self._function, self._plan.problem.dtype.name, (shape, inside, piece.at))
-            self.tasks[strip] = (Task("cut", plain), key)
+            self.strips[strip] = (Task("cut", plain), key)
         return strip, (wanted, None, piece.at)
 
     def _filter(self, box: Box) -> Any:
@@ -161,13 +171,13 @@ class Layer:
             if part.nbytes <= INSIDE:
                 self._filters[box] = part
                 return part
-            self.tasks[key] = part
+            self.strips[key] = part
         else:
             placed = [self._piece(number, piece) for piece in box.pieces]
             if len(placed) == 1 and placed[0][1][1] is None:
                 key = placed[0][0]
             else:
-                self._write_assembled(key, box.shape, placed)
+                self._write_assembled(self.strips, key, box.shape, placed)
         self._filters[box] = key
         return key
 
@@ -205,15 +215,19 @@ class Layer:
             ]
             if len(placed) > 1:
                 self.traffic.join_bytes += prod(box.shape) * problem.dtype.itemsize
-            self._write_assembled((self._name, *place), box.shape, placed)
+            self._write_assembled(self.tasks, (self._name, *place), box.shape, placed)
 
     def _write_assembled(
-        self, key: Key, shape: tuple[int, ...], placed: Sequence[tuple[Key, Any]]
+        self,
+        tasks: dict[Key, Any],
+        key: Key,
+        shape: tuple[int, ...],
+        placed: Sequence[tuple[Key, Any]],
     ) -> None:
         self.traffic.joins += 1
         pieces = tuple(where for _, where in placed)
         plain = (self._function, self._plan.problem.dtype.name, shape, pieces)
-        self.tasks[key] = (Task("assemble", plain), *(key for key, _ in placed))
+        tasks[key] = (Task("assemble", plain), *(key for key, _ in placed))
 
 
 def compute(function: str, problem: Problem, first: Any, second: Any) -> da.Array:

@@ -45,6 +45,18 @@ def given(_: None, task: Task, *chunks: Any) -> Any:
     return task(*chunks)
 
 
+def around(plain: tuple[int, int, tuple[Any, ...]], *chunks: Any) -> AnyArray:
+    """Compute a block of which an operand comes as a chunk and a list of strips, between which the chunk belongs."""
+    number, at, of_block = plain
+    before, chunk, strips, behind = (
+        chunks[:number],
+        chunks[number],
+        chunks[number + 1],
+        chunks[number + 2 :],
+    )
+    return block(of_block, *before, *strips[:at], chunk, *strips[at:], *behind)
+
+
 def block(plain: tuple[Any, ...], *chunks: Any) -> AnyArray:
     """Compute one problem on operands that come in pieces."""
     function, text, switches, dtype, lead, boxes, beside = plain
