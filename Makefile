@@ -24,7 +24,7 @@ PAGE ?=
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint format docs emulate devices campaign accuracy soak faults clean
-.PHONY: studio studio-build test-studio test-cc test-frameworks wheel
+.PHONY: studio studio-build test-studio test-cc test-dask test-frameworks wheel
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -59,6 +59,9 @@ test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then
 
 test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and exported packs on every target found here
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export)
+
+test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py $(wildcard tests/cli/test_run_dask.py)
 
 test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch, JAX, TensorFlow and Keras computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
 	@for each in $(BRIDGES); do \

@@ -51,15 +51,21 @@ class _ByValue:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._pickled is None:
-            # A function that no module has is pickled by value.
-            alone = FunctionType(_arrived.__code__, {}, _arrived.__name__)
-            alone.__module__ = "__main__"
+            name = self._function.__name__
+            alone = FunctionType(self._function.__code__, {}, name)
+            alone.__globals__[name] = alone
+            # A function of a module that is not there is pickled by value. Of `__main__` it would be, too, but Dask
+            # pickles a second time, and slowly, whatever has that word in it: all graphs with a task of ours.
+            alone.__module__ = "convgrad, by value"
             self._pickled = cloudpickle.dumps(alone)
         return cloudpickle.loads, (self._pickled,)
 
 
 def _arrived(name: str, plain: object, version: str) -> object:
-    """Become a `Task` where convgrad is installed, else a function that says what is missing and where."""
+    """Become a `Task` where convgrad is installed, else one that says what is missing and where.
+
+    It passes through the scheduler, which needs no convgrad: what leaves there is what came.
+    """
     problem = ""
     try:
         from convgrad._dask.carrier import Task as ours
@@ -71,15 +77,22 @@ def _arrived(name: str, plain: object, version: str) -> object:
     except ImportError as error:
         problem = f"it cannot import convgrad {version} ({error})"
 
-    def refuse(*arrays: object) -> object:
-        import socket
+    class Refusing:
+        def __call__(self, *arrays: object) -> object:
+            import socket
 
-        raise RuntimeError(
-            f"convgrad: a worker of Dask on {socket.gethostname()} cannot compute: {problem}; "
-            f"install the same version there: pip install 'convgrad[dask]=={version}'."
-        )
+            raise RuntimeError(
+                f"convgrad: a worker of Dask on {socket.gethostname()} cannot compute: {problem}; "
+                f"install the same version there: pip install 'convgrad[dask]=={version}'."
+            )
 
-    return refuse
+        def __reduce__(self) -> tuple[object, ...]:
+            return _arrived, (name, plain, version)
+
+        def __repr__(self) -> str:
+            return f"convgrad {name}"
+
+    return Refusing()
 
 
 _ARRIVAL = _ByValue(_arrived)

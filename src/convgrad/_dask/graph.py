@@ -15,16 +15,21 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from .. import _config, _problem_text
 from .._problem import Kind, Problem
+from . import aligned
 from . import plan as plans
 from .carrier import Task
 from .plan import Block, Box, Chunks, Piece, Plan, by_axis
 from .traffic import Traffic
 
 Key = Hashable
+
+INSIDE = 64 << 10
+"""Bytes of a NumPy array's filter up to which it is put into each task. A task that takes one chunk and nothing else is
+run by Dask together with the one that makes the chunk: one task in the place of two."""
 
 
 class Layer:
@@ -33,23 +38,48 @@ class Layer:
     def __init__(self, function: str, name: str, plan: Plan, operands: Sequence[Any]) -> None:
         """Write all tasks. Operands are arrays of Dask; a filter may be an array of NumPy."""
         self.tasks: dict[Key, Any] = {}
+        self.blocks: dict[Key, aligned.Block] = {}
+        self.strips: dict[Key, Any] = {}
+        """Tasks that cut strips, or hold parts of a filter: what blocks take beside chunks."""
         self.traffic = Traffic()
         self._function, self._name, self._plan, self._operands = function, name, plan, operands
-        self._filters: dict[Box, Key] = {}
+        self._filters: dict[Box, Any] = {}
         self._switches = tuple(_config.unusual().items())
         self._text = cache(_problem_text.write)  # blocks are mostly alike
         made = f"block-{name}" if plan.result_is_joined else name
+        self.of_blocks = f"part-{name}" if plan.parts > 1 else made
+        """The first word of their keys."""
         parts: dict[tuple[int, ...], list[Key]] = {}
         for block in plan.blocks():
-            key: Key = (made, *block.place)
+            key: Key = (self.of_blocks, *block.place)
             if plan.parts > 1:
-                key = (f"part-{name}", *block.place, block.part)
+                key = (self.of_blocks, *block.place, *plan.part_place(block.part))
                 parts.setdefault(block.place, []).append(key)
             self._write_block(key, block)
         for place, keys in parts.items():
             self._write_sum(made, place, keys)
         if plan.result_is_joined:
             self._write_joined(made)
+
+    def graph(self) -> HighLevelGraph:
+        """Return all this in Dask's words."""
+        arrays = [each for each in self._operands if isinstance(each, da.Array)]
+        found = aligned.layer(self.of_blocks, self.blocks, self._operands)
+        if found is None:
+            blocks = {key: block.written for key, block in self.blocks.items()}
+            every = self.strips | blocks | self.tasks
+            return HighLevelGraph.from_collections(self._name, every, dependencies=arrays)
+        graph = HighLevelGraph.from_collections(self.of_blocks, found.blocks, dependencies=arrays)
+        layers, needed = dict(graph.layers), dict(graph.dependencies)
+        if found.strips:
+            name = f"strips-{self.of_blocks}"
+            layers[name] = MaterializedLayer(self.strips | found.strips)
+            needed[name] = found.cut
+            needed[self.of_blocks] = {*needed[self.of_blocks], name}
+        if self.tasks:
+            layers[self._name] = MaterializedLayer(self.tasks)
+            needed[self._name] = {self.of_blocks}
+        return HighLevelGraph(layers, needed)
 
     def _write_block(self, key: Key, block: Block) -> None:
         self.traffic.blocks += 1
@@ -59,18 +89,20 @@ class Layer:
             lead = (block.shape, plans.ordered(problem, (0, *block.lead, 0)))
             shape = block.shape
         if problem.is_empty:
-            self.tasks[key] = (Task("zeros", (self._function, problem.dtype.name, shape)),)
+            zeros = Task("zeros", (self._function, problem.dtype.name, shape))
+            self.blocks[key] = aligned.Block(zeros)
             return
         boxes, keys, taken = [], [], [0]
         for number, box in enumerate((block.first, block.second)):
             if number == self._plan.filter_operand:
-                keys.append(self._filter(box))
+                keys.append([self._filter(box)])
                 boxes.append((box.shape, (_everything(box.shape),)))
                 continue
-            placed = []
+            placed: list[Any] = []
+            keys.append([])
             for piece in box.pieces:
                 found, where = self._piece(number, piece)
-                keys.append(found)
+                keys[-1].append(found)
                 placed.append(where)
                 taken.append(prod(where[0]) * row.itemsize)
             boxes.append((box.shape, tuple(placed)))
@@ -86,7 +118,7 @@ class Layer:
             tuple(boxes),
             bands,
         )
-        self.tasks[key] = (Task("block", plain), *keys)
+        self.blocks[key] = aligned.Block(Task("block", plain), tuple(keys))
 
     def _bands(self, block: Block) -> Any:
         """Return what is computed beside the edges of a chunk: which operand's, its piece, and the problems."""
@@ -118,14 +150,14 @@ class Layer:
             return key, (shape, inside, piece.at)
         begins = (each.begin for each in piece.inside)
         strip: Key = (f"strip-{number}-{self._name}", *piece.chunk, *begins, *wanted)
-        if strip not in self.tasks:
+        if strip not in self.strips:
             self.traffic.strips += 1
             plain = (self._function, self._plan.problem.dtype.name, (shape, inside, piece.at))
-            self.tasks[strip] = (Task("cut", plain), key)
+            self.strips[strip] = (Task("cut", plain), key)
         return strip, (wanted, None, piece.at)
 
-    def _filter(self, box: Box) -> Key:
-        """Return the key of a part of the filter, which all blocks with those channels share."""
+    def _filter(self, box: Box) -> Any:
+        """Return a part of the filter, or its key, which all blocks with those channels share."""
         if box in self._filters:
             return self._filters[box]
         number = self._plan.filter_operand
@@ -135,13 +167,17 @@ class Layer:
         if isinstance(array, np.ndarray):
             piece = box.pieces[0]  # it is one chunk
             inside = tuple(slice(begin, end) for begin, end in piece.inside)
-            self.tasks[key] = np.ascontiguousarray(array[inside])
+            part = np.ascontiguousarray(array[inside])
+            if part.nbytes <= INSIDE:
+                self._filters[box] = part
+                return part
+            self.strips[key] = part
         else:
             placed = [self._piece(number, piece) for piece in box.pieces]
             if len(placed) == 1 and placed[0][1][1] is None:
                 key = placed[0][0]
             else:
-                self._write_assembled(key, box.shape, placed)
+                self._write_assembled(self.strips, key, box.shape, placed)
         self._filters[box] = key
         return key
 
@@ -179,15 +215,19 @@ class Layer:
             ]
             if len(placed) > 1:
                 self.traffic.join_bytes += prod(box.shape) * problem.dtype.itemsize
-            self._write_assembled((self._name, *place), box.shape, placed)
+            self._write_assembled(self.tasks, (self._name, *place), box.shape, placed)
 
     def _write_assembled(
-        self, key: Key, shape: tuple[int, ...], placed: Sequence[tuple[Key, Any]]
+        self,
+        tasks: dict[Key, Any],
+        key: Key,
+        shape: tuple[int, ...],
+        placed: Sequence[tuple[Key, Any]],
     ) -> None:
         self.traffic.joins += 1
         pieces = tuple(where for _, where in placed)
         plain = (self._function, self._plan.problem.dtype.name, shape, pieces)
-        self.tasks[key] = (Task("assemble", plain), *(key for key, _ in placed))
+        tasks[key] = (Task("assemble", plain), *(key for key, _ in placed))
 
 
 def compute(function: str, problem: Problem, first: Any, second: Any) -> da.Array:
@@ -198,9 +238,7 @@ def compute(function: str, problem: Problem, first: Any, second: Any) -> da.Arra
         return da.zeros(problem.result_shape, dtype=dtype, chunks=plan.chunks)
     name = f"convgrad-{function}-{tokenize(_problem_text.write(problem), _config.unusual(), *operands)}"
     layer = Layer(function, name, plan, operands)
-    arrays = [each for each in operands if isinstance(each, da.Array)]
-    graph = HighLevelGraph.from_collections(name, layer.tasks, dependencies=arrays)
-    return da.Array(graph, name, plan.chunks, meta=np.empty((0,) * 4, dtype))
+    return da.Array(layer.graph(), name, plan.chunks, meta=np.empty((0,) * 4, dtype))
 
 
 def planned(problem: Problem, first: Any, second: Any) -> tuple[Plan, list[Any]]:

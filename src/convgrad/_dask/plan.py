@@ -119,6 +119,13 @@ class Plan:
             Kind.FILTER_GRADIENT: len(cuts.batch) * len(cuts.rows) * len(cuts.cols),
         }[self.problem.kind]
 
+    def part_place(self, part: int) -> tuple[int, ...]:
+        """Return where a partial sum's cells lie: its number along each axis that is summed over."""
+        if self.problem.kind is not Kind.FILTER_GRADIENT:
+            return (part,)
+        rows, cols = len(self.cuts.rows), len(self.cuts.cols)
+        return part // (rows * cols), part // cols % rows, part % cols
+
     @property
     def filter_operand(self) -> int | None:
         return filter_operand(self.problem)

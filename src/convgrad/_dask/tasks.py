@@ -18,6 +18,7 @@ from .._problem import Kind, Problem
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
 from . import share
+from .carrier import Task
 
 Taken = tuple[AnyArray, tuple[int, ...]]
 """A piece that has arrived, and where it goes."""
@@ -37,6 +38,23 @@ def assemble(plain: tuple[str, str, tuple[int, ...], tuple[Placed, ...]], *chunk
     function, dtype, shape, pieces = plain
     taken = _all_taken(function, dtype, pieces, chunks)
     return _put_together(function, dtype, tuple((0, size) for size in shape), taken)
+
+
+def given(_: None, task: Task, *chunks: Any) -> Any:
+    """Run the task of a block, where Dask hands it over as data."""
+    return task(*chunks)
+
+
+def around(plain: tuple[int, int, tuple[Any, ...]], *chunks: Any) -> AnyArray:
+    """Compute a block of which an operand comes as a chunk and a list of strips, between which the chunk belongs."""
+    number, at, of_block = plain
+    before, chunk, strips, behind = (
+        chunks[:number],
+        chunks[number],
+        chunks[number + 1],
+        chunks[number + 2 :],
+    )
+    return block(of_block, *before, *strips[:at], chunk, *strips[at:], *behind)
 
 
 def block(plain: tuple[Any, ...], *chunks: Any) -> AnyArray:
