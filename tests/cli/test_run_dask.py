@@ -272,14 +272,14 @@ def test_without_the_extra(command, monkeypatch, words, missing):
     monkeypatch.setattr(schedulers, "find_spec", lambda name: None)
     ending = command(*FORWARD, *words.split())
     assert ending.status == 2 and ending.err.count("\n") == 1
-    assert "needs dask" in ending.err and "pip install 'convgrad[dask]'" in ending.err
+    assert "needs dask" in ending.err and "pip install dask" in ending.err
 
 
 def test_without_zarr(command, monkeypatch):
     monkeypatch.setattr(stores, "find_spec", lambda name: None)
     for words in (("--input", store("x.zarr", X)), ("--input", "x.npy", "-o", "y.zarr")):
         ending = command(*FORWARD, *words)
-        assert ending.status == 2 and "pip install 'convgrad[dask]'" in ending.err
+        assert ending.status == 2 and "pip install zarr" in ending.err
 
 
 @pytest.fixture(scope="module")
@@ -613,7 +613,7 @@ def test_what_is_said_of_errors_of_tasks():
     killed = distributed.KilledWorker("block", None, 3)
     missing = ModuleNotFoundError("No module named 'convgrad._cli'")
     assert "perhaps for lack of memory; choose smaller chunks" in str(schedulers._refusal(killed))
-    assert "pip install 'convgrad[dask]" in str(schedulers._refusal(missing))
+    assert "with its extra `dask`" in str(schedulers._refusal(missing))
     assert str(schedulers._refusal(ValueError("x"))) == "a task failed: ValueError: x"
     assert schedulers._refusal(memory := MemoryError()) is memory
 

@@ -212,7 +212,7 @@ def test_workers_without_the_package(command, address, folder):
             let(f"{modules}['convgrad'] or {modules}.pop('convgrad')")
     assert ending.status == 2 and ending.err.count("\n") == 1
     assert f"the worker {worker} of {address} cannot import convgrad" in ending.err
-    assert f"pip install 'convgrad[dask]=={convgrad.__version__}'" in ending.err
+    assert f"install convgrad {convgrad.__version__} there, with its extra `dask`" in ending.err
     assert not (folder / "y.npy").exists()
 
 

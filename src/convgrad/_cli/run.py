@@ -9,7 +9,7 @@ A batch larger than --slice-bytes is computed slice by slice. The slices depend 
 number, so a repeated run gives the same bits; against one call with the whole batch bits may differ, within the same
 accuracy. Slices of a filter gradient are computed in float32 or better, added in float64 and rounded once.
 
-Through Dask (pip install 'convgrad[dask]'), operands and results may also be .zarr stores (store.zarr:name for an array
+Through Dask (the extra `dask`), operands and results may also be .zarr stores (store.zarr:name for an array
 in a group) and stacks of .npy files: a folder, or a pattern in quotes such as 'frames/*.npy', with an image or a batch
 in each file, frame2 before frame10. All is computed in chunks, by threads of this machine or by the workers of
 --scheduler, which must see the same files; --chunks and --scheduler take .npy files this way too. Images then need not

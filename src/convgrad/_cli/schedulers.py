@@ -55,7 +55,7 @@ def need(*packages: str) -> None:
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
         raise BackendMissingError(
-            f"this needs {' and '.join(missing)}: pip install 'convgrad[dask]'"
+            f"this needs {' and '.join(missing)}: pip install {' '.join(missing)}"
         )
 
 
@@ -120,12 +120,12 @@ class Cluster:
             if isinstance(found, Exception):
                 raise Refusal(
                     f"the worker {worker} of {self.name} cannot import convgrad ({said(found)}); "
-                    f"install it there: pip install 'convgrad[dask]=={__version__}'"
+                    f"install convgrad {__version__} there, with its extra `dask`"
                 )
             if found != __version__:
                 raise Refusal(
                     f"the worker {worker} of {self.name} has convgrad {found}, this is {__version__}; "
-                    f"install the same there: pip install 'convgrad[dask]=={__version__}'"
+                    f"install convgrad {__version__} there, with its extra `dask`"
                 )
         for worker, unseen in self._asked(unseen_of, list(paths)).items():
             if unseen:
@@ -305,7 +305,7 @@ def _refusal(error: BaseException) -> BaseException:
     if "No module named 'convgrad" in text:
         return Refusal(
             f"a worker cannot import convgrad ({text}); "
-            f"install it there: pip install 'convgrad[dask]=={__version__}'"
+            f"install convgrad {__version__} there, with its extra `dask`"
         )
     if type(error).__name__ == "KilledWorker":
         return Refusal(

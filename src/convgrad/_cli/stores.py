@@ -228,9 +228,7 @@ def cut(size: int, chunk: int) -> tuple[int, ...]:
 def need_zarr() -> None:
     """Refuse politely where Zarr is not installed."""
     if find_spec("zarr") is None:
-        raise BackendMissingError(
-            "stores need zarr 3, for Python 3.11 and newer: pip install 'convgrad[dask]'"
-        )
+        raise BackendMissingError("stores need zarr 3, for Python 3.11 and newer: pip install zarr")
 
 
 def _opened(path: str, mode: Any) -> Any:
