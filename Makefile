@@ -61,7 +61,7 @@ test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and export
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export)
 
 test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py $(wildcard tests/cli/test_run_dask.py)
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask.py tests/cli/test_run_scheduler.py tests/examples
 
 test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch, JAX, TensorFlow and Keras computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
 	@for each in $(BRIDGES); do \
