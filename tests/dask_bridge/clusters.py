@@ -131,12 +131,13 @@ def counted() -> tuple[int, int]:
 _seen: list[int] = []
 
 
-def watch_threads() -> None:
-    """Write down from now on how many threads each call of kernels in this process may use."""
+def watch_threads(pause: float = 0.0) -> None:
+    """Write down from now on how many threads each call of kernels in this process may use; they take longer, too."""
     original = _engine.run
 
     def run(*words: Any) -> None:
         _seen.append(get_num_threads())
+        time.sleep(pause)
         original(*words)
 
     _engine.run = run

@@ -13,7 +13,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from distributed import Client, LocalCluster, wait
+from distributed import Client, LocalCluster
 
 import convgrad
 from dask_bridge import clusters
@@ -148,16 +148,17 @@ def test_worker_after_worker_is_killed(client: Client) -> None:
 def test_kernels_share_the_threads_of_a_worker() -> None:
     """A worker of two threads: a task alone has both, two at a time have one each."""
     with started(1, threads=2, limit=2 << 30, env={"CONVGRAD_NUM_THREADS": "4"}) as client:
-        client.run(clusters.watch_threads)
-        one = images((1, 56, 56, 32), -1)
-        convgrad.conv2d(one, np.ones((3, 3, 32, 32), np.float32), 1, "SAME").compute()
+        client.run(clusters.watch_threads, 0.05)
+        one = images((1, 8, 8, 4), -1)
+        f = np.ones((3, 3, 4, 4), np.float32)
+        convgrad.conv2d(one, f, 1, "SAME").compute()
         (seen,) = client.run(clusters.seen_threads).values()
         assert seen == [2]
-        many = images((64, 112, 112, 32), (4, -1, -1, -1)).persist()
-        wait(many)
-        convgrad.conv2d(many, np.ones((3, 3, 32, 32), np.float32), 1, "SAME").sum().compute()
+        many = images((16, 8, 8, 4), (1, -1, -1, -1))
+        convgrad.conv2d(many, f, 1, "SAME").compute()
         (seen,) = client.run(clusters.seen_threads).values()
-        assert len(seen) == 1 + 16 and set(seen) == {1, 2} and seen.count(1) >= 8
+        # The first of them was alone, and perhaps the last.
+        assert len(seen) == 1 + 16 and set(seen) == {1, 2} and seen.count(1) >= 12
 
 
 def test_a_round_with_persisted_intermediates(client: Client) -> None:
