@@ -91,6 +91,7 @@ format: $(STAMP) ## format the code and fix what ruff can fix
 
 docs: $(STAMP) ## build the pages as a site in build/site, without network; warnings are errors
 	@$(PY) tools/draw_geometry.py
+	@$(PY) tools/draw_chunks.py
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "open build/site/index.html"
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ Array = NDArray[Any]  # float32 for the image, float64 for the check of the adjo
 REQUIRED = 5.0  # dB
 
 
+@cache
 def photograph() -> Array:
     """Return a part of a photograph as [colours, rows, columns, 1], brightness from 0 to 1: a colour is a batch row."""
     if find_spec("sklearn") is None or find_spec("PIL") is None:
@@ -91,7 +93,12 @@ def decibels(x: Array, truth: Array) -> float:
     return float(-10 * np.log10(np.mean((x - truth) ** 2)))
 
 
-def draw(images: dict[str, Array], kernel: Array, file: Path) -> None:
+def draw(
+    images: dict[str, Array],
+    kernel: Array,
+    file: Path,
+    title: str = "Deblurring with conv2d_backprop_input as the adjoint of conv2d",
+) -> None:
     """Save the images side by side, the kernel as an inset of the blurred one."""
     import matplotlib
 
@@ -99,10 +106,10 @@ def draw(images: dict[str, Array], kernel: Array, file: Path) -> None:
     from matplotlib import pyplot
 
     figure, panels = pyplot.subplots(1, len(images), figsize=(13, 4.1), layout="constrained")
-    figure.suptitle("Deblurring with conv2d_backprop_input as the adjoint of conv2d")
-    for panel, (title, image) in zip(panels, images.items(), strict=True):
+    figure.suptitle(title)
+    for panel, (name, image) in zip(panels, images.items(), strict=True):
         panel.imshow(np.clip(image[..., 0].transpose(1, 2, 0), 0, 1))
-        panel.set_title(title)
+        panel.set_title(name)
         panel.axis("off")
     inset = panels[1].inset_axes((0.02, 0.72, 0.2, 0.26))
     inset.imshow(kernel[..., 0, 0], cmap="gray")

@@ -79,8 +79,8 @@ class Normalize(Layer):
         if training:
             mean = channel_means(x)
             variance = channel_means(np.square(x - mean))
-            self.mean += 0.1 * (mean - self.mean)
-            self.variance += 0.1 * (variance - self.variance)
+            self.mean = self.mean + 0.1 * (mean - self.mean)
+            self.variance = self.variance + 0.1 * (variance - self.variance)
         self.deviation = np.sqrt(variance + 1e-5)
         self.normal = (x - mean) / self.deviation
         return self.normal * self.scale + self.shift

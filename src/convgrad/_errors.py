@@ -18,10 +18,16 @@ A message names the function, the argument, the rule, and the value received. Op
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class ConvgradError(Exception):
     """Base of all errors raised on purpose by this package."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Said in so many words for tblib, with which Dask sends errors: where it finds no such method of ours, it makes
+        # an empty error by `MemoryError.__new__`, which refuses to make one of a class with another base in front.
+        return type(self), self.args, self.__dict__
 
 
 class ArgumentError(ConvgradError, ValueError):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad._cli import sink, sources
+from convgrad._cli import parts, sink, sources
 
 SETTINGS = {"strides": 2, "padding": "SAME"}
 X = np.random.default_rng(0).standard_normal((7, 9, 8, 6)).astype(np.float32)
@@ -551,7 +551,7 @@ def test_windows_go_before_the_next_come(command, monkeypatch, order):
                 most.append(sum(len(each) for each in alive))
             return view
 
-    monkeypatch.setattr(sources.mmap, "mmap", Mapped)
+    monkeypatch.setattr(parts.mmap, "mmap", Mapped)
     assert (
         command(
             "depthwise_conv2d_backprop_filter", "--strides", 2, "--slice-bytes", IMAGE_BYTES

@@ -253,3 +253,10 @@ def test_arrays_of_query_planning_are_refused() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert found.stdout.startswith("conv2d: `input` must be an array of Dask that has a graph, ")
+
+
+def test_a_filter_may_change_after_the_call() -> None:
+    f = np.ones((3, 3, 1, 1), np.float32)
+    made = convgrad.conv2d(lazy(np.ones((1, 5, 5, 1), np.float32)), f, 1, "VALID")
+    f[:] = 0
+    assert (made.compute() == 9).all()

@@ -229,6 +229,9 @@ def test_no_chunk_of_a_result_is_small_unless_one_of_the_operands_was(trial: Tri
     image = made.first if trial.kind == "forward" else made.second
     item = made.problem.dtype.itemsize
     least = prod(min(size for size in sizes if size) for sizes in image) * item
+    if prod(map(max, image)) * item < smallest:
+        assert made.joined == made.blocks_along  # small chunks are what was asked for
+        return
     found = prod(min(sizes) for sizes in made.chunks) * item
     assert found >= min(smallest, least) or all(len(sizes) == 1 for sizes in made.chunks)
 

@@ -19,6 +19,8 @@ import convgrad
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS = [
+    "dask_digits.py",
+    "dask_sharpen.py",
     "deconvolution.py",
     "demo.py",
     "digits.py",
@@ -80,7 +82,8 @@ def test_docstring_and_imports(script: str) -> None:
             [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module or ""]
         )
     }
-    assert top <= {*sys.stdlib_module_names, "numpy", "convgrad", "layers", "digits"}
+    examples = {"layers", "digits", "deconvolution"}
+    assert top <= {*sys.stdlib_module_names, "numpy", "convgrad", *examples}
 
 
 def test_digits_are_learnt_and_drawn(tmp_path: Path) -> None:
@@ -192,6 +195,125 @@ def test_a_photograph_left_blurred_fails(
     monkeypatch.setattr(sys, "argv", ["deconvolution.py", "--steps", "2"])
     assert deconvolution.main() == 1
     assert "NOT GOOD ENOUGH" in capsys.readouterr().out
+
+
+def test_an_image_in_chunks_is_sharpened(tmp_path: Path) -> None:
+    """A small one, in chunks along rows and columns. No store is left behind."""
+    for extra in ("sklearn", "PIL", "matplotlib", "dask", "zarr"):
+        pytest.importorskip(extra)
+    done = run(
+        "dask_sharpen.py",
+        *("--megapixels", "1.26", "--width", "4200", "--folder", ".", "--plot", "a.png"),
+        folder=tmp_path,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "300 x 4200 pixels in 3 colours, 15 MB, 12 chunks" in done.stdout
+    gained = re.search(r"sharpened .* ([+-][\d.]+) dB", done.stdout)
+    assert gained and float(gained.group(1)) >= 2.5
+    assert re.search(r"memory +\d+ MB at most in this process", done.stdout)
+    assert picture_size(tmp_path / "a.png") == (1300, 410)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+
+
+def test_an_image_in_chunks_is_what_numpy_gives(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Chunks that meet anywhere leave no seam: the same numbers as without chunks."""
+    for extra in ("sklearn", "PIL", "dask", "zarr"):
+        pytest.importorskip(extra)
+    example = imported("dask_sharpen", monkeypatch)
+    monkeypatch.setattr(example, "CHUNK", (2, 37, 50, 1))
+    sharp, kernel = example.scene(90, 101), example.motion(7)
+    assert sharp.numblocks == (2, 3, 3, 1)
+    y = np.asarray(example.blur(sharp, kernel))
+    np.testing.assert_allclose(y, example.blur(np.asarray(sharp), kernel), rtol=1e-6)
+    found = example.sharpen(example.blur(sharp, kernel), kernel, 3, example.Stores(tmp_path))
+    x = y
+    for length in example.step_lengths(3):
+        x = x - np.float32(length) * example.blur_adjoint(example.blur(x, kernel) - y, kernel)
+    np.testing.assert_allclose(np.asarray(found), x.clip(0, 1), atol=2e-6)
+
+
+def test_an_image_in_chunks_left_blurred_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for extra in ("sklearn", "PIL", "dask", "zarr"):
+        pytest.importorskip(extra)
+    example = imported("dask_sharpen", monkeypatch)
+    arguments = ["dask_sharpen.py", "--megapixels", "0.2", "--steps", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert example.main() == 1
+    assert "NOT GOOD ENOUGH" in capsys.readouterr().out
+
+
+def tiny_training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The digits on workers, with a network of one block: what is left of a step is mostly Dask's own time."""
+    for extra in ("sklearn", "distributed"):
+        pytest.importorskip(extra)
+    example, layers = imported("dask_digits", monkeypatch), imported("layers", monkeypatch)
+    monkeypatch.setattr(
+        example,
+        "build",
+        lambda random: [
+            layers.Conv(random, 3, 1, 8),
+            layers.Normalize(8),
+            layers.Relu(),
+            layers.DepthwiseConv(random, 8, 2),
+            layers.PoolAndClassify(random, 8),
+        ],
+    )
+    return example
+
+
+def test_digits_on_workers_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    example = tiny_training(monkeypatch)
+    (first, before, after), (second, *_) = (example.train(workers, 3) for workers in (1, 2))
+    assert first == second and after < before
+
+
+def test_digits_in_chunks_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients and averages of one step, on threads, against the layers on arrays of NumPy."""
+    import dask
+
+    example = tiny_training(monkeypatch)
+    random = np.random.default_rng(5)
+    x, y = random.random((240, 8, 8, 1), np.float32), random.integers(0, 10, 240)
+    ours, plain = (example.build(np.random.default_rng(6)) for _ in range(2))
+    with dask.config.set(scheduler="threads"):
+        scores = example.gradients(ours, x, y)
+    digits = imported("digits", monkeypatch)
+    expected = digits.predict(plain, x, training=True)
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5)
+    _, g = digits.cross_entropy(expected, y)
+    for layer in reversed(plain):
+        g = layer.backward(g)
+    assert example.digest(ours) == example.digest(plain)
+    for here, there in zip(ours, plain, strict=True):
+        for a, b in zip(here.gradients, there.gradients, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(ours[1].variance, plain[1].variance, rtol=1e-5)
+
+
+def test_other_bits_fail(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = tiny_training(monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["dask_digits.py", "--compare"])
+    for last, found, verdict in ((1.0, str, "OTHER BITS"), (3.0, lambda _: "a", "NOT LEARNT")):
+        runs = lambda workers, steps, a=found, b=last: (a(workers), 2.0, b)  # noqa: E731
+        monkeypatch.setattr(example, "train", runs)
+        assert example.main() == 1
+        assert verdict in capsys.readouterr().out
+
+
+@pytest.mark.dask_long
+def test_digits_on_one_two_and_three_workers(tmp_path: Path) -> None:
+    """The whole network, ten steps."""
+    pytest.importorskip("sklearn")
+    done = run("dask_digits.py", "--compare", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(set(re.findall(r"weights (\w{32})", done.stdout))) == 1
+    assert done.stdout.count("10 steps") == 3
 
 
 @pytest.mark.parametrize(

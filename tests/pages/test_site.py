@@ -22,7 +22,9 @@ from convgrad import _geometry, nn, raw_ops
 from convgrad.compat import v1
 
 ROOT = Path(__file__).resolve().parents[2]
-PICTURES = ROOT / "docs" / "images" / "geometry"
+PICTURES = ROOT / "docs" / "images"
+DRAWN = {"geometry": "draw_geometry", "dask": "draw_chunks"}
+"""Folders of pictures, and the tools that draw them."""
 OPERATIONS = [
     name
     for name in convgrad.__all__
@@ -142,20 +144,23 @@ def test_every_page_is_in_the_navigation_once() -> None:
 # ---- pictures
 
 
-def test_pictures_are_current() -> None:
-    """`python tools/draw_geometry.py` redraws them."""
-    drawn = tool("draw_geometry").draw()
-    assert sorted(path.name for path in PICTURES.iterdir()) == sorted(drawn)
+@pytest.mark.parametrize("folder", DRAWN)
+def test_pictures_are_current(folder: str) -> None:
+    """`python tools/draw_geometry.py` and `python tools/draw_chunks.py` redraw them."""
+    drawn = tool(DRAWN[folder]).draw()
+    assert sorted(path.name for path in (PICTURES / folder).iterdir()) == sorted(drawn)
     for name, text in drawn.items():
-        assert (PICTURES / name).read_text(encoding="utf-8") == text, f"{name} is out of date"
+        file = PICTURES / folder / name
+        assert file.read_text(encoding="utf-8") == text, f"{name} is out of date"
         assert len(text) < 30_000
         xml.etree.ElementTree.fromstring(text)
 
 
 def test_pictures_are_shown() -> None:
     text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md"))
-    for path in PICTURES.iterdir():
-        assert f"images/geometry/{path.name})" in text, f"no page shows {path.name}"
+    for folder in DRAWN:
+        for path in (PICTURES / folder).iterdir():
+            assert f"images/{folder}/{path.name})" in text, f"no page shows {path.name}"
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID", (2, 1)])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from .. import _arguments, _dtypes, _headroom, _problem
 from .._dtypes import DType
 from .._errors import AllocationError
 from .._problem import Kind, Problem, Shape
-from . import operation, slicing, sources
+from . import operation, slicing, sources, stacks, stores
 from .slicing import Operands
 from .sources import Source
 from .verb import Refusal
@@ -42,7 +42,7 @@ class Work:
     problems: tuple[Problem, ...]
     operands: Operands
     at_once: int
-    """Images of a slice."""
+    """Images of a slice; 0 if none are held here."""
 
     @property
     def first(self) -> Problem:
@@ -92,16 +92,25 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def read(given: Namespace, files: ExitStack) -> Work:
     """Open what was given, check all shapes, dtypes and the memory, and make up the rest."""
+    return _work(given, files, lambda problems: slicing.images_at_once(problems, given.slice_bytes))
+
+
+def read_lazily(given: Namespace, files: ExitStack) -> Work:
+    """The same for operands that are read elsewhere: no images are held here."""
+    return _work(given, files, lambda problems: 0)
+
+
+def _work(given: Namespace, files: ExitStack, held: Callable[[tuple[Problem, ...]], int]) -> Work:
     _check_options(given)
     said = _ROWS[given.dtype] if given.dtype else None
     found = {
-        name: sources.read(text, said, files)
+        name: _opened(text, said, files)
         for name in _FILES
         if (text := getattr(given, name)) is not None
     }
     row = _one_dtype(found, said)
     problems = _problems(given, row, _shapes(given, found))
-    at_once = slicing.images_at_once(problems, given.slice_bytes)
+    at_once = held(problems)
     places = _places(given, problems)
     _ask_for_memory(problems, at_once, {n: at for n, at in places.items() if n not in found})
     for number, name in enumerate(("input", "filter", "out_backprop", "pointwise_filter")):
@@ -113,6 +122,19 @@ def read(given: Namespace, files: ExitStack) -> Work:
     if given.op == operation.TRANSPOSE:  # its input is what a gradient calls `out_backprop`
         operands = Operands(None, arrays, found["input"])
     return Work(problems, operands, at_once)
+
+
+def is_many(text: str) -> bool:
+    """Tell whether a word stands for a store or a stack, whose images are read through Dask."""
+    return stores.is_store(text) or stacks.is_stack(text)
+
+
+def _opened(text: str, said: DType | None, files: ExitStack) -> Source:
+    if stores.is_store(text):
+        return stores.read(text, said)
+    if stacks.is_stack(text):
+        return stacks.read(text, said)
+    return sources.read(text, said, files)
 
 
 def _shapes(given: Namespace, found: dict[str, Source]) -> dict[str, Shape | None]:
@@ -188,7 +210,8 @@ def _ask_for_memory(problems: tuple[Problem, ...], at_once: int, made: dict[str,
             if size > max(sizes.values()) / 100
         )
         images = "1 image" if batch == 1 else f"{batch:,} images"
-        raise Refusal(f"there is no memory for {images} at a time: {listed}") from None
+        what = f"{images} at a time" if at_once else "what is held here"
+        raise Refusal(f"there is no memory for {what}: {listed}") from None
 
 
 def _needed(given: Namespace) -> tuple[str, ...]:

@@ -139,6 +139,20 @@ def shape(text: str) -> tuple[int, ...]:
     return (numbers,) if isinstance(numbers, int) else numbers
 
 
+def chunks(text: str) -> tuple[int, ...]:
+    """Read the sizes of chunks, one for each of four dimensions; -1 is all of one.
+
+    >>> chunks("8,256,256,-1")
+    (8, 256, 256, -1)
+    """
+    sizes = shape(text)
+    if len(sizes) != 4 or any(size < 1 and size != -1 for size in sizes):
+        raise ArgumentTypeError(
+            f"{text!r} must be 4 sizes, each from 1 up or -1 for the whole, such as 8,256,256,-1"
+        )
+    return sizes
+
+
 def padding(text: str) -> str | tuple[tuple[int, ...], ...]:
     """Read a word, or pairs with colons between them; the library says what is wrong with the numbers.
 

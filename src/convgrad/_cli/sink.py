@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
+import math
 import os
 import secrets
 import shutil
@@ -24,7 +26,8 @@ from .._dtypes import AnyArray
 from .._errors import said
 from .verb import Refusal
 
-_PARTIAL = ".convgrad-partial"
+PARTIAL = ".convgrad-partial"
+"""How the name of what is being written ends."""
 MEMBER = "result"
 """Name of the array in an .npz file."""
 _BLOCK = 1 << 24
@@ -40,24 +43,34 @@ def check(path: Path, *, force: bool) -> Path:
 
 def check_text(path: Path, *, force: bool) -> Path:
     """The same for a file of any name."""
-    try:
-        target = path.resolve()
-    except (OSError, RuntimeError) as error:  # a working folder that is gone, links that go round
-        raise Refusal(f"the output {path} leads nowhere: {said(error)}") from None
+    target = resolved(path)
     if target.is_dir():
         raise Refusal(f"the output {path} is a folder")
     if target.exists() and not force:
         raise Refusal(f"the output {path} exists; --force replaces it")
+    check_parent(path, target)
+    return target
+
+
+def resolved(path: Path) -> Path:
+    """Return where links lead."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:  # a working folder that is gone, links that go round
+        raise Refusal(f"the output {path} leads nowhere: {said(error)}") from None
+
+
+def check_parent(path: Path, target: Path) -> None:
+    """Refuse a folder that is not there, or in which nothing can be written."""
     if not target.parent.is_dir():
         raise Refusal(f"the output's folder {path.parent} does not exist")
     if not os.access(target.parent, os.W_OK):
         raise Refusal(f"the output's folder {path.parent} cannot be written to")
-    return target
 
 
 def check_space(target: Path, needed: int) -> None:
     """Refuse what the disk has no room for, what dead writers left behind counted as room."""
-    _remove_abandoned(target)
+    remove_abandoned(target)
     free = shutil.disk_usage(target.parent).free
     if needed > free:
         raise Refusal(f"the output {target.name} needs {needed:,} bytes and the disk has {free:,}")
@@ -81,35 +94,51 @@ def written(
     target: Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, force: bool
 ) -> Iterator[Writer]:
     """Open the file for an array of a shape; it gets its name when the block ends well."""
-    with _complete(target, force=force) as stream:
+    with _complete(target, force=force) as (_, stream):
         if target.suffix.lower() == ".npz":
             with (
                 zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
                 archive.open(f"{MEMBER}.npy", "w", force_zip64=True) as member,
             ):
-                _write_header(member, shape, dtype)
+                member.write(header(shape, dtype))
                 yield Writer(member)
         else:
-            _write_header(stream, shape, dtype)
+            stream.write(header(shape, dtype))
             yield Writer(stream)
+
+
+@contextlib.contextmanager
+def placed(
+    target: Path, shape: tuple[int, ...], dtype: np.dtype[Any], *, force: bool
+) -> Iterator[tuple[Path, int]]:
+    """Make an .npy file whose numbers others write, in any order; gives its path and where they begin.
+
+    It gets its name when the block ends well.
+    """
+    with _complete(target, force=force) as (partial, stream):
+        head = header(shape, dtype)
+        stream.write(head)
+        stream.truncate(len(head) + math.prod(shape) * dtype.itemsize)
+        stream.flush()
+        yield partial, len(head)
 
 
 def write_archive(target: Path, arrays: Mapping[str, AnyArray], *, force: bool) -> None:
     """Write an .npz file of several arrays, whole or not at all."""
     check_space(target, sum(array.nbytes + 512 for array in arrays.values()))
     with (
-        _complete(target, force=force) as stream,
+        _complete(target, force=force) as (_, stream),
         zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
     ):
         for name, array in zip(_members(arrays), arrays.values(), strict=True):
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                _write_header(member, array.shape, array.dtype)
+                member.write(header(array.shape, array.dtype))
                 Writer(member).write(array)
 
 
 def write_text(target: Path, text: str, *, force: bool) -> None:
     """Write a text, whole or not at all."""
-    with _complete(target, force=force) as stream:
+    with _complete(target, force=force) as (_, stream):
         stream.write(text.encode())
 
 
@@ -135,13 +164,13 @@ def _member(name: str) -> str:
 
 
 @contextlib.contextmanager
-def _complete(target: Path, *, force: bool) -> Iterator[IO[bytes]]:
-    """Open a file that gets its name when the block ends well."""
-    _remove_abandoned(target)
+def _complete(target: Path, *, force: bool) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Open a file that gets its name when the block ends well; gives the name it has until then, too."""
+    remove_abandoned(target)
     partial, stream = _open(target)
     try:
         with stream:
-            yield stream
+            yield partial, stream
             stream.flush()
             os.fsync(stream.fileno())
             if sys.platform != "win32":  # an open file cannot be renamed there
@@ -158,24 +187,26 @@ def _complete(target: Path, *, force: bool) -> Iterator[IO[bytes]]:
 
 def _open(target: Path) -> tuple[Path, IO[bytes]]:
     while True:
-        partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{_PARTIAL}")
+        partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}{PARTIAL}")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         try:
             stream = os.fdopen(os.open(partial, flags, 0o666), "w+b")
         except OSError as error:
             raise Refusal(f"cannot write to {target.parent}: {error.strerror or error}") from None
-        if _lock(stream, unknown=True) and os.fstat(stream.fileno()).st_nlink:
+        if lock(stream, unknown=True) and os.fstat(stream.fileno()).st_nlink:
             return partial, stream
         stream.close()  # somebody took it for abandoned between the two calls
 
 
-def _write_header(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-    """Write what `numpy.save` would."""
+def header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+    """Return what `numpy.save` would write in front of the numbers."""
     native = np.dtype(dtype)
     described = native.str if native.kind == "V" else np.lib.format.dtype_to_descr(native)
+    stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         stream, {"descr": described, "fortran_order": False, "shape": tuple(shape)}
     )
+    return stream.getvalue()
 
 
 def _name(partial: Path, target: Path, *, force: bool) -> None:
@@ -191,28 +222,39 @@ def _name(partial: Path, target: Path, *, force: bool) -> None:
             ) from None
         except OSError:  # a file system without links
             partial.replace(target)
+    sync_folder(target.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make names durable."""
     if hasattr(os, "O_DIRECTORY"):
         with contextlib.suppress(OSError):
-            folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             try:
                 os.fsync(folder)
             finally:
                 os.close(folder)
 
 
-def _remove_abandoned(target: Path) -> None:
-    for path in target.parent.glob(f".{_escaped(target.name)}.*{_PARTIAL}"):
-        with contextlib.suppress(OSError), path.open("r+b") as stream:
-            if _lock(stream, unknown=False):
-                path.unlink()
+def remove_abandoned(target: Path) -> None:
+    """Remove what writers left behind that were killed: files and folders that nobody has locked."""
+    for path in target.parent.glob(f".{_escaped(target.name)}.*{PARTIAL}"):
+        is_folder = path.is_dir()
+        with contextlib.suppress(OSError):
+            handle = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
+            try:
+                if lock(handle, unknown=False):
+                    shutil.rmtree(path) if is_folder else path.unlink()
+            finally:
+                os.close(handle)
 
 
 def _escaped(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def _lock(stream: IO[bytes], *, unknown: bool) -> bool:
-    """Lock a file until it is closed, by its process's death if need be; tells whether nobody else has.
+def lock(handle: int | IO[bytes], *, unknown: bool) -> bool:
+    """Lock a file or a folder until it is closed, by its process's death if need be; tells whether nobody else has.
 
     `unknown` is the answer where files cannot be locked.
     """
@@ -221,7 +263,7 @@ def _lock(stream: IO[bytes], *, unknown: bool) -> bool:
     import fcntl
 
     try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:

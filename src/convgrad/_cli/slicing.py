@@ -60,10 +60,15 @@ class Summary:
             with np.errstate(all="ignore"):
                 wide = block.astype(np.float64)
                 least, most, total = float(wide.min()), float(wide.max()), float(wide.sum())
+            self.include(least, most, total, block.size)
+
+    def include(self, least: float | None, most: float | None, total: float, count: int) -> None:
+        """Take in what is known of other elements; the checksum is not."""
+        if least is not None and most is not None:  # there are some
             self.least = least if self.least is None else float(np.minimum(self.least, least))
             self.most = most if self.most is None else float(np.maximum(self.most, most))
-            self.total += total
-            self.count += block.size
+        self.total += total
+        self.count += count
 
     @contextmanager
     def timed(self) -> Iterator[None]:

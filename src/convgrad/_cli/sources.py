@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import math
-import mmap
 import os
 import struct
 import zipfile
@@ -17,7 +16,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, BinaryIO, Protocol
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from .. import _dtypes
 from .._dtypes import AnyArray, DType
 from .._errors import said as quoted
 from .._files import open_regular
+from .parts import Chunks, FileArray, Mapped, Part, Region, row_called
 from .verb import Refusal
 
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -80,52 +80,32 @@ class Random:
                 result[n - begin] = generator.standard_normal(self.shape[1:], wide)
         return result
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    def readable(self, wanted: Chunks) -> Chunks:
+        """An image is made up as a whole."""
+        return (wanted[0], *((size,) for size in self.shape[1:]))
+
+    def part(self, region: Region) -> Part:
+        return RandomPart(self.shape, self.dtype.name, self.seed, self.operand, *region[0])
+
 
 @dataclass(frozen=True)
-class Mapped:
-    """An array inside a file, from a byte on."""
+class RandomPart:
+    """Some of its images, as plain data."""
 
-    name: str
-    handle: IO[bytes]
-    """The open file: it stays the same one whatever happens to the name."""
-    offset: int
     shape: tuple[int, ...]
-    dtype: DType
-    stored: np.dtype[Any]
-    """How the file spells the dtype: the byte order may be foreign."""
-    fortran: bool
+    dtype: str
+    seed: int
+    operand: int
+    begin: int
+    end: int
 
-    def images(self, begin: int, end: int) -> AnyArray:
-        count = end - begin
-        if math.prod(self.shape[1:]) * count == 0:
-            return np.empty((count, *self.shape[1:]), self.dtype.numpy)
-        if not self.fortran:
-            return self._window(begin, (count, *self.shape[1:]))
-        # The batch is the last dimension of what the file holds: all of it is read for every slice, piece by piece.
-        stored = self.shape[::-1]
-        result = np.empty((*stored[:-1], count), self.dtype.numpy)
-        step = max(1, count * stored[0] // self.shape[0])
-        for at in range(0, stored[0], step):
-            rows = min(step, stored[0] - at)
-            result[at : at + rows] = self._window(at, (rows, *stored[1:]))[..., begin:end]
-        turned: AnyArray = result.T
-        return turned
-
-    def _window(self, first: int, shape: tuple[int, ...]) -> AnyArray:
-        row = math.prod(shape[1:]) * self.stored.itemsize
-        start, length = self.offset + first * row, shape[0] * row
-        if (
-            os.fstat(self.handle.fileno()).st_size < start + length
-        ):  # touching the map would kill the process
-            raise Refusal(f"{self.name} became shorter while it was read")
-        skip = start % mmap.ALLOCATIONGRANULARITY
-        view = mmap.mmap(
-            self.handle.fileno(), length + skip, offset=start - skip, access=mmap.ACCESS_READ
-        )
-        if hasattr(mmap, "MADV_WILLNEED"):  # or each thread waits for the disk page by page
-            view.madvise(mmap.MADV_WILLNEED)
-        window: AnyArray = np.ndarray(shape, self.stored, view, skip)
-        return window
+    def read(self) -> AnyArray:
+        made = Random(self.shape, row_called(self.dtype), self.seed, self.operand)
+        return made.images(self.begin, self.end)
 
 
 def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
@@ -134,13 +114,29 @@ def read(text: str, dtype: DType | None, files: ExitStack) -> Source:
     `files` closes the file in the end: windows are mapped from it until then.
     """
     path, member = split(text)
-    try:
-        handle = files.enter_context(open_regular(path))
-    except OSError as error:
-        raise Refusal(f"cannot read {path}: {error.strerror or error}") from None
+    handle = files.enter_context(_opened(path))
     if path.suffix.lower() == ".npz":
         return _from_npz(path, handle, member, dtype)
-    return _array(str(path), handle, os.fstat(handle.fileno()).st_size, 0, dtype)
+    return _npy(path, handle, dtype)
+
+
+def described(path: Path, dtype: DType | None) -> tuple[FileArray, DType]:
+    """Read what the header of an .npy file says."""
+    with _opened(path) as handle:
+        found = _npy(path, handle, dtype)
+        return found.lasting(), found.dtype
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path)
+    except OSError as error:
+        raise Refusal(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def _npy(path: Path, handle: BinaryIO, dtype: DType | None) -> Mapped:
+    size = os.fstat(handle.fileno()).st_size
+    return _array(str(path), path, handle, size, 0, dtype)
 
 
 def split(text: str) -> tuple[Path, str | None]:
@@ -153,11 +149,16 @@ def split(text: str) -> tuple[Path, str | None]:
     if colon and before.lower().endswith(".npz") and not Path(text).exists():
         return Path(before), member
     if Path(text).suffix.lower() not in (".npy", ".npz"):
-        raise Refusal(f"{text!r} must be a .npy file, a .npz file, or file.npz:name")
+        raise Refusal(
+            f"{text!r} must be a .npy file, a .npz file or file.npz:name, a .zarr store or store.zarr:name, "
+            "or a stack of .npy files: a folder, or a pattern in quotes"
+        )
     return Path(text), None
 
 
-def _array(name: str, handle: IO[bytes], size: int, offset: int, said: DType | None) -> Mapped:
+def _array(
+    name: str, path: Path, handle: IO[bytes], size: int, offset: int, said: DType | None
+) -> Mapped:
     """Describe the array that begins at the handle's position, which is `offset`; `size` is where the file ends."""
     if size == offset:
         raise Refusal(f"{name} is empty")
@@ -169,7 +170,8 @@ def _array(name: str, handle: IO[bytes], size: int, offset: int, said: DType | N
     row = _row(name, stored, said)
     if row is _dtypes.BFLOAT16:
         stored = row.numpy
-    return Mapped(name, handle, start, shape, row, stored, fortran and len(shape) > 1)
+    fortran = fortran and len(shape) > 1
+    return Mapped(name, str(path), handle, start, shape, row, stored, fortran)
 
 
 def _header(name: str, handle: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -250,7 +252,7 @@ def _from_npz(path: Path, handle: IO[bytes], member: str | None, said: DType | N
     _, name_length, extra_length = _LOCAL_HEADER.unpack(handle.read(_LOCAL_HEADER.size))
     start = info.header_offset + _LOCAL_HEADER.size + name_length + extra_length
     handle.seek(start)
-    return _array(name, handle, start + info.file_size, start, said)
+    return _array(name, path, handle, start + info.file_size, start, said)
 
 
 def _whole(name: str, content: bytes, said: DType | None) -> InMemory:

@@ -79,11 +79,11 @@ def _arrived(name: str, plain: object, version: str) -> object:
 
     class Refusing:
         def __call__(self, *arrays: object) -> object:
-            import socket
+            import platform
 
             raise RuntimeError(
-                f"convgrad: a worker of Dask on {socket.gethostname()} cannot compute: {problem}; "
-                f"install the same version there: pip install 'convgrad[dask]=={version}'."
+                f"convgrad: a worker of Dask on {platform.node()} cannot compute: {problem}; "
+                f"install convgrad {version} there, with its extra `dask`."
             )
 
         def __reduce__(self) -> tuple[object, ...]:

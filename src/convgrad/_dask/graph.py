@@ -167,7 +167,9 @@ class Layer:
         if isinstance(array, np.ndarray):
             piece = box.pieces[0]  # it is one chunk
             inside = tuple(slice(begin, end) for begin, end in piece.inside)
-            part = np.ascontiguousarray(array[inside])
+            part = np.array(
+                array[inside], order="C"
+            )  # the caller may change theirs before it is computed
             if part.nbytes <= INSIDE:
                 self._filters[box] = part
                 return part

@@ -340,6 +340,8 @@ def _join_small(
     """Join blocks of a result until none is smaller than promised; along the axis that has most, first."""
     image = first if problem.kind is Kind.FORWARD else second
     least = min(SMALLEST, _least_bytes(problem, image))
+    if _most_bytes(problem, image) < SMALLEST:
+        return along  # small chunks are what was asked for
     while True:
         sizes = [min(each.size for each in cut) for cut in along]
         most = max(range(len(along)), key=lambda axis: len(along[axis]))

@@ -27,10 +27,9 @@ Placed = tuple[tuple[int, ...], tuple[tuple[int, int], ...] | None, tuple[int, .
 
 
 def cut(plain: tuple[str, str, Placed], chunk: Any) -> AnyArray:
-    """Return a strip of a chunk; a copy, so that the chunk can be forgotten, where that is less."""
+    """Return a strip of a chunk, as a copy: a view would keep the whole chunk in memory."""
     function, dtype, (shape, inside, _) = plain
-    strip = _taken(_checked(function, dtype, shape, chunk), inside)
-    return strip if strip.flags.c_contiguous else np.ascontiguousarray(strip)
+    return np.array(_taken(_checked(function, dtype, shape, chunk), inside), order="C")
 
 
 def assemble(plain: tuple[str, str, tuple[int, ...], tuple[Placed, ...]], *chunks: Any) -> AnyArray:
