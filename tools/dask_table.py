@@ -1,6 +1,6 @@
 """Images larger than memory on a cluster of two processes, against one process that computes them in a plain loop.
 
-Usage: python tools/dask_table.py [--gigabytes 16] [--limit 1.5] [--chunks 51] [--best 2] [--only WORDS] [--json FILE]
+Usage: python tools/dask_table.py [--gigabytes 16] [--limit 1.5] [--chunks 103] [--best 2] [--only WORDS] [--json FILE]
 
 The images are made inside of tasks (`dask_work.py`) and results are added up where they are made, so nothing is read,
 written or brought home. The loop has a process of its own and its default threads; the cluster has two processes of
@@ -151,7 +151,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--limit", type=float, default=1.5, help="GB a worker may have (default 1.5)"
     )
-    parser.add_argument("--chunks", type=float, help="MB of a chunk (default 51)")
+    parser.add_argument("--chunks", type=float, help="MB of a chunk (default 103)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--best", type=int, default=2, help="rounds, the best counts (default 2)")
     parser.add_argument("--only", default="", help="cases whose name has this in it")

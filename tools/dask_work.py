@@ -70,12 +70,12 @@ class Case:
 
 
 CASES = (
-    Case("depthwise 3x3, 64 channels", 112, 64, 64, 16, 112, depthwise=True),
-    Case("dense 3x3, 32 to 32", 56, 32, 32, 128, 56),
-    Case("depthwise, rows cut in 4", 224, 64, 64, 16, 56, depthwise=True),
-    Case("dense, rows cut in 4", 112, 32, 32, 128, 28),
+    Case("depthwise 3x3, 64 channels", 112, 64, 64, 32, 112, depthwise=True),
+    Case("dense 3x3, 32 to 32", 56, 32, 32, 256, 56),
+    Case("depthwise, rows cut in 4", 224, 64, 64, 32, 56, depthwise=True),
+    Case("dense, rows cut in 4", 112, 32, 32, 256, 28),
 )
-"""Chunks of 51 MB each, unless told otherwise; those of the last two need strips of their neighbours."""
+"""Chunks of 103 MB each, unless told otherwise; those of the last two need strips of their neighbours."""
 
 
 @lru_cache(maxsize=8)

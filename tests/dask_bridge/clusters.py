@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
+import psutil
 
 import convgrad
 from convgrad import _config, _engine, _jit
 from convgrad._dtypes import DTYPES
-from convgrad._runtime import threads
+from convgrad._runtime.threads import get_num_threads
 from dask_bridge import made_chunks
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -80,6 +82,39 @@ def worker_holding(scheduler: Any, name: str, least: int) -> Any:
     return most if most is not None and held(most) >= least else None
 
 
+@contextmanager
+def memory_watched(pids: Sequence[int]) -> Iterator[list[int]]:
+    """Look at the memory of processes every 20 ms; gives a list to which the largest of each moment is added."""
+    seen: list[int] = []
+    over = threading.Event()
+    processes = [psutil.Process(each) for each in pids]
+
+    def look() -> None:
+        while not over.wait(0.02):
+            seen.append(max(each.memory_info().rss for each in processes))
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        watcher.join()
+
+
+_ballast: list[Any] = []
+
+
+def take_memory(share: float, limit: int) -> None:
+    """Fill this process with numbers until it has a share of its limit."""
+    wanted = int(share * limit) - psutil.Process().memory_info().rss
+    _ballast.append(np.ones(max(wanted, 0), np.uint8))
+
+
+def drop_memory() -> None:
+    _ballast.clear()
+
+
 def keep_kernels_in(folder: str | None) -> None:
     """Have this process's kernels in a folder, and forget those it has; None is the usual one."""
     _config.set_default("cache_dir", folder)
@@ -96,12 +131,13 @@ def counted() -> tuple[int, int]:
 _seen: list[int] = []
 
 
-def watch_threads() -> None:
-    """Write down from now on how many threads each call of kernels in this process may use."""
+def watch_threads(pause: float = 0.0) -> None:
+    """Write down from now on how many threads each call of kernels in this process may use; they take longer, too."""
     original = _engine.run
 
     def run(*words: Any) -> None:
-        _seen.append(threads.get_num_threads())
+        _seen.append(get_num_threads())
+        time.sleep(pause)
         original(*words)
 
     _engine.run = run
