@@ -575,10 +575,10 @@ def test_chunks_follow_a_store():
     """Beside a store, files are cut where it is, and where they would be too large."""
     beside = stores.Stored("s", "s", (10, 8, 8, 1), _dtypes.FLOAT, (4, 8, 4, 1))
     free = sources.Random((10, 2048, 2048, 2), _dtypes.FLOAT, 0, 0)  # 32 MB each
-    found = chunking.choose({"input": beside, "out_backprop": free}, None)
+    found = chunking.choose({"input": beside, "out_backprop": free}, None, 1)
     assert found["input"] == ((4, 4, 2), (8,), (4, 4), (1,))
     assert found["out_backprop"][0] == (2, 2, 2, 2, 2)
-    alone = chunking.choose({"input": free, "out_backprop": free}, None)
+    alone = chunking.choose({"input": free, "out_backprop": free}, None, 1)
     assert alone["input"] == alone["out_backprop"] == ((2,) * 5, (2048,), (2048,), (2,))
 
 

@@ -191,6 +191,58 @@ def test_options_around_the_call_are_heeded_in_tasks() -> None:
     assert made["off"][0].name != made["auto"][0].name
 
 
+def test_switches_are_those_of_the_call() -> None:
+    """Also those that say their defaults: where it is computed may say something else."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 32, 32, 64), np.float32)
+    f = rng.standard_normal((3, 3, 64, 64), np.float32)
+    made, plain = convgrad.conv2d(lazy(x, -1), f, 1, "SAME"), convgrad.conv2d(x, f, 1, "SAME")
+    with convgrad.options(winograd="off"):
+        assert not np.array_equal(convgrad.conv2d(x, f, 1, "SAME"), plain)
+        assert np.array_equal(made.compute(), plain)
+
+
+def test_an_empty_image_beside_a_chunked_filter() -> None:
+    x, f = np.zeros((2, 0, 3, 4), np.float32), da.zeros((1, 1, 4, 5), dtype=np.float32)
+    assert convgrad.conv2d(x, f, 1, "SAME").compute().shape == (2, 0, 3, 5)
+    assert convgrad.explain("conv2d", x.shape, f).chunked.shape == (2, 0, 3, 5)
+    g = np.zeros((0, 3, 3, 5), np.float32)
+    assert convgrad.conv2d_backprop_input([0, 3, 3, 4], f, g, 1, "SAME").compute().size == 0
+
+
+def test_empty_chunks_among_leading_dimensions() -> None:
+    x = np.arange(3 * 2 * 4 * 4, dtype=np.float32).reshape(1, 3, 2, 4, 4)
+    f = np.ones((2, 2, 4, 1), np.float32)
+    chunked = da.from_array(x, chunks=((0, 0, 1, 0), (1, 1, 1), (2,), (4,), (4,)))
+    made = convgrad.conv2d(chunked, f, 1, "SAME")
+    assert np.array_equal(made.compute(), convgrad.conv2d(x, f, 1, "SAME"))
+
+
+class Holding:
+    """What looks like an array and would be computed to become one, as xarray's on Dask does."""
+
+    def __init__(self, graph: Any) -> None:
+        self._graph = graph
+
+    def __dask_graph__(self) -> Any:
+        return self._graph
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        assert self._graph is None, "computed in the call"
+        return np.ones((1, 2, 2, 1), np.float32)
+
+
+def test_other_collections_are_not_computed() -> None:
+    f = np.ones((1, 1, 1, 1), np.float32)
+    assert convgrad.conv2d(Holding(None), f, 1, "SAME").sum() == 4  # its data are in memory
+    for value in (Holding({}), dask.delayed(np.ones)((1, 2, 2, 1), np.float32)):
+        with pytest.raises(
+            ArgumentTypeError,
+            match=r"`input` must be an array, got .* would be computed here and now",
+        ):
+            convgrad.conv2d(value, f, 1, "SAME")
+
+
 def test_names_follow_from_what_is_computed() -> None:
     x, f = lazy(np.ones((4, 6, 6, 2), np.float32)), np.ones((3, 3, 2, 1), np.float32)
     once, again = (convgrad.depthwise_conv2d(x, f, 1, "SAME") for _ in range(2))

@@ -258,6 +258,30 @@ def test_strides_shrink_chunks_no_further_than_promised() -> None:
     assert min(prod(map(min, x.chunks)) * 4, x.nbytes) == x.nbytes == 1 << 20
 
 
+def test_a_sliver_does_not_decide_the_chunks() -> None:
+    """One column more than chunks have."""
+    x = lazy(1, 2048, 2049, 4, chunks=(1, 1024, 1024, 4))
+    y = convgrad.depthwise_conv2d(x, np.zeros((3, 3, 4, 1), np.float32), 8, "SAME")
+    assert y.numblocks == (1, 1, 1, 1) and y.nbytes > 1 << 20
+
+
+def test_chunks_without_cells_are_not_counted() -> None:
+    x = lazy(1, 100, 8, 2, chunks=(1, 50, -1, -1))
+    g = da.zeros((1, 100, 8, 2), dtype=np.float32, chunks=((1,), (100, 0, 0), (8,), (2,)))
+    told = convgrad.explain("depthwise_conv2d_backprop_filter", x, (3, 3, 2, 1), out_backprop=g)
+    assert told.chunked.partial_sums == 2
+
+
+def test_filters_and_sums_are_counted_in_bytes_moved() -> None:
+    x = lazy(8, 16, 16, 64, chunks=(1, -1, -1, -1))
+    whole = da.zeros((3, 3, 64, 64), dtype=np.float32, chunks=-1)
+    told = convgrad.explain("conv2d", x, whole).chunked.traffic
+    assert told.bytes_moved == 8 * whole.nbytes
+    apart = whole.rechunk((3, 3, 32, 64))
+    told = convgrad.explain("conv2d", x, apart).chunked.traffic
+    assert told.joins and told.join_bytes == whole.nbytes
+
+
 def test_large_results_are_cut() -> None:
     """64 channels of 1: a chunk of 64 MB would become one of 4 GB."""
     x = lazy(4, 4096, 4096, 1, chunks=(1, -1, -1, -1))

@@ -197,7 +197,7 @@ ALLOWED = {
         "_runtime",
         "_targets",
     },
-    "_arguments": {"_geometry", "_problem"},
+    "_arguments": {"_geometry", "_problem", "_laziness"},
     "_problem": {"_dtypes", "_geometry"},
     "_problem_text": {"_dtypes", "_geometry", "_layer_text", "_problem"},
     "_networks": set(),
@@ -218,7 +218,7 @@ ALLOWED = {
     },
     "_options": {"_config"},
     "_oracle": {"_dtypes", "_geometry", "_headroom", "_problem"},
-    "_arrays": {"_dask", "_dtypes", "_jax", "_runtime", "_tensorflow", "_torch"},
+    "_arrays": {"_dask", "_dtypes", "_jax", "_laziness", "_runtime", "_tensorflow", "_torch"},
     # Bridges: a framework's own types above, programs on addresses below.
     "tensorflow": {"_api", "_memory", "_tensorflow"},
     "_tensorflow": {
@@ -284,6 +284,7 @@ ALLOWED = {
     "_errors": set(),
     "_files": set(),
     "_formula": {"_geometry", "_problem"},
+    "_laziness": set(),
     "_geometry": set(),
     "_headroom": set(),
     "_memory": set(),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from .._errors import ArgumentError, ArgumentTypeError, ConvgradError, shown
+from .._laziness import is_lazy
 from .._problem import Settings
 from .integers import (
     LARGEST_INT32,
@@ -19,7 +20,6 @@ from .integers import (
     elements,
     first_of,
     integer,
-    is_lazy,
     is_nested,
     is_number,
 )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import ArgumentTypeError, shown
+from .._laziness import is_lazy
 
 LARGEST_INT32 = 2**31 - 1
 
@@ -24,11 +25,6 @@ def is_number(value: Any) -> bool:
 
 def is_nested(item: Any) -> bool:
     return isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim > 0)
-
-
-def is_lazy(value: Any) -> bool:
-    """Tell whether a value belongs to Dask: looking at its elements would compute them."""
-    return hasattr(type(value), "__dask_graph__")
 
 
 def elements(value: Any) -> tuple[Any, ...] | None:

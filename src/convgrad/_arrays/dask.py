@@ -69,9 +69,18 @@ def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> A
         problem,
         *(
             # An image may have more leading dimensions than the problem, which counts them as one.
-            each.array if each.shape == shape else each.array.reshape(shape)
+            each.array if each.shape == shape else _without_empty(each.array).reshape(shape)
             for each, shape in zip((first, second), shapes, strict=True)
         ),
+    )
+
+
+def _without_empty(array: Any) -> Any:
+    """Return an array without chunks that have no cells, which Dask's `reshape` does not expect."""
+    if isinstance(array, np.ndarray) or all(all(sizes) for sizes in array.chunks):
+        return array
+    return array.rechunk(
+        tuple(tuple(size for size in sizes if size) or (0,) for sizes in array.chunks)
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from .. import _dtypes
 from .._dtypes import AnyArray, DType
 from .._errors import ArgumentError, ArgumentTypeError, DTypeError, said
+from .._laziness import is_lazy
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
 from . import torch
@@ -185,6 +186,11 @@ def _from_object(function: str, argument: str, value: Any) -> AnyArray:
         raise ArgumentTypeError(
             f"{function}: `{argument}` must not be a masked array, because its mask would be lost; "
             f"use `.filled(value)` or `.data`."
+        )
+    if is_lazy(value):
+        raise ArgumentTypeError(
+            f"{function}: `{argument}` must be an array, got {type(value).__name__}, which would be computed here and "
+            f"now; give the array of Dask that it holds, or make one with `dask.array.from_delayed`."
         )
     try:
         if torch.recognise(value):

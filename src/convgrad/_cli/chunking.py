@@ -15,8 +15,12 @@ _MOST = 300_000
 """Chunks of an operand. A chunk takes some 0.5 ms and 5 kB of planning: so many are minutes before a start."""
 
 
-def choose(operands: Mapping[str, Chunked], wanted: tuple[int, ...] | None) -> dict[str, Chunks]:
+def choose(
+    operands: Mapping[str, Chunked], wanted: tuple[int, ...] | None, rows: int
+) -> dict[str, Chunks]:
     """Return the chunks of each operand: those that are wanted, a store's own, or images up to `CHUNK_BYTES`.
+
+    One image that is larger is cut along its rows; `rows` is their axis.
 
     Operands that can be cut anywhere are cut where a store beside them is: a filter gradient reads both together.
     """
@@ -32,7 +36,7 @@ def choose(operands: Mapping[str, Chunked], wanted: tuple[int, ...] | None) -> d
             for name, each in operands.items()
         }
     else:
-        found = _own(operands)
+        found = _own(operands, rows)
     for name, chunks in found.items():
         count = math.prod(map(len, chunks))
         if count > _MOST:
@@ -43,7 +47,7 @@ def choose(operands: Mapping[str, Chunked], wanted: tuple[int, ...] | None) -> d
     return found
 
 
-def _own(operands: Mapping[str, Chunked]) -> dict[str, Chunks]:
+def _own(operands: Mapping[str, Chunked], rows: int) -> dict[str, Chunks]:
     found: dict[str, Chunks] = {}
     for name, each in operands.items():
         if isinstance(each, Stored):
@@ -55,6 +59,9 @@ def _own(operands: Mapping[str, Chunked]) -> dict[str, Chunks]:
         batch = next(iter(free.values())).shape[0]
         batches = next((chunks[0] for chunks in found.values()), (batch,))
         batches = tuple(piece for size in batches for piece in cut(size, most))
+        pieces = max(1, -(-image // CHUNK_BYTES))  # of an image: as many of a smaller one beside it
         for name, each in free.items():
-            found[name] = (batches, *((size,) for size in each.shape[1:]))
+            sizes = [cut(size, size) for size in each.shape]
+            sizes[rows] = cut(each.shape[rows], max(1, -(-each.shape[rows] // pieces)))
+            found[name] = (batches, *sizes[1:])
     return {name: found[name] for name in operands}

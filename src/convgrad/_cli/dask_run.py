@@ -13,19 +13,21 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._dtypes import AnyArray
 from .._problem import Kind
-from . import chunking, dask_graph, operands, operation, outputs, schedulers, sink, sources
+from . import chunking, dask_graph, operands, operation, outputs, schedulers, sink, sources, stores
 from .operands import Work
 from .outputs import Archive, Output
 from .parts import Chunked, Chunks
 from .schedulers import Scheduler, Threads
 from .screen import Advance, Screen
 from .slicing import Summary
+from .stacks import Stack
 from .verb import Refusal
 
 _REDRAW = 0.1
@@ -91,9 +93,11 @@ def run(given: Namespace, screen: Screen, call: Call) -> tuple[Work, Summary, Ac
         work = operands.read_lazily(given, opened)
         _check_output(given, output, work)
         images = _images(work)
+        _check_apart(given, output, images)
         scheduler = opened.enter_context(_scheduler(given))
         scheduler.check(_paths(images))
-        chunks = chunking.choose(images, given.chunks)
+        rows = work.first.data_format.index("H")
+        chunks = chunking.choose(images, given.chunks, rows)
         arrays = {name: dask_graph.array(each, chunks[name]) for name, each in images.items()}
         result = _called(work, arrays, call)
         job = _Job(given, screen, work, scheduler, Summary())
@@ -127,6 +131,24 @@ def _check_output(given: Namespace, output: Output | Archive | None, work: Work)
         raise Refusal(
             f"the output {given.output}: an .npz file is written from front to back, and blocks come in any order; "
             "choose .npy, .zarr or a stack"
+        )
+
+
+def _check_apart(
+    given: Namespace, output: Output | Archive | None, images: dict[str, Chunked]
+) -> None:
+    """Refuse a folder that an operand lies in, and a file among those of a stack, which the next run would read."""
+    if output is None:
+        return
+    of_filters = (text for text in (given.filter, given.pointwise_filter) if text)
+    files = [*_paths(images), *(str(stores.split(text)[0]) for text in of_filters)]
+    target = output.target.resolve()
+    if any(target in Path(each).resolve().parents for each in files):
+        raise Refusal(f"the output {given.output} must not be a folder that operands are read from")
+    stacks = (path for each in images.values() if isinstance(each, Stack) for path in each.paths)
+    if any(target.parent == Path(each).resolve().parent for each in stacks):
+        raise Refusal(
+            f"the output {given.output} must not be in the folder of a stack that is read"
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import secrets
 import shutil
@@ -38,6 +39,7 @@ def check(path: Path, *, force: bool, ours: Callable[[Path], bool], what: str) -
 def complete(target: Path, *, force: bool) -> Iterator[Path]:
     """Make an empty folder that gets its name when the block ends well."""
     sink.remove_abandoned(target)
+    _recover(target)
     partial, lock = _made(target)
     try:
         yield partial
@@ -78,6 +80,16 @@ def _made(target: Path) -> tuple[Path, int | None]:
             os.close(lock)
 
 
+def _recover(target: Path) -> None:
+    """Put an old result back that stepped aside for one that never came, and remove it where one did."""
+    for aside in target.parent.glob(f".{glob.escape(target.name)}.????????{_OLD}"):
+        if not target.exists():
+            with contextlib.suppress(OSError):  # another run may have been quicker
+                aside.rename(target)
+                continue
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def _name(partial: Path, target: Path, *, force: bool) -> None:
     """Give the finished folder its name; without `force`, not over one that appeared in the meantime."""
     if not target.exists():
@@ -91,8 +103,12 @@ def _name(partial: Path, target: Path, *, force: bool) -> None:
     target.rename(aside)
     try:
         partial.rename(target)
-    except BaseException:
-        aside.rename(target)
+    except OSError as error:
+        _recover(target)
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise Refusal(
+                f"the output {target.name} was replaced by another run; it is kept"
+            ) from None
         raise
     sink.sync_folder(target.parent)
     shutil.rmtree(aside, ignore_errors=True)

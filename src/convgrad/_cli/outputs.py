@@ -28,7 +28,7 @@ from .verb import Refusal
 
 _RUN = 512
 """Bytes written at a time, at the least: a call of the system takes as long as copying some 4 kB."""
-_FIELD = re.compile(r"\{0?(:0?\d*d?)?\}")
+_FIELD = re.compile(r"\{0?(:0?\d{0,2}d?)?\}")
 _LIKE_FIELD = re.compile(r"\{\d*(:[^{}]*)?\}")
 """What looks like one: other names with braces are names."""
 _FOLDER_NAMES = "{:05d}.npy"
@@ -82,8 +82,8 @@ def check(text: str, *, force: bool) -> Output | Archive:
     path = Path(text)
     if path.suffix.lower() == ".zarr":
         stores.need_zarr()
-        what = "a Zarr store"
-        return Store(folders.check(path, force=force, ours=stores.has_mark, what=what))
+        what = "one array of Zarr"
+        return Store(folders.check(path, force=force, ours=stores.is_array, what=what))
     if path.suffix.lower() not in (".npy", ".npz"):
         raise Refusal(
             f"the output {text!r} must end in .npy, .npz or .zarr, be a folder with a / at its end, "

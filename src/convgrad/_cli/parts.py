@@ -178,13 +178,14 @@ class FilePart:
     region: Region
 
     def read(self) -> AnyArray:
-        """Return the numbers in the machine's byte order: a view of the file where that is possible."""
+        """Return the numbers in the machine's byte order, copied: a view of a file that is cut off kills who looks."""
         file, (images, rows, *rest) = self.file, self.region
         dtype = row_called(file.dtype).numpy
         whole = tuple((0, size) for size in file.shape[1:])
         if file.fortran or (rows, *rest) == whole or math.prod(shape_of(self.region)) == 0:
             wanted = (slice(None), *(slice(*each) for each in (rows, *rest)))
-            return file.images(*images)[wanted].astype(dtype, copy=False)
+            copied: AnyArray = np.array(file.images(*images)[wanted], dtype=dtype, order="C")
+            return copied
         # Only the rows that are wanted are mapped: an image may be larger than memory.
         lines = file.with_shape((file.shape[0] * file.shape[1], *file.shape[2:]))
         wanted = (slice(None), *(slice(*each) for each in rest))

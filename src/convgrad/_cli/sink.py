@@ -37,7 +37,7 @@ _BLOCK = 1 << 24
 def check(path: Path, *, force: bool) -> Path:
     """Refuse a name that cannot be written, before anything is computed; returns where links lead."""
     if path.suffix.lower() not in (".npy", ".npz"):
-        raise Refusal(f"the output {str(path)!r} must end in .npy or .npz")
+        raise Refusal(f"the output {str(path)!r} must end in .npy, .npz or .zarr")
     return check_text(path, force=force)
 
 

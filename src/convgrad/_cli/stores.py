@@ -8,6 +8,7 @@ Zarr has no name for bfloat16. Such an array is stored as unsigned 2-byte intege
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -96,6 +97,17 @@ def is_store(text: str) -> bool:
 def has_mark(path: Path) -> bool:
     """Tell whether a folder is an array or a group of Zarr."""
     return any((path / mark).is_file() for mark in _MARKS)
+
+
+def is_array(path: Path) -> bool:
+    """Tell whether a folder is one array of Zarr; a group may hold others."""
+    if (path / ".zarray").is_file():
+        return True
+    try:
+        found = json.loads((path / "zarr.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("node_type") == "array"
 
 
 def split(text: str) -> tuple[Path, str | None]:

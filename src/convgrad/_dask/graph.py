@@ -21,8 +21,9 @@ from .. import _config, _problem_text
 from .._problem import Kind, Problem
 from . import aligned
 from . import plan as plans
+from .boxes import Box, Chunks, Overlaps, Piece
 from .carrier import Task
-from .plan import Block, Box, Chunks, Piece, Plan, by_axis
+from .plan import Block, Plan, by_axis
 from .traffic import Traffic
 
 Key = Hashable
@@ -44,7 +45,7 @@ class Layer:
         self.traffic = Traffic()
         self._function, self._name, self._plan, self._operands = function, name, plan, operands
         self._filters: dict[Box, Any] = {}
-        self._switches = tuple(_config.unusual().items())
+        self._switches = _switches()
         self._text = cache(_problem_text.write)  # blocks are mostly alike
         made = f"block-{name}" if plan.result_is_joined else name
         self.of_blocks = f"part-{name}" if plan.parts > 1 else made
@@ -95,7 +96,10 @@ class Layer:
         boxes, keys, taken = [], [], [0]
         for number, box in enumerate((block.first, block.second)):
             if number == self._plan.filter_operand:
-                keys.append([self._filter(box)])
+                part = self._filter(box)
+                keys.append([part])
+                if not isinstance(part, np.ndarray):
+                    self.traffic.strip_bytes += prod(box.shape) * row.itemsize
                 boxes.append((box.shape, (_everything(box.shape),)))
                 continue
             placed: list[Any] = []
@@ -107,6 +111,9 @@ class Layer:
                 taken.append(prod(where[0]) * row.itemsize)
             boxes.append((box.shape, tuple(placed)))
         self.traffic.strip_bytes += sum(taken) - max(taken)
+        if self._plan.parts > 1:
+            added = problem.kind is Kind.FILTER_GRADIENT and block.halo is not None  # in float64
+            self.traffic.sum_bytes += prod(shape) * (8 if added else problem.dtype.itemsize)
         bands = self._bands(block)
         core = problem if block.halo is None else block.halo.core
         plain = (
@@ -167,9 +174,8 @@ class Layer:
         if isinstance(array, np.ndarray):
             piece = box.pieces[0]  # it is one chunk
             inside = tuple(slice(begin, end) for begin, end in piece.inside)
-            part = np.array(
-                array[inside], order="C"
-            )  # the caller may change theirs before it is computed
+            # A copy: the caller may change theirs before it is computed.
+            part = np.array(array[inside], order="C")
             if part.nbytes <= INSIDE:
                 self._filters[box] = part
                 return part
@@ -185,9 +191,8 @@ class Layer:
 
     def _write_sum(self, made: str, place: tuple[int, ...], keys: list[Key]) -> None:
         """Add partial sums, a few in a task, and round the last sum."""
-        row, wide = self._plan.problem.dtype, _itemsize(self._plan.problem)
+        row = self._plan.problem.dtype
         size = prod(cut[at].size for cut, at in zip(self._plan.blocks_along, place, strict=True))
-        self.traffic.sum_bytes += size * wide * len(keys)
         level = 0
         while len(keys) > plans.FAN_IN:
             above: list[Key] = []
@@ -204,9 +209,8 @@ class Layer:
 
     def _write_joined(self, made: str) -> None:
         """Put blocks of the result together to chunks."""
-        problem = self._plan.problem
         blocks = tuple(tuple(each.size for each in cut) for cut in self._plan.blocks_along)
-        overlaps = plans.Overlaps(blocks)
+        overlaps = Overlaps(blocks)
         numbered = [list(enumerate(cut)) for cut in self._plan.joined]
         for chunk in product(*numbered):
             place, wanted = zip(*chunk, strict=True)
@@ -215,8 +219,6 @@ class Layer:
                 ((made, *piece.chunk), (tuple(each.size for each in piece.inside), None, piece.at))
                 for piece in box.pieces
             ]
-            if len(placed) > 1:
-                self.traffic.join_bytes += prod(box.shape) * problem.dtype.itemsize
             self._write_assembled(self.tasks, (self._name, *place), box.shape, placed)
 
     def _write_assembled(
@@ -227,6 +229,8 @@ class Layer:
         placed: Sequence[tuple[Key, Any]],
     ) -> None:
         self.traffic.joins += 1
+        if len(placed) > 1:
+            self.traffic.join_bytes += prod(shape) * self._plan.problem.dtype.itemsize
         pieces = tuple(where for _, where in placed)
         plain = (self._function, self._plan.problem.dtype.name, shape, pieces)
         tasks[key] = (Task("assemble", plain), *(key for key, _ in placed))
@@ -238,7 +242,7 @@ def compute(function: str, problem: Problem, first: Any, second: Any) -> da.Arra
     dtype = problem.dtype.numpy
     if problem.is_empty:
         return da.zeros(problem.result_shape, dtype=dtype, chunks=plan.chunks)
-    name = f"convgrad-{function}-{tokenize(_problem_text.write(problem), _config.unusual(), *operands)}"
+    name = f"convgrad-{function}-{tokenize(_problem_text.write(problem), _switches(), *operands)}"
     layer = Layer(function, name, plan, operands)
     return da.Array(layer.graph(), name, plan.chunks, meta=np.empty((0,) * 4, dtype))
 
@@ -254,6 +258,8 @@ def planned(problem: Problem, first: Any, second: Any) -> tuple[Plan, list[Any]]
 
 def beside(problem: Problem, other: Any) -> Any:
     """Return the chunks of an image that came as an array of NumPy: those of another image, or of Dask's usual size."""
+    if problem.is_empty:  # whose chunks Dask cannot choose
+        return (-1,) * 4
     images = problem.kind is Kind.FILTER_GRADIENT and isinstance(other, da.Array)
     return (other.chunks[0] if images else "auto", -1, -1, -1)
 
@@ -264,9 +270,14 @@ def _chunks(array: Any) -> Chunks:
     return tuple(tuple(int(size) for size in sizes) for sizes in array.chunks)
 
 
+def _switches() -> tuple[tuple[str, Any], ...]:
+    """Return the switches that decide what computes a problem: those of the call hold wherever it is computed.
+
+    Which CPU to compile for is a worker's own matter, unless the caller has said it.
+    """
+    pairs = zip(_config.DECIDING, _config.deciding(), strict=True)
+    return tuple((name, value) for name, value in pairs if value is not None)
+
+
 def _everything(shape: tuple[int, ...]) -> Any:
     return shape, None, (0,) * len(shape)
-
-
-def _itemsize(problem: Problem) -> int:
-    return problem.dtype.itemsize if problem.dtype.itemsize == 8 else 4

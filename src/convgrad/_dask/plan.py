@@ -17,13 +17,14 @@ from typing import NamedTuple
 from .. import _dtypes
 from .._problem import Kind, Problem, Shape
 from . import axes, halo
-from .axes import Overlap, Part, Range
+from .axes import Part, Range
+from .boxes import Box, Chunks, Overlaps
 from .halo import Halo
 
 SMALLEST = 1 << 20
 """Bytes below which no chunk of a result is, unless one of the operands' was, or the result is one chunk."""
 LARGEST = 128 << 20
-"""Bytes above which a block of a result is cut, unless the operands' chunks are larger: Dask's `array.chunk-size`."""
+"""Bytes above which a block of a result is cut, unless the operands' chunks are larger: as large as Dask's own are."""
 GATHERED = 64 << 20
 """Bytes of an image's block up to which chunks of channels that are summed over are brought together. One sum is
 quicker than partial sums, and has the bits of a call without chunks."""
@@ -31,28 +32,6 @@ FAN_IN = 8
 """Partial sums that one task adds. The tree is the same for any number of workers: it follows from the chunks alone."""
 
 Cut = tuple[Range, ...]
-Chunks = tuple[tuple[int, ...], ...]
-
-
-class Piece(NamedTuple):
-    """A part of a chunk: the chunk's place, the cells inside of it, and where they go in a block's operand."""
-
-    chunk: tuple[int, ...]
-    inside: tuple[Range, ...]
-    at: tuple[int, ...]
-
-
-class Box(NamedTuple):
-    """An operand of a block, and what of which chunks it is put together from."""
-
-    shape: Shape
-    pieces: tuple[Piece, ...]
-
-    @property
-    def middle(self) -> int:
-        """Which of the pieces is the largest."""
-        sizes = [prod(each.size for each in piece.inside) for piece in self.pieces]
-        return sizes.index(max(sizes))
 
 
 class Block(NamedTuple):
@@ -219,28 +198,6 @@ class Plan:
         return ordered(problem, (ni, pi, qi, channel)), ci if forward else ki
 
 
-class Overlaps:
-    """The chunks of an operand, asked for boxes; along an axis the same ranges are asked for again and again."""
-
-    def __init__(self, chunks: Chunks) -> None:
-        self._ends = [axes.edges(each) for each in chunks]
-        self._found: list[dict[Range, list[Overlap]]] = [{} for _ in chunks]
-
-    def box(self, wanted: Sequence[Range]) -> Box:
-        lists = [self._along(axis, each) for axis, each in enumerate(wanted)]
-        pieces = tuple(
-            Piece(*(tuple(each) for each in zip(*overlap, strict=True)))
-            for overlap in product(*lists)
-        )
-        return Box(tuple(each.size for each in wanted), pieces)
-
-    def _along(self, axis: int, wanted: Range) -> list[Overlap]:
-        found = self._found[axis]
-        if wanted not in found:
-            found[wanted] = axes.overlaps(self._ends[axis], wanted)
-        return found[wanted]
-
-
 def make(problem: Problem, first: Chunks, second: Chunks) -> Plan:
     """Cut a problem by the chunks of its operands."""
     cuts = _cut_large(problem, _cut(problem, first, second), first, second)
@@ -268,10 +225,10 @@ def _cut(problem: Problem, first: Chunks, second: Chunks) -> Cuts:
     outputs: Cut = (Range(0, p.group_out),)
     if kind is Kind.FILTER_GRADIENT:
         x, g = by_axis(p, first), by_axis(p, second)
-        batch = axes.ranges(axes.edges(max(g[0], x[0], key=len)), p.batch)
+        batch = axes.ranges(axes.edges(max(g[0], x[0], key=_filled)), p.batch)
         rows, cols = (
             axes.ranges(axes.edges(of_g), axis.out)
-            if len(of_g) >= len(of_x)
+            if _filled(of_g) >= _filled(of_x)
             else axes.outputs_of(axis, of_x)
             for axis, of_x, of_g in ((p.rows, x[1], g[1]), (p.cols, x[2], g[2]))
         )
@@ -281,7 +238,7 @@ def _cut(problem: Problem, first: Chunks, second: Chunks) -> Cuts:
         else:
             finer = (
                 (g[3], p.group_out)
-                if len(g[3]) >= len(x[3]) and p.group_out
+                if _filled(g[3]) >= _filled(x[3]) and p.group_out
                 else (x[3], p.group_in)
             )
             groups = _group_cuts(p, *finer)
@@ -303,6 +260,11 @@ def _cut(problem: Problem, first: Chunks, second: Chunks) -> Cuts:
         outputs = axes.ranges(axes.edges(image[3]), p.group_out)
         outputs = _gathered(p, image, outputs)
     return Cuts(batch, rows, cols, groups, inputs, outputs)
+
+
+def _filled(chunks: Sequence[int]) -> int:
+    """Return how many chunks have any cells."""
+    return sum(size > 0 for size in chunks)
 
 
 def _group_cuts(problem: Problem, chunks: Sequence[int], per_group: int) -> Cut:
@@ -339,13 +301,15 @@ def _join_small(
 ) -> tuple[Cut, ...]:
     """Join blocks of a result until none is smaller than promised; along the axis that has most, first."""
     image = first if problem.kind is Kind.FORWARD else second
-    least = min(SMALLEST, _least_bytes(problem, image))
+    least, item = min(SMALLEST, _least_bytes(problem, image)), problem.dtype.itemsize
     if _most_bytes(problem, image) < SMALLEST:
         return along  # small chunks are what was asked for
     while True:
-        sizes = [min(each.size for each in cut) for cut in along]
+        smallest = prod(min(each.size for each in cut) for cut in along) * item
+        largest = prod(max(each.size for each in cut) for cut in along) * item
         most = max(range(len(along)), key=lambda axis: len(along[axis]))
-        if prod(sizes) * problem.dtype.itemsize >= least or len(along[most]) == 1:
+        # The largest too: a sliver at an operand's edge says nothing of what chunks should be.
+        if (smallest >= least and largest >= SMALLEST) or len(along[most]) == 1:
             return along
         cut = axes.joined(along[most], -(-len(along[most]) // 2))
         along = (*along[:most], cut, *along[most + 1 :])

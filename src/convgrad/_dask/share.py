@@ -24,9 +24,10 @@ _running = 0
 def limited() -> Iterator[int]:
     """Compute with this task's share of the threads; gives their number."""
     global _running
+    most = min(get_num_threads(), of_process())
     with _lock:
         _running += 1
-        share = max(1, min(get_num_threads(), of_process()) // _running)
+        share = max(1, most // _running)
     try:
         with _config.scope(num_threads=share):
             yield share

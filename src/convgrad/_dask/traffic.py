@@ -19,7 +19,7 @@ class Traffic:
     joins: int = 0
     """Tasks that put chunks together, of a result whose blocks are small, or of a filter."""
     strip_bytes: int = 0
-    """Bytes of strips and chunks that blocks take beside the largest one each."""
+    """Bytes of strips, chunks and filters that blocks take beside the largest chunk each."""
     sum_bytes: int = 0
     """Bytes of partial sums."""
     join_bytes: int = 0
