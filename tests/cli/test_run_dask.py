@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 import convgrad
+from cli.conftest import heed_interrupts
 from convgrad import _config, _dtypes
 from convgrad._cli import chunking, outputs, parts, schedulers, sink, sources, stacks, stores
 from convgrad._cli.dask_run import _Steps
@@ -469,6 +471,7 @@ def begin_endless(folder, name):
         env={**os.environ, "CONVGRAD_KERNELS": "0"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,
     )
     for _ in range(3000):
         if len(list(folder.glob(".*.convgrad-partial/*"))) > 3:
@@ -622,3 +625,69 @@ def test_a_part_of_nothing():
     file = parts.FileArray("none", 0, (1, 2, 2, 1), "float32", "<f4", False)
     with pytest.raises(parts.Refusal, match=r"a task cannot read none: .*same file system"):
         parts.FilePart(file, ((0, 1), (0, 2), (0, 2), (0, 1))).read()
+
+
+def test_a_group_is_not_replaced_by_an_array(command):
+    """It may hold arrays that nobody named."""
+    group = zarr.create_group("grp.zarr")
+    for name in ("raw", "precious"):
+        made = group.create_array(name, shape=X.shape, chunks=(3, 4, 5, 6), dtype=X.dtype)
+        made[...] = X
+    ending = command(*FORWARD, "--input", "x.npy", "-o", "grp.zarr", "--force")
+    assert ending.status == 2 and "is not one array of Zarr; it is kept" in ending.err
+    ending = command(*FORWARD, "--input", "grp.zarr:raw", "-o", "grp.zarr", "--force")
+    assert ending.status == 2
+    assert np.array_equal(zarr.open("grp.zarr")["precious"][...], X)
+
+
+@pytest.mark.parametrize("format", [2, 3])
+def test_an_array_is_replaced_by_an_array(command, format):
+    store("y.zarr", X, zarr_format=format)
+    assert command(*FORWARD, "--input", "x.npy", "-o", "y.zarr", "--force").status == 0
+    assert zarr.open("y.zarr").shape == (7, 6, 5, 12)
+
+
+def test_operands_are_not_replaced_with_the_folder_they_are_in(command, folder):
+    for each in ("st", "out"):
+        (folder / each).mkdir()
+    for number, image in enumerate(X):
+        np.save(f"st/{number}.npy", image)
+    np.save("out/f.npy", F)
+    before = sorted(folder.rglob("*.npy"))
+    for words in (
+        ("--filter", "out/f.npy", "--input", "st", "-o", "out/"),
+        ("--filter", "f.npy", "--input", "st/[0-3].npy", "-o", "st/"),
+        ("--filter", "f.npy", "--input", "st", "-o", "st/y.npy"),
+    ):
+        ending = command("run", "depthwise_conv2d", *words, "--force")
+        assert ending.status == 2 and "must not be " in ending.err
+    assert sorted(folder.rglob("*.npy")) == before
+
+
+def test_an_old_result_that_stepped_aside_comes_back(command, folder):
+    """A run that was killed between two renames; the next one finds both states."""
+    aside = folder / ".out.01234567.convgrad-old"
+    for target in (folder / "out", None):
+        aside.mkdir()
+        np.save(aside / "0.npy", X[0])
+        if target is None:
+            shutil.rmtree(folder / "out")
+            ending = command(*FORWARD, "--input", "x.npy", "-o", "out/")
+            assert ending.status == 2 and "appeared while it was computed" in ending.err
+            assert np.array_equal(np.load("out/0.npy"), X[0])
+        else:
+            assert command(*FORWARD, "--input", "x.npy", "-o", "out/", "--force").status == 0
+        assert not aside.exists()
+
+
+def test_an_image_larger_than_a_chunk_is_cut_along_its_rows():
+    large = sources.Random((1, 100_000, 100_000, 1), _dtypes.FLOAT, 0, 0)
+    small = sources.Random((1, 50_000, 50_000, 1), _dtypes.FLOAT, 0, 0)
+    found = chunking.choose({"input": large, "out_backprop": small}, None, 1)
+    rows = max(found["input"][1]) - 1  # rounded up
+    assert rows * 100_000 * 4 <= chunking.CHUNK_BYTES
+    assert (
+        len(found["input"][1]) == len(found["out_backprop"][1])
+        and sum(found["input"][1]) == 100_000
+    )
+    assert found["input"][0::2] == ((1,), (100_000,))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import convgrad
+from cli.conftest import heed_interrupts
 from convgrad import _config, _dtypes
 from convgrad._cli import dask_graph, parts, schedulers, sources, travel
 
@@ -145,7 +146,9 @@ def begin_endless(folder, address):
     """Start a run that takes a while, and wait until some blocks are written."""
     words = (sys.executable, "-m", "convgrad", *ENDLESS.split(), "--scheduler", address)
     pipe = subprocess.PIPE
-    process = subprocess.Popen(words, cwd=folder, env=ENVIRONMENT, stdout=pipe, stderr=pipe)
+    process = subprocess.Popen(
+        words, cwd=folder, env=ENVIRONMENT, stdout=pipe, stderr=pipe, preexec_fn=heed_interrupts
+    )
     for _ in range(3000):
         if len(list(folder.glob(".y.zarr.*/c/*"))) > 2:
             return process
