@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,14 @@ def found() -> list[str]:
     """Return the compilers of this machine; `CXX` names another, or the only one wanted."""
     named = os.environ.get("CXX")
     return [each for each in ([named] if named else COMPILERS) if shutil.which(each)]
+
+
+def one_and_others() -> list[Any]:
+    """Return the compilers of this machine for a test: the first one always, the others where there is time."""
+    return [
+        pytest.param(each, marks=[pytest.mark.cc_long] if number else [])
+        for number, each in enumerate(found())
+    ]
 
 
 def setting(compiler: str, variant: str) -> Setting:

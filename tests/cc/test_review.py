@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cc_programs import PROGRAMS, Builds, found, run, setting
+from cc_programs import PROGRAMS, Builds, found, one_and_others, run, setting
 
 FIRST = found()[:1]
 
@@ -77,7 +77,7 @@ def test_memory_is_written_over_only_where_nobody_reads(compiler: str, builds: B
 
 
 @pytest.mark.cc_long
-@pytest.mark.parametrize("compiler", found())
+@pytest.mark.parametrize("compiler", one_and_others())
 def test_two_parts_of_a_program_include_everything(compiler: str, builds: Builds) -> None:
     """Linked and as shared libraries, begun before main, and after a fork."""
     how, part = setting(compiler, "C++17"), PROGRAMS / "review_part.cc"
