@@ -14,15 +14,7 @@ import numpy as np
 from .._dtypes import DType
 from .._errors import ArgumentError, ArgumentTypeError
 from . import numpy
-
-
-class Borrowed:
-    """An array that has passed the checks, its dtype's row and its shape."""
-
-    __slots__ = ("array", "row", "shape")
-
-    def __init__(self, array: Any, row: DType, shape: tuple[int, ...]) -> None:
-        self.array, self.row, self.shape = array, row, shape
+from .shaped import Borrowed, borrow_beside
 
 
 def recognise(value: Any) -> bool:
@@ -38,8 +30,7 @@ def borrow(
 ) -> Borrowed:
     """Return an array of an allowed dtype; whatever NumPy takes beside an array of Dask goes with it."""
     if not recognise(value):
-        found = numpy.borrow(function, argument, value, allowed, like)
-        return Borrowed(numpy.contiguous(found.array, found.row), found.row, found.shape)
+        return borrow_beside(function, argument, value, allowed, like)
     row = numpy.check_dtype(function, argument, value.dtype, allowed, like)
     if hasattr(value, "expr"):
         raise ArgumentTypeError(

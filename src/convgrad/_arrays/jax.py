@@ -11,18 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import AnyArray, DType
+from .._dtypes import DType
 from .._errors import ArgumentError, ArgumentTypeError, said
 from . import numpy
-
-
-class Borrowed:
-    """An array that has passed the checks, its dtype's row and its shape."""
-
-    __slots__ = ("array", "row", "shape")
-
-    def __init__(self, array: Any, row: DType, shape: tuple[int, ...]) -> None:
-        self.array, self.row, self.shape = array, row, shape
+from .shaped import Borrowed, borrow_beside
 
 
 def recognise(value: Any) -> bool:
@@ -38,9 +30,7 @@ def borrow(
 ) -> Borrowed:
     """Return an array of an allowed dtype; whatever NumPy takes beside an array of JAX goes with it."""
     if not recognise(value):
-        found = numpy.borrow(function, argument, value, allowed, like)
-        array: AnyArray = numpy.contiguous(found.array, found.row)
-        return Borrowed(array, found.row, found.shape)
+        return borrow_beside(function, argument, value, allowed, like)
     _check_place(function, argument, value)
     row = numpy.check_dtype(function, argument, value.dtype, allowed, like)
     return Borrowed(value, row, _sizes(function, argument, value))
