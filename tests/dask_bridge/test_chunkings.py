@@ -20,14 +20,14 @@ def tried(count: int) -> Callable[[Any], Any]:
     return settings(relaxed, max_examples=count, derandomize=True)
 
 
-@tried(50)
+@tried(30)
 @given(trials())
 def test_a_call_on_chunks_is_the_call_on_the_whole(trial: Trial) -> None:
     check(trial)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@tried(15)
+@tried(8)
 @given(data=st.data())
 def test_tiles_are_computed_around_their_chunks(kind: str, data: st.DataObject) -> None:
     check(data.draw(tiled(kind)))

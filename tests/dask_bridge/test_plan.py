@@ -21,7 +21,7 @@ from dask_bridge.chunkings import Trial, limited, tiled, trials
 from errors.doors import DOORS
 
 quick = settings(
-    deadline=None, max_examples=80, derandomize=True, suppress_health_check=list(HealthCheck)
+    deadline=None, max_examples=50, derandomize=True, suppress_health_check=list(HealthCheck)
 )
 
 
