@@ -694,3 +694,12 @@ def test_an_image_larger_than_a_chunk_is_cut_along_its_rows():
         and sum(found["input"][1]) == 100_000
     )
     assert found["input"][0::2] == ((1,), (100_000,))
+
+
+def test_what_was_read_does_not_need_the_file_any_more(folder):
+    """A map of a file that is cut off kills the process that looks at it."""
+    np.save("x.npy", X)
+    held = parts.FileArray(str(folder / "x.npy"), 128, X.shape, "float32", "<f4", False)
+    found = parts.FilePart(held, tuple((0, size) for size in X.shape)).read()
+    os.truncate("x.npy", 0)
+    assert np.array_equal(found, X)

@@ -293,6 +293,6 @@ def _write_runs(
     for n, at in enumerate(product(*(range(*each) for each in region[:axis]))):
         offset = first + sum(cell * stride for cell, stride in zip(at, strides, strict=False))
         os.lseek(handle, offset, os.SEEK_SET)
-        left = memoryview(flat[n * run : (n + 1) * run])  # type: ignore[arg-type]
+        left = flat[n * run : (n + 1) * run].data
         while left:
             left = left[os.write(handle, left) :]

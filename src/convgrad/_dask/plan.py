@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .. import _dtypes
 from .._problem import Kind, Problem, Shape
@@ -357,14 +357,14 @@ def _channels(
     return of_input, of_output, (*taps, *filters)
 
 
-def by_axis(problem: Problem, values: tuple) -> tuple:  # type: ignore[type-arg]
+def by_axis(problem: Problem, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what stands in the layout's order in the order images, rows, columns, channels."""
     if problem.data_format == "NHWC":
         return values
     return values[0], values[2], values[3], values[1]
 
 
-def ordered(problem: Problem, values: tuple) -> tuple:  # type: ignore[type-arg]
+def ordered(problem: Problem, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return what stands in the order images, rows, columns, channels in the layout's."""
     if problem.data_format == "NHWC":
         return values
