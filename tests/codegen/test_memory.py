@@ -202,3 +202,16 @@ def test_the_guard_bites():
         [sys.executable, "-c", f"import sys; sys.path.append({folder!r})\n{program}"]
     )
     assert done.returncode == -signal.SIGSEGV
+
+
+@each_target
+def test_addresses_are_read_from_memory(target):
+    x, y = np.array([1.5, 2.5], np.float32), np.zeros(2, np.float32)
+    block = np.array([0, x.ctypes.data], np.int64)
+
+    def body(k):
+        there = k.arg_pointer(0, I64).offset(1).load_pointer(F32)
+        k.arg_pointer(1, F32).store(there.load(2))
+
+    run(target, body, block, y)
+    assert y.tolist() == [1.5, 2.5]

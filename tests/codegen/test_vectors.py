@@ -150,3 +150,31 @@ def test_bits_and_casts(target):
     (a, b), out = _run(target, np.int32, write, 2, 6, _operands(np.int32, target.lanes(4), 2) >> 9)
     expected = [a & b, a ^ 255, (a.view(np.uint32) >> 3).view(np.int32), a, a, a]
     np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=label)
+@pytest.mark.parametrize(("element", "dtype"), [(F32, np.float32), (F64, np.float64)])
+def test_square_roots_are_rounded_once(target, element, dtype):
+    lanes = target.lanes(element.size)
+    x = np.linspace(0, 1e6, lanes).astype(dtype)
+    y = np.zeros(lanes, dtype)
+    run(
+        target,
+        lambda k: k.arg_pointer(1, element).store(k.sqrt(k.arg_pointer(0, element).load(lanes))),
+        x,
+        y,
+    )
+    np.testing.assert_array_equal(y, np.sqrt(x))
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=label)
+def test_integers_become_numbers(target):
+    x, y = np.array([2**40 + 1, -3], np.int64), np.zeros(2)
+
+    def body(k):
+        for i in range(2):
+            value = k.number(k.arg_pointer(0, I64).offset(i).load_int(), F64)
+            k.arg_pointer(1, F64).offset(i).store(value)
+
+    run(target, body, x, y)
+    assert y.tolist() == [2.0**40 + 1, -3.0]

@@ -20,7 +20,7 @@ from .flow import Branch, Value, Variable
 from .ints import Bool, Int, IntLike
 from .memory import Pointer, count_mask
 from .types import Element
-from .vectors import Mask, Vector, fma, select, shuffle
+from .vectors import Mask, Vector, fma, select, shuffle, square_root
 
 _LINE = 64
 """Workspace blocks start on cache lines."""
@@ -109,6 +109,15 @@ class KernelBuilder:
     def fma(self, a: Vector, b: Vector, c: Vector) -> Vector:
         """Return a * b + c; see `vectors.fma`."""
         return fma(a, b, c)
+
+    def sqrt(self, value: Vector) -> Vector:
+        """Return the square root of each lane; see `vectors.square_root`."""
+        return square_root(value)
+
+    def number(self, value: Int, element: Element) -> Vector:
+        """Return an integer as a scalar of a floating type."""
+        text = self.emitter.value(f"sitofp i64 {value.text} to {element.llvm}")
+        return Vector(self.emitter, text, element, 1)
 
     def shuffle(self, a: Vector, b: Vector | None, lanes: Sequence[int]) -> Vector:
         """Pick lanes by number; those of `b` count on from the end of `a`."""

@@ -208,6 +208,12 @@ class Pointer:
             value = value.cast("sext", I64)
         return Int(self.emitter, value.text)
 
+    def load_pointer(self, element: Element) -> Pointer:
+        """Read an address, of elements of some type."""
+        assert self.element is I64, self.element
+        text = self.emitter.value(f"load ptr, ptr {self.text}, align 8")
+        return Pointer(self.emitter, text, element)
+
     def store_int(self, value: IntLike) -> None:
         """Write a 64-bit integer."""
         assert self.element is I64, self.element

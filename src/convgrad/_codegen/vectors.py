@@ -207,6 +207,13 @@ def fma(a: Vector, b: Vector, c: Vector) -> Vector:
     return a * b + c
 
 
+def square_root(value: Vector) -> Vector:
+    """Return the square root of each lane, rounded once: an instruction everywhere."""
+    function = f"llvm.sqrt.{suffix(value.element, value.lanes)}"
+    kind = value.type_text
+    return value.renamed(value.emitter.call(function, kind, ((kind, value.text),)))
+
+
 def lane_numbers(emitter: Emitter, lanes: int) -> Vector:
     """Return <0, 1, 2, ...> as 32-bit integers."""
     assert lanes > 1
