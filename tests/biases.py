@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-import convgrad
 from cases import ACCUMULATOR_UNITS, NUMPY, UNITS, Case, Data, run
 from convgrad import _dtypes, _planner, _prepare
 from convgrad._problem import Problem, Side
 from convgrad._runtime.run import run as run_program
 from convgrad._targets import Target
-from kernels import Place, guarded_state, placed, problem_of
+from kernels import Place, guarded_state, placed, problem_of, shared_among
 from tolerance import bound
 
 SIDES: dict[str, tuple[Side, ...]] = {
@@ -58,7 +57,7 @@ def compute(
     if not problem.adds_bias:
         bias = np.full(problem.bias_c, 77, problem.dtype.numpy)
     beside = placed(bias, place)
-    with convgrad.threads(threads):
+    with shared_among(threads):
         run_program(program, *(each.ctypes.data for each in (first, second, result, beside)))
     return result, beside
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from convgrad._codegen import KernelBuilder
-from convgrad._jit import elf, host, llvm
+from convgrad._jit import elf, host, host_target, llvm
 from convgrad._kernel import KernelSource
 from convgrad._targets import VECTOR_BITS, Target, candidates
 
@@ -25,6 +26,27 @@ HALF_TARGETS = [*TARGETS, *[replace(t, has_half=False) for t in TARGETS if t.has
 
 def label(target: Target) -> str:
     return target.label + ("" if target.has_half or not target.has_fma else "-inthalf")
+
+
+def foreign(host: int, few: int, more: int) -> list[Any]:
+    """Return parameters (target, turns, seed): this machine's own target at length, the others in a few turns.
+
+    To compile for vectors that the machine does not have takes long, so `make test-long` has more of those.
+    """
+    own = host_target()
+    short = [pytest.param(t, host if t == own else few, 1, id=label(t)) for t in TARGETS]
+    long = [
+        pytest.param(t, more, 5, id=f"{label(t)}-more", marks=pytest.mark.numeric_long)
+        for t in TARGETS
+        if t != own
+    ]
+    return [*short, *long]
+
+
+def few_and_more(few: int, more: int, seed: int) -> list[Any]:
+    """Return parameters (turns, seed): a few turns, and more of them, with another seed, in `make test-long`."""
+    long = pytest.param(more, seed + 100, id="more", marks=pytest.mark.numeric_long)
+    return [pytest.param(few, seed, id="few"), long]
 
 
 def call(source: KernelSource, target: Target, *words: Any, begin: int = 0, end: int = 1) -> None:

@@ -30,7 +30,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.write_line(f"checked {number} {name}")
 
 
-LONG = {"cc_long": "minutes of compiling: `make test-cc`", "dask_long": "minutes: `make test-dask`"}
+LONG = {
+    "cc_long": "minutes of compiling: `make test-cc`",
+    "dask_long": "minutes: `make test-dask`",
+    "numeric_long": "minutes: `make test-long`",
+}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
 
 import convgrad
 from cases import KINDS, NUMPY, Case, Data, random_case, run
-from convgrad import _dtypes, _jit, _planner, _prepare, _problem
+from convgrad import _config, _dtypes, _jit, _planner, _prepare, _problem
 from convgrad._algorithms import ALGORITHMS
 from convgrad._arguments import FRIENDLY, settings
 from convgrad._problem import Problem
+from convgrad._runtime import pool
 from convgrad._runtime.run import run as run_program
 from convgrad._runtime.state import State
 from convgrad._targets import Target
@@ -44,6 +47,7 @@ def compute(
     data: Data,
     place: Place = "end",
     put: Callable[[Any, Place, int], Any] | None = None,
+    threads: int = 1,
 ) -> Any:
     """Run one algorithm on copies of its operands; result, workspace and partial sums start full of rubbish.
 
@@ -57,7 +61,7 @@ def compute(
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     first, second = (put(each, place, i) for i, each in enumerate(operands[kind]))
     result = put(np.full(problem.result_shape, 77, problem.dtype.numpy), place, 2)
-    with convgrad.threads(1):
+    with shared_among(threads):
         run_program(program, *(each.ctypes.data for each in (first, second, result)))
     return result
 
@@ -65,11 +69,14 @@ def compute(
 _idle: list[Any] = []
 """Blocks that end at a forbidden page and are in no call."""
 _lent: dict[int, Any] = {}
+asked: deque[int] = deque(maxlen=1)
+"""How many bytes the last program wanted: more where it is shared."""
 
 
 @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
 def _take(nbytes: int) -> int:
     """Lend bytes that are NaN, against a forbidden page."""
+    asked.append(nbytes)
     size = -(-nbytes // 64) * 64
     found = next((block for block in _idle if block.size >= size), None)
     if found is None:
@@ -94,6 +101,14 @@ def guarded_state() -> State:
     state = State()
     state["TAKE"], state["GIVE"] = (ctypes.cast(f, ctypes.c_void_p).value for f in (_take, _give))
     return state
+
+
+@contextmanager
+def shared_among(threads: int) -> Iterator[None]:
+    """Let programs of our block use the pool: a block of one's own has none, and whatever is asked for runs alone."""
+    guarded_state()["CONTROL"] = pool.ensure(threads).control if threads > 1 else 0
+    with convgrad.threads(threads):
+        yield
 
 
 def placed(values: Any, place: Place) -> Any:
@@ -144,8 +159,11 @@ def random_case_for(
 def taken(name: str, case: Case, target: Target) -> tuple[str, ...]:
     """Return the operations an algorithm takes a case for; int32 has no filter gradient."""
     kinds = KINDS[:2] if case.dtype == "int32" else KINDS
-    refused = (_planner.refusals(problem_of(case, kind), target)[name] for kind in kinds)
-    return tuple(kind for kind, reason in zip(kinds, refused, strict=True) if reason is None)
+    if _planner.switched_off(name, _config.get("winograd")):
+        return ()
+    # Asking the one algorithm: to ask all of them for every case that is drawn took a fifth of the tests' time.
+    why_not = _planner._why_not
+    return tuple(k for k in kinds if why_not(name, problem_of(case, k), target) is None)
 
 
 def drawn(rng: np.random.Generator, depthwise: bool, largest: int) -> dict[str, Any]:

@@ -143,8 +143,8 @@ BUGS = (
     Bug(
         "pixels left over from the last tile dropped",
         "_algorithms/dense_direct/walk.py",
-        "with k.loop(0, count, height, carry=carry, nonempty=True) as first:",
-        "with k.loop(0, k.max(count - height + 1, 1), height, carry=carry, nonempty=True) as first:",
+        "k.loop(begin, end, height, carry=carry, nonempty=True) as first,",
+        "k.loop(begin, k.max(end - height + 1, begin + 1), height, carry=carry, nonempty=True) as first,",
     ),
     Bug(
         "the last panel overlaps by one channel too many",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _config, _warnings
 from ._errors import CompileError, InternalError
@@ -18,7 +18,10 @@ from ._runtime.bound import Bound
 from ._runtime.run import run as _run_program
 
 if TYPE_CHECKING:
-    from ._prepare import Executable
+    from ._norm import Task
+    from ._prepare import Executable, Passes
+
+Made = TypeVar("Made")
 
 memory: dict[Hashable, Any] = {}
 """What calls have found out, by keys of theirs, and executables, by problem and switches. It is one memory so that all
@@ -34,12 +37,18 @@ _tables = 0
 def run(problem: Problem, first: int, second: int, result: int, bias: int = 0) -> Executable | None:
     """Fill the memory at `result` from the operands; returns what did it, None for a problem with nothing to add up.
 
-    `bias` is read, or filled by a filter gradient, if the problem has one. The memory must be contiguous, aligned, in
-    native byte order and of the problem's sizes.
+    `bias` is read, or filled by a filter gradient, if the problem has one; statistics go there, if it has those. The
+    memory must be contiguous, aligned, in native byte order and of the problem's sizes.
     """
     if problem.bias and not bias and problem.bias_c:
         raise InternalError("a problem with a bias was run without one; please report this")
+    if problem.statistics and not bias:
+        raise InternalError(
+            "a problem with statistics was run without a place for them; please report this"
+        )
     if problem.is_empty:
+        if problem.statistics:
+            raise InternalError("an empty problem has no statistics; please report this")
         if problem.bias:
             from . import _prepare
 
@@ -71,6 +80,23 @@ def executable(problem: Problem) -> Executable:
     return found
 
 
+def statistics_shares(problem: Problem) -> int:
+    """Return how many shares of statistics a problem writes if it is run with `statistics`, as the switches stand.
+
+    They are [shares][3][channels] of float64; see `Plan.shares`. 0 means that whoever wants them has to read the
+    result: this plan cannot take them, or not faster than that. The problem is then to be run without `statistics`;
+    the result has the same bits either way.
+    """
+    key = ("statistics_shares", problem, _config.deciding())
+    found: int | None = memory.get(key)
+    if found is None:
+        from . import _prepare
+
+        found = _compiled(lambda: _prepare.statistics_shares(problem), lambda: 0)
+        remember(key, found)
+    return found
+
+
 def remember(key: Hashable, value: Any, nbytes: int = 0) -> None:
     """Keep something for later calls, or start over where too much is kept."""
     global _tables
@@ -96,6 +122,32 @@ def filter_order(sizes: tuple[int, int, int, int], order: str, size: int, back: 
     return found
 
 
+def passes(task: Task) -> Passes:
+    """Return what carries out a task of `_norm`, as the switches stand; prepared the first time."""
+    key = (task, _config.deciding())
+    found: Passes | None = memory.get(key)
+    if found is None:
+        from . import _prepare
+
+        found = _compiled(lambda: _prepare.passes(task), lambda: _prepare.passes_without(task))
+        remember(key, found, found.nbytes if type(found) is Bound else 0)
+    return found
+
+
+def run_passes(task: Task, addresses: Sequence[int]) -> None:
+    """Carry out a task on the memory at some addresses: those of `_norm.PLACES`, in order, all as described there."""
+    run_prepared(passes(task), addresses)
+
+
+def run_prepared(execute: Passes, addresses: Sequence[int]) -> None:
+    """Carry out what `passes` returned."""
+    block = (ctypes.c_int64 * len(addresses))(*addresses)
+    if isinstance(execute, Bound):
+        _run_program(execute, ctypes.addressof(block), 0, 0)
+    else:
+        execute(ctypes.addressof(block))
+
+
 def _prepared(problem: Problem) -> Executable:
     """Prepare what computes a problem; the reference where nothing can be compiled."""
     from . import _prepare  # takes longer to import than all that is imported so far
@@ -111,7 +163,7 @@ def _prepared(problem: Problem) -> Executable:
     )
 
 
-def _compiled(kernels: Callable[[], Executable], without: Callable[[], Executable]) -> Executable:
+def _compiled(kernels: Callable[[], Made], without: Callable[[], Made]) -> Made:
     """Return what a compiler makes, unless it is switched off or there is none."""
     try:
         if _config.get("kernels"):

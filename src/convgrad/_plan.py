@@ -14,7 +14,8 @@ from ._problem import Problem
 
 Operand = Literal["first", "second", "result", "partial", "packed", "bias", "table"]
 """Whose pointer a kernel gets: the two operands in the order the operation names them, the result, memory for partial
-sums, memory for an operand in another order, the bias (which a filter gradient writes), or the step's own table."""
+sums, memory for an operand in another order, the bias (which a filter gradient writes; or the statistics of the result,
+which take its place), or the step's own table."""
 
 
 @dataclass(frozen=True)
@@ -56,3 +57,6 @@ class Plan:
     """Whether the work is too little to share with other threads."""
     story: tuple[tuple[str, str], ...] = ()
     """What was chosen and why, in pairs of a name and a value, for people."""
+    shares: int = 0
+    """Rows of statistics that a plan of a problem with `statistics` writes: [shares][3][channels] of float64, the mean,
+    the sum of squared deviations from it and the count of each share of the result's pixels. 0: it writes none."""

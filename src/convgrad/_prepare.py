@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -16,8 +17,13 @@ import numpy as np
 from . import _algorithms, _headroom, _jit, _planner
 from ._algorithms import reference
 from ._algorithms.shared import filter_order as filter_orders
+from ._algorithms.shared import statistics
 from ._dtypes import AnyArray
+from ._errors import InternalError
 from ._kernel import Kernel, KernelSource, spelled
+from ._norm import Task
+from ._norm import plan as _norm_plan
+from ._norm import without_kernels as without_kernels_of_passes
 from ._plan import Plan, Step
 from ._problem import Kind, Problem, Shape
 from ._program import PLACES, Launch, Program
@@ -32,6 +38,8 @@ Executable = Bound | Callable[[int, int, int, int], None]
 are no kernels. The fourth is the bias's, 0 where there is none. The memory is contiguous, aligned, native and of the
 planned shapes."""
 
+Passes = Bound | Callable[[int], None]
+"""What carries out a task of `_norm` on a block of addresses: a program, whose first operand it is, or a function."""
 
 Four = tuple[int, int, int, int]
 
@@ -46,7 +54,23 @@ def executable(problem: Problem) -> Executable:
     plan = _planner.choose(problem, target)
     if not plan.steps:
         return without_kernels(problem)
+    if problem.statistics and not plan.shares:
+        raise InternalError(f"{plan.algorithm} writes no statistics; please report this")
     return bind(plan, target)
+
+
+def statistics_shares(problem: Problem) -> int:
+    """Return how many shares of statistics a problem's kernels would write; 0: none, or too slowly."""
+    if problem.is_empty or problem.bias or problem.kind is Kind.FILTER_GRADIENT:
+        return 0
+    _headroom.ask(8 * _headroom.FOR_LOOPS, "to plan")
+    problem = replace(problem, statistics=True)
+    target = _jit.host_target()
+    plan = _planner.choose(problem, target)
+    if not plan.shares or not statistics.pays(plan, target):
+        return 0
+    _loaded(identities(plan), target)
+    return plan.shares
 
 
 def bind(plan: Plan, target: Target, state: State = STATE_BLOCK) -> Bound:
@@ -100,6 +124,26 @@ def filter_order_without_kernels(sizes: Four, order: str, size: int, back: bool)
             ours[...] = other.transpose(axes)
 
     return execute
+
+
+def passes(task: Task) -> Passes:
+    """Return the program of a task of `_norm`."""
+    target = _jit.host_target()
+    return bind_passes(_norm_plan.plan(task, target), target)
+
+
+def bind_passes(launches: _norm_plan.Launches, target: Target) -> Bound:
+    """Load the kernels of a task's launches, or of some of them, and bind their program."""
+    kernels = [
+        _jit.load(identity, partial(_norm_plan.emit, identity, target), target)
+        for identity in _kernels(launches.steps)
+    ]
+    return bind_to(_numbered(*launches), kernels)
+
+
+def passes_without(task: Task) -> Passes:
+    """Return the same as NumPy does it: it needs no compiler."""
+    return without_kernels_of_passes.execute(task)
 
 
 def program(plan: Plan) -> Program:
@@ -203,7 +247,9 @@ def load_functions(source: Functions, imports: Mapping[str, int] | None = None) 
 
 
 def without_kernels(problem: Problem) -> Callable[[int, int, int, int], None]:
-    """Return the reference for a problem: it needs no compiler."""
+    """Return the reference for a problem: it needs no compiler. Statistics are taken by kernels only."""
+    if problem.statistics:
+        raise InternalError("the reference writes no statistics; please report this")
 
     def execute(first: int, second: int, result: int, bias: int = 0) -> None:
         shapes = {

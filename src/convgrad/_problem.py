@@ -134,12 +134,21 @@ class Problem:
     """Whose channels a bias belongs to. A forward pass adds one to the output's channels and an input gradient to the
     input's, before the result is rounded. A filter gradient also writes the bias's gradient: the sum over the pixels of
     `out_backprop`, or of the input (a transposed convolution, whose output that is)."""
+    statistics: bool = False
+    """Whether a forward pass or an input gradient also writes statistics of its result's channels, to the place of the
+    bias it then must not have; see `Plan.shares`."""
 
     def __post_init__(self) -> None:
         if self.bias not in _SIDES[self.kind]:
             allowed = " or ".join(map(repr, _SIDES[self.kind]))
             raise InternalError(
                 f"the bias of a {self.kind.value} must be {allowed}, got {self.bias!r}; please report this"
+            )
+        if self.statistics and (self.bias or self.kind is Kind.FILTER_GRADIENT):
+            beside = f"with a bias of the {self.bias}" if self.bias else "without a bias"
+            raise InternalError(
+                "statistics are those of a forward pass or an input gradient without a bias, whose place they take,"
+                f" got a {self.kind.value} {beside}; please report this"
             )
 
     def __hash__(self) -> int:
@@ -149,7 +158,7 @@ class Problem:
     def _hash(self) -> int:
         """Hashing fifteen numbers takes 2 us, a good part of a small call."""
         sizes = (self.batch, self.rows, self.cols, self.groups)
-        return hash((self.kind, self.dtype, *sizes, self.bias))
+        return hash((self.kind, self.dtype, *sizes, self.bias, self.statistics))
 
     @property
     def in_c(self) -> int:

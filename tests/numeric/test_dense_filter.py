@@ -146,10 +146,7 @@ def test_rounding_stays_in_the_bound_and_threads_change_no_bit() -> None:
     for _ in range(12):
         case = drawn(rng)
         data = normal(case, rng)
-        results = []
-        for count in (1, 2, 3):
-            with convgrad.threads(count):
-                results.append(compute(NAME, HOST, case, "filter", data))
+        results = [compute(NAME, HOST, case, "filter", data, threads=count) for count in (1, 2, 3)]
         assert_close(case, "filter", data, results[0])
         assert all(other.tobytes() == results[0].tobytes() for other in results[1:]), case
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import convgrad
-from calling import TARGETS, label
+from calling import few_and_more, foreign
 from cases import Case, Data, normal, whole_numbers
 from convgrad import _jit
 from convgrad._targets import Target
-from kernels import NAMES, Place, compute, expected_exactly, random_case_for, taken
+from kernels import NAMES, Place, asked, compute, expected_exactly, random_case_for, taken
 from tolerance import assert_close
 
 HOST = _jit.host_target()
@@ -38,10 +37,12 @@ def assert_exact(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("target", TARGETS, ids=label)
-def test_whole_numbers_come_out_exact(name: str, target: Target, checked: Any) -> None:
-    rng = np.random.default_rng([1, *name.encode()])
-    for turn in range(turns(name, 6)):
+@pytest.mark.parametrize(("target", "depthwise", "seed"), foreign(host=6, few=2, more=6))
+def test_whole_numbers_come_out_exact(
+    name: str, target: Target, depthwise: int, seed: int, checked: Any
+) -> None:
+    rng = np.random.default_rng([seed, *name.encode()])
+    for turn in range(turns(name, depthwise)):
         case, kinds = random_case_for(rng, name, target)
         data = whole_numbers(case, rng)
         for kind in kinds:
@@ -51,9 +52,12 @@ def test_whole_numbers_come_out_exact(name: str, target: Target, checked: Any) -
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("place", ["start", "end"])
-def test_no_cell_outside_the_arrays_is_touched(name: str, place: Place, checked: Any) -> None:
-    rng = np.random.default_rng([2, *name.encode()])
-    for _ in range(turns(name, 15)):
+@pytest.mark.parametrize(("depthwise", "seed"), few_and_more(7, 15, seed=2))
+def test_no_cell_outside_the_arrays_is_touched(
+    name: str, place: Place, depthwise: int, seed: int, checked: Any
+) -> None:
+    rng = np.random.default_rng([seed, *name.encode()])
+    for _ in range(turns(name, depthwise)):
         case, kinds = random_case_for(rng, name, HOST)
         data = whole_numbers(case, rng)
         for kind in kinds:
@@ -62,20 +66,32 @@ def test_no_cell_outside_the_arrays_is_touched(name: str, place: Place, checked:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rounding_stays_in_the_bound_and_threads_change_no_bit(name: str, checked: Any) -> None:
-    rng = np.random.default_rng([3, *name.encode()])
-    for _ in range(18):
+@pytest.mark.parametrize(("turns", "seed"), few_and_more(10, 18, seed=3))
+def test_rounding_stays_in_the_bound_and_threads_change_no_bit(
+    name: str, turns: int, seed: int, checked: Any
+) -> None:
+    rng = np.random.default_rng([seed, *name.encode()])
+    for _ in range(turns):
         case, kinds = random_case_for(rng, name, HOST, largest=48, whole=False)
         data = normal(case, rng)
         for kind in kinds:
-            results = []
-            for count in (1, 2, 3, 8, 2):
-                with convgrad.threads(count):
-                    results.append(compute(name, HOST, case, kind, data))
+            counts = (1, 2, 3, 8, 2)
+            results = [compute(name, HOST, case, kind, data, threads=count) for count in counts]
             assert_close(case, kind, data, results[0])
             for other in results[1:]:
                 assert other.tobytes() == results[0].tobytes(), (case, kind)
             checked["problems with the same bits on 1, 2, 3 and 8 threads and when repeated"] += 1
+
+
+def test_threads_that_are_asked_for_take_part() -> None:
+    """Each has a workspace of its own: tests of bits on any number of threads would else prove nothing."""
+    case = Case(False, 4, (28, 28), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
+    data = normal(case, np.random.default_rng(9))
+    wanted = []
+    for count in (1, 2, 4):
+        compute("winograd", HOST, case, "forward", data, threads=count)
+        wanted.append(asked[-1])
+    assert wanted[0] < wanted[1] < wanted[2]
 
 
 @pytest.mark.parametrize("name", NAMES)

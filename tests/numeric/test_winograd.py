@@ -70,7 +70,7 @@ def test_whole_numbers_come_out_exact(target: Target, checked: Any) -> None:
 
 
 def on_threads(name: str, case: Case, kind: str, data: Data, count: int) -> Any:
-    """Run one algorithm on some threads; `compute` runs on one, whatever is asked for around it."""
+    """Run one algorithm on some threads, on memory as it comes."""
     problem = problem_of(case, kind)
     bound = _prepare.bind(_planner.choose_named(problem, HOST, name), HOST)
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}

@@ -33,8 +33,9 @@ def stress(counting, seed: int, jobs: int, most_threads: int = 8) -> None:
             time.sleep(0.001)  # lets the workers park
 
 
-def test_a_hundred_thousand_random_jobs(make_counting):
-    stress(make_counting(most=48), 1, 100_000)
+@pytest.mark.parametrize("jobs", [25_000, pytest.param(100_000, marks=pytest.mark.numeric_long)])
+def test_random_jobs(make_counting, jobs):
+    stress(make_counting(most=48), jobs, jobs)
 
 
 def test_sixty_four_threads_on_few_processors(make_counting, fresh_pool):

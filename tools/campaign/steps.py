@@ -110,4 +110,5 @@ def _call_nn(trial: Trial, data: Data) -> Any:
 def call_named(trial: Trial, name: str, data: Data) -> Any:
     """Run one algorithm on guarded memory; the result is a copy."""
     target = target_of(trial)
-    return compute(name, target, trial.case, trial.kind, data, trial.place, put).copy()
+    count = convgrad.get_num_threads()
+    return compute(name, target, trial.case, trial.kind, data, trial.place, put, count).copy()

@@ -22,7 +22,7 @@ from convgrad._kernel import spelled
 from convgrad._targets import Target
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_FOLDERS = ("_algorithms", "_codegen", "_jit", "_targets")
+_FOLDERS = ("_algorithms", "_codegen", "_jit", "_norm", "_targets")
 """Where a change can change a kernel, with all folders below; the package's own files too: problem, plan, dtypes."""
 
 

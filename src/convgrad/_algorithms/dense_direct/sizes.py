@@ -8,6 +8,7 @@ from math import gcd
 from ..._codegen import compute, element
 from ..._problem import Kind, Problem
 from ..._targets import Target
+from ..shared import statistics
 from ..shared.gather import Footprint, Gather, Tap, gather
 from .axis import AxisTable
 
@@ -131,6 +132,13 @@ class DirectSizes:
             and self.width >= self.panel
         )
         self.serial = problem.flops < _SERIAL_FLOPS
+        self.takes_statistics = (
+            statistics.why_not(problem) is None
+            and not self.dot
+            and not self.narrow
+            and self.woven == 1
+        )
+        """Whether the kernel can take statistics of the result: where a tile's vectors are channels, in order."""
 
     def _join_pixels(self) -> None:
         """Where windows are one pixel, forget rows, and images too if their pixels follow each other."""

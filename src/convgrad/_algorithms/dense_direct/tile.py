@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ..._codegen import Int, Pointer, Variable, Vector
 from ..shared.edges import load_first
+from ..shared.statistics import Counted
 from .frame import Block, Frame
 from .sums import PanelSums
 from .tables import COL_ENTRY, ROW_ENTRY
@@ -52,7 +53,9 @@ class PanelTiles:
         if not self.kernel.flat:
             with listed_tiles(frame, block, source, target) as listed:
                 self._ask_for(listed.targets)
-                self._store(listed.targets, self._sum_of_taps(listed, filter_), bias)
+                sums_of_taps = self._sum_of_taps(listed, filter_)
+                self._store(listed.targets, sums_of_taps, bias)
+                self._take_statistics(sums_of_taps, listed.counted)
             return
         with flat_tiles(frame, block, source, target) as tile:
             ahead = None
@@ -63,7 +66,9 @@ class PanelTiles:
             self._ask_for(tile.targets)
             sums = PanelSums(frame)
             self._add(sums, _Entry(tile.pixels, self.k.i64(0), filter_, ahead), frame.depth)
-            self._store(tile.targets, sums.finish(), bias)
+            finished = sums.finish()
+            self._store(tile.targets, finished, bias)
+            self._take_statistics(finished, tile.counted)
 
     def _ask_for(self, targets: list[Pointer]) -> None:
         """Ask for the lines a tile will write, if it takes long enough for them to arrive meanwhile."""
@@ -166,6 +171,10 @@ class PanelTiles:
         added = self._load_bias(bias) if bias else None
         for i, there in enumerate(targets):
             self._store_pixel(there, sums[i * vectors : (i + 1) * vectors], added)
+
+    def _take_statistics(self, sums: list[Vector], counted: Counted | None) -> None:
+        if self.frame.statistics and counted:
+            self.frame.statistics.add(sums, counted)
 
     def _load_bias(self, bias: Pointer) -> list[Vector]:
         """Read a panel's bias as its sums are stored."""

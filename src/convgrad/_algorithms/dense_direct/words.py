@@ -72,3 +72,5 @@ class DirectDenseKernel:
     """Whether the numbers of the table have 64 bits, not 32."""
     bias: bool = later(False)
     """Whether a bias is added to the result."""
+    statistics: bool = later(False)
+    """Whether statistics of the result are taken."""

@@ -12,7 +12,7 @@ windows (`Footprint`) and the tile, while batch, rows, columns and channels are 
       for q in rows step R:  for tile of columns:  for vector of channels:
         for source row r of the window (guarded):  for source column j:  x = load
           acc[row, column] += x * w[tap]          for every (row, column, tap) that reads (r, j)
-        store acc
+        store acc  [and add it to the block's statistics]
 
     item (filter gradient) = (share of the units, chunk of channels); unit = (image, block of rows)
       sums[vector][tap][lane] = 0;  for unit:  acc[vector][tap][lane] = 0
@@ -31,7 +31,10 @@ its neighbour is computed twice, with the same bits.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 from ..._codegen import (
+    F64,
     Bool,
     Element,
     Int,
@@ -46,6 +49,7 @@ from ..._problem import Kind
 from ..._targets import Target
 from ..shared.reduce import partial_type
 from ..shared.words import arguments
+from .statistics import Range, RowStatistics
 from .tile import Strip, TilePosition, TileWriter
 from .words import WORDS, DirectKernel
 
@@ -74,11 +78,16 @@ class _Writer:
         self.filter = k.arg_pointer(1, self.storage)
         self.target = k.arg_pointer(1 if self.to_filter else 2, self.storage)
         adds_bias = kernel.bias and not self.to_filter
-        self.word = arguments(k, 4 if adds_bias else 3, WORDS)
+        self.word = arguments(k, 4 if adds_bias or kernel.statistics else 3, WORDS)
         bias = k.arg_pointer(3, self.storage) if adds_bias else None
         self.bank = k.scratch(self.number, 0)
         """Weights, or the running sums of the filter gradient, as [vector][tap][lane]."""
-        self.tiles = TileWriter(k, kernel, self.word, self.bank, bias)
+        self.statistics = None
+        if kernel.statistics:
+            chunk, rows = self.word["chunk"], k.arg_pointer(3, F64)
+            behind = self.bank.offset(chunk * self.taps)
+            self.statistics = RowStatistics(k, rows, behind, chunk, self.lanes)
+        self.tiles = TileWriter(k, kernel, self.word, self.bank, bias, self.statistics)
         self.channels = self.tiles.channels
         self.source_pitch, self.target_pitch = self.tiles.source_pitch, self.tiles.target_pitch
 
@@ -97,6 +106,8 @@ class _Writer:
                 self._pack_weights(first, width)
                 blocks = self.word["row_blocks"]
                 self._rows(rest // blocks, rest % blocks, first, width)
+                if self.statistics:
+                    self._write_statistics(self.statistics, rest, first, width)
         return k.finish()
 
     # The filter gradient's frame
@@ -146,7 +157,10 @@ class _Writer:
         target = self.target.offset(image * (self.word["target_rows"] * self.target_pitch) + first)
         start = block * self.word["row_block"]
         stop = k.min(start + self.word["row_block"], groups)
-        with k.loop(start, stop, self.tile.rows) as row:
+        with (
+            self._runs(start, stop, width) as (begin, end),
+            k.loop(begin, end, self.tile.rows) as row,
+        ):
             # The last tile is moved up; rows computed twice get the same bits. The filter gradient must not
             # count twice: its plan has whole tiles only.
             q = row if self.to_filter else k.min(row, groups - self.tile.rows)
@@ -159,8 +173,28 @@ class _Writer:
                 first=first,
                 width=width,
                 inside=self._row_guards(source_row),
+                rows=Range(row, end),
+                fresh=row.equals(begin) if self.statistics else Bool.constant(k.emitter, False),
             )
             self._columns(strip)
+
+    def _runs(self, start: Int, stop: Int, width: Int) -> AbstractContextManager[tuple[Int, Int]]:
+        """Go through rows: in runs where statistics are taken, else all at once."""
+        if self.statistics is None:
+            return nullcontext((start, stop))
+        cols = self.word["target_cols"]
+        return self.statistics.runs(start, stop, self.tile.rows, cols, width)
+
+    def _write_statistics(
+        self, statistics: RowStatistics, unit: Int, first: Int, width: Int
+    ) -> None:
+        k, block = self.k, self.word["row_block"]
+        start = unit % self.word["row_blocks"] * block
+        rows = k.min(start + block, self.word["groups_h"]) - start
+        count = rows * self.word["target_cols"]
+        with k.loop(0, width, self.lanes, nonempty=True) as c:
+            place = self.tiles.clamped(c, first) + first
+            statistics.write(unit, c, place, self.channels, count)
 
     def _row_guards(self, source_row: Int) -> dict[int, Bool]:
         """Return, for every source row of the window that may lie outside, whether it lies inside."""
@@ -176,24 +210,25 @@ class _Writer:
         k, cols, size = self.k, self.kernel.cols, self.tile.cols
         groups = self.word["groups_w"]
         if self.kernel.single:
-            self.tiles.write(strip, k.i64(0), TilePosition(True, True, size))
+            self.tiles.write(strip, k.i64(0), TilePosition(True, True, size), Range(0, size))
             return
         inner: IntLike = 0
         if cols.before:
-            self.tiles.write(strip, k.i64(0), TilePosition(True, False, size))
+            self.tiles.write(strip, k.i64(0), TilePosition(True, False, size), Range(0, size))
             inner = size
         stop = groups - size if cols.after else groups
         inside = TilePosition(False, False, size)
         if self.to_filter:
             whole = stop - (stop - inner) % size
             with k.loop(inner, whole, size) as q:
-                self.tiles.write(strip, q, inside)
+                self.tiles.write(strip, q, inside, Range(q, stop))
             if size > 1:
                 with k.loop(whole, stop) as q:
-                    self.tiles.write(strip, q, TilePosition(False, False, 1))
+                    self.tiles.write(strip, q, TilePosition(False, False, 1), Range(q, stop))
         else:
             last = groups - (cols.after + size)
             with k.loop(inner, stop, size) as q:
-                self.tiles.write(strip, k.min(q, last), inside)
+                self.tiles.write(strip, k.min(q, last), inside, Range(q, stop))
         if cols.after:
-            self.tiles.write(strip, groups - size, TilePosition(False, True, size))
+            rest = Range(k.max(stop, inner) if self.statistics else 0, groups)
+            self.tiles.write(strip, groups - size, TilePosition(False, True, size), rest)

@@ -14,6 +14,8 @@ from ..._codegen import Bool, Int, KernelBuilder, Pointer, Variable, Vector, com
 from ..._problem import Kind
 from ..shared.gather import Footprint
 from ..shared.pixel_sum import added_up
+from ..shared.statistics import Counted
+from .statistics import Range, RowStatistics
 from .words import DirectKernel
 
 _INDEXED = 4
@@ -41,6 +43,10 @@ class Strip:
     first: Int
     width: Int
     inside: dict[int, Bool]
+    rows: Range
+    """Those that no strip before it has had, and that belong to its run."""
+    fresh: Bool
+    """Whether statistics begin a run with it."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,9 @@ class _Body:
     targets: list[Pointer]
     bank: Pointer
     bias: Pointer | None
+    channel: Int
+    """Of its chunk."""
+    counted: Counted | None
     row_reads: dict[int, list[tuple[int, int]]]
     col_reads: dict[int, list[tuple[int, int]]]
 
@@ -67,9 +76,10 @@ class TileWriter:
         word: dict[str, Int],
         bank: Pointer,
         bias: Pointer | None,
+        statistics: RowStatistics | None,
     ) -> None:
         self.k, self.kernel, self.tile, self.word, self.bank = k, kernel, kernel.tile, word, bank
-        self.bias = bias
+        self.bias, self.statistics = bias, statistics
         self.number = compute(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
         self.reach = self.lanes * (2 if kernel.alternate else 1)
@@ -83,8 +93,8 @@ class TileWriter:
         self.target_pitch = word["target_cols"] * self.channels
         self.multiples: dict[int, Int] = {}
 
-    def write(self, strip: Strip, q: Int, columns: TilePosition) -> None:
-        """Walk the channels of one tile of columns."""
+    def write(self, strip: Strip, q: Int, columns: TilePosition, wanted: Range) -> None:
+        """Walk the channels of one tile of columns, of which statistics count those that are wanted."""
         k = self.k
         source = strip.source.offset(q * self.kernel.cols.step * self.channels)
         target = strip.target.offset(q * len(self.kernel.cols.phases) * self.channels)
@@ -96,6 +106,7 @@ class TileWriter:
             target.offset(self.target_pitch * row)
             for row in range(self.tile.rows * len(self.kernel.rows.phases))
         ]
+        counted = self._counted(strip, q, wanted)
         step = max(self.reach, self.lanes * self.tile.vectors)
         with k.loop(0, strip.width, step, nonempty=True) as c:
             place = self.clamped(c, strip.first) if self.tile.vectors == 1 else c
@@ -106,6 +117,8 @@ class TileWriter:
                 targets=[pointer.offset(place) for pointer in targets],
                 bank=self.bank.offset(c * self.bank_rows),
                 bias=self.bias.offset(strip.first + place) if self.bias else None,
+                channel=c,
+                counted=counted,
                 row_reads=reads,
                 col_reads=self.reads(self.kernel.cols, columns.width, columns),
             )
@@ -114,6 +127,16 @@ class TileWriter:
                 self._sum_products(body)
             else:
                 self._gather_products(body)
+
+    def _counted(self, strip: Strip, q: Int, wanted: Range) -> Counted | None:
+        """Tell which pixels of a tile statistics are to be taken of; a run begins with its first tile."""
+        if self.statistics is None:
+            return None
+        fresh = Bool.constant(self.k.emitter, False)
+        if isinstance(wanted.first, int) or not self.kernel.cols.before:
+            fresh = strip.fresh & self.k.i64(wanted.first).equals(0)
+        sizes = (self.tile.rows, self.tile.cols)
+        return self.statistics.counted((strip.q, q), sizes, strip.rows, wanted, fresh)
 
     def clamped(self, c: Int, first: Int) -> Int:
         """Return where vector `c` of the chunk starts: the last one ends at the last channel."""
@@ -208,6 +231,12 @@ class TileWriter:
                         continue
                     for z in vectors:
                         place.offset(z * self.lanes).store(sums[row, cell, z].value)
+        if self.statistics and body.counted:
+            values = {
+                z: [each.value for (*_, at), each in sums.items() if at == z] for z in vectors
+            }
+            tile = [(body.channel + z * self.lanes, values[z]) for z in vectors]
+            self.statistics.sums.add(tile, body.counted)
 
     def _gathered(
         self, body: _Body, vectors: list[int]

@@ -63,3 +63,5 @@ class DirectKernel:
     The two vectors are computed one after the other, so that the tile needs no more registers."""
     bias: bool = later(False)
     """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""
+    statistics: bool = later(False)
+    """Whether statistics of the result are taken."""
