@@ -14,6 +14,8 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
+from ._api.normalise import batch_norm_act, batch_norm_act_grad
+from ._batch_norm import BatchNormGradients, BatchNormResult
 from ._options import options
 from ._runtime.threads import get_num_threads, set_num_threads, threads
 from ._version import __version__
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
     from ._export.door import export
 
 __all__ = [
+    "BatchNormGradients",
+    "BatchNormResult",
     "Explanation",
     "__version__",
+    "batch_norm_act",
+    "batch_norm_act_grad",
     "compat",
     "conv2d",
     "conv2d_backprop_filter",

@@ -1,4 +1,4 @@
-"""The oracle: the six operations in float64, or in exact integers, written to be obviously right.
+"""The oracle: the six operations in float64, or in exact integers, and batch norm, written to be obviously right.
 
 Test your own kernels against it. Every function takes the arguments of the top-level function of the same name,
 operands of any real dtype, and returns float64. With ``exact=True`` the operands must hold whole numbers
@@ -6,7 +6,8 @@ operands of any real dtype, and returns float64. With ``exact=True`` the operand
 object array of Python ints otherwise.
 
 It shares the argument checks and the geometry with the rest of the package, and no kernel: one tap at a time, one
-whole-array expression per tap, added in a fixed order. Expect roughly 0.1 to 1 GFLOP/s.
+whole-array expression per tap, added in a fixed order. Expect roughly 0.1 to 1 GFLOP/s. Batch norm divides and takes
+roots, so there is no exact form of it.
 
 >>> import numpy as np
 >>> from convgrad import reference
@@ -22,14 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from . import _oracle, _problem
+from . import _batch_norm, _oracle, _problem
 from ._arguments import FRIENDLY, settings, sizes
 from ._arrays import borrow_any, pin
+from ._batch_norm import BatchNormGradients, BatchNormResult
 from ._dtypes import DOUBLE, AnyArray
 from ._errors import ArgumentError, ArgumentTypeError, shown
+from ._norm import oracle as _formulas
 from ._problem import Call, Kind, Problem, Settings, Shape
 
 __all__ = [
+    "batch_norm_act",
+    "batch_norm_act_grad",
     "conv2d",
     "conv2d_backprop_filter",
     "conv2d_backprop_input",
@@ -161,6 +166,153 @@ def depthwise_conv2d_backprop_filter(
     return _filter_gradient(
         _problem.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how, exact
     )
+
+
+def batch_norm_act(
+    input: Any,
+    scale: Any = None,
+    offset: Any = None,
+    mean: Any = None,
+    variance: Any = None,
+    *,
+    epsilon: float = 1e-3,
+    is_training: bool = True,
+    activation: str | None = "none",
+    negative_slope: float = 0.2,
+    residual: Any = None,
+    residual_position: str = "before",
+    data_format: str | None = "NHWC",
+) -> BatchNormResult:
+    """``y = act((x - mean[c]) / sqrt(variance[c] + epsilon) * scale[c] + offset[c])``, and a residual.
+
+    >>> batch_norm_act([[[[2.0], [4.0]]]], epsilon=3.0).y.ravel()
+    array([-0.5,  0.5])
+    """
+    function = "reference.batch_norm_act"
+    how = _batch_norm.settings(
+        *(function, epsilon, is_training, activation, negative_slope, residual_position),
+        data_format,
+    )
+    _batch_norm.check_statistics(function, how.is_training, mean, variance)
+    rows = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
+    call = _BatchNorm(function, how, {"input": input, "residual": residual}, rows)
+    return call.forward()
+
+
+def batch_norm_act_grad(
+    out_backprop: Any,
+    input: Any,
+    scale: Any,
+    offset: Any,
+    mean: Any,
+    variance: Any,
+    *,
+    epsilon: float = 1e-3,
+    is_training: bool = True,
+    activation: str | None = "none",
+    negative_slope: float = 0.2,
+    residual: Any = None,
+    residual_position: str = "before",
+    data_format: str | None = "NHWC",
+) -> BatchNormGradients:
+    """The derivatives of `batch_norm_act`, through mean and variance too where they are the batch's.
+
+    >>> batch_norm_act_grad([[[[1.0], [3.0]]]], [[[[2.0], [4.0]]]], None, None, [3.0], [1.0], epsilon=3.0).input.ravel()
+    array([-0.375,  0.375])
+    """
+    function = "reference.batch_norm_act_grad"
+    how = _batch_norm.settings(
+        *(function, epsilon, is_training, activation, negative_slope, residual_position),
+        data_format,
+    )
+    for name, value in (("mean", mean), ("variance", variance)):
+        _batch_norm.check_given(function, name, value)
+    images = {"out_backprop": out_backprop, "input": input, "residual": residual}
+    rows = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
+    return _BatchNorm(function, how, images, rows).backward()
+
+
+class _BatchNorm:
+    """One call, its images as float64 [n, c, p], its rows as float64 [c]."""
+
+    def __init__(
+        self,
+        function: str,
+        how: _batch_norm.Settings,
+        images: dict[str, Any],
+        rows: dict[str, Any],
+    ) -> None:
+        self._how = how
+        arrays = {
+            name: borrow_any(function, name, value)
+            for name, value in (images | rows).items()
+            if value is not None or name in ("input", "out_backprop")
+        }
+        shapes = {name: each.shape for name, each in arrays.items()}
+        self._shape = shapes["input"]
+        self.sizes = _batch_norm.sizes(
+            function,
+            how.data_format,
+            self._shape,
+            {name: shapes[name] for name in images if name in shapes and name != "input"},
+            {name: shapes[name] for name in rows if name in shapes},
+        )
+        held = [pin(function, each) for each in arrays.values()]
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            wide = {name: each.astype(np.float64) for name, each in arrays.items()}
+        del held  # all are copies now
+        self._rows = {name: wide.get(name) for name in rows}
+        self._images = {name: self._channels_first(wide[name]) for name in images if name in wide}
+
+    def _channels_first(self, image: AnyArray) -> AnyArray:
+        first = image if self._how.data_format == "NCHW" else image.transpose(0, 3, 1, 2)
+        return first.reshape(self.sizes.images, self.sizes.channels, self.sizes.pixels)
+
+    def _back(self, image: AnyArray) -> AnyArray:
+        if self._how.data_format == "NHWC":
+            image = image.transpose(0, 2, 1)
+        return np.ascontiguousarray(image.reshape(self._shape))
+
+    def _statistics(self, mean: AnyArray, variance: AnyArray) -> _formulas.Statistics:
+        rows = self._rows
+        return _formulas.statistics(
+            mean, variance, self._how.epsilon, rows["scale"], rows["offset"]
+        )
+
+    def _argument(self, given: _formulas.Statistics) -> AnyArray:
+        """Return what the activation is applied to."""
+        before = self._how.residual_position == "before"
+        beside = self._images.get("residual") if before else None
+        return _formulas.argument(self._images["input"], given, beside)
+
+    def forward(self) -> BatchNormResult:
+        mean, variance = self._rows["mean"], self._rows["variance"]
+        with np.errstate(all="ignore"):
+            if mean is None or variance is None:
+                mean, variance = np.full((2, self.sizes.channels), np.nan)
+                if not self.sizes.is_empty:
+                    mean, variance = _formulas.moments(self._images["input"])
+            u = self._argument(self._statistics(mean, variance))
+            y = _formulas.value(self._how.activation, u, self._how.negative_slope)
+            if "residual" in self._images and self._how.residual_position == "after":
+                y = y + self._images["residual"]
+        return BatchNormResult(self._back(y), mean, variance)
+
+    def backward(self) -> BatchNormGradients:
+        mean, variance = self._rows["mean"], self._rows["variance"]
+        assert mean is not None and variance is not None
+        grad, residual = self._images["out_backprop"], None
+        with np.errstate(all="ignore"):
+            given = self._statistics(mean, variance)
+            slope = _formulas.derivative(
+                self._how.activation, self._argument(given), self._how.negative_slope
+            )
+            frozen = not self._how.is_training
+            found = _formulas.gradients(self._images["input"], given, grad * slope, frozen)
+        if "residual" in self._images:
+            before = self._how.residual_position == "before"
+            residual = self._back(found.residual if before else grad.copy())
+        return BatchNormGradients(self._back(found.x), found.weight, found.bias, residual)
 
 
 def _forward(row: Call, input: Any, filter: Any, how: tuple[Any, ...], exact: bool) -> AnyArray:

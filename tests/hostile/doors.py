@@ -64,6 +64,11 @@ def right_arguments(name: str) -> dict[str, Any]:
         "filter_shape": list(f.shape),
         "n": 2,
     }
+    if last.startswith("batch_norm_act"):
+        row = np.ones(2, np.float32)
+        values = {"input": x, "out_backprop": g, "residual": g, "scale": row, "offset": row}
+        if last.endswith("_grad"):
+            values |= {"mean": row, "variance": row}
     if by_shape:
         values |= {"input": x, "filter": f}
     if name == "explain":

@@ -30,7 +30,10 @@ PLAIN = (int, str, list, tuple, type(None), np.ndarray)
 LONGEST = 30.0
 """Seconds that only a hang takes."""
 
-OPERANDS = {"input", "filter", "filters", "out_backprop", "depthwise_filter", "pointwise_filter"}
+OPERANDS = {
+    "input", "filter", "filters", "out_backprop", "depthwise_filter", "pointwise_filter", "scale", "offset", "mean",
+    "variance", "residual",
+}  # fmt: skip
 VECTORS = {
     "strides", "padding", "dilations", "rate", "dilation", "explicit_paddings", "input_sizes", "filter_sizes",
     "output_shape", "input_shape", "filter_shape",

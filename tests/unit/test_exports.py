@@ -47,15 +47,17 @@ HERE = [*PUBLIC, *(name for name, framework in NEED_FRAMEWORK.items() if find_sp
 
 
 KEPT = {
-    "convgrad": "Explanation __version__ explain export get_num_threads options set_num_threads threads "
-    "compat dispatch errors graph nn raw_ops reference testing",
+    "convgrad": "BatchNormGradients BatchNormResult Explanation __version__ batch_norm_act batch_norm_act_grad "
+    "explain export get_num_threads options set_num_threads "
+    "threads compat dispatch errors graph nn raw_ops reference testing",
     "convgrad.dispatch": "GlobalOpDispatcher NOT_SUPPORTED OpDispatcher add_dispatch_list dispatch_for_api "
     "dispatch_for_types",
     "convgrad.errors": "AllocationError ArgumentError ArgumentTypeError BackendMissingError CompileError ConvgradError "
     "DTypeError InternalError",
     "convgrad.graph": "Block Built Cancelled ClientSession Explanation Graph Note Operation Output Page PageRun Scope "
     "Spec Status Value Wire add_symbolic_gradients build cpp_source load ops page_of python_source save svg",
-    "convgrad.reference": "conv2d conv2d_backprop_filter conv2d_backprop_input depthwise_conv2d "
+    "convgrad.reference": "batch_norm_act batch_norm_act_grad conv2d conv2d_backprop_filter conv2d_backprop_input "
+    "depthwise_conv2d "
     "depthwise_conv2d_backprop_filter depthwise_conv2d_backprop_input",
     "convgrad.testing": "Finding Report Row check_op implementation",
 }

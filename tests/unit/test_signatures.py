@@ -73,6 +73,21 @@ SIGNATURES = {
         "dilations=1, name=None",
     },
 }
+_SETTINGS = (
+    "epsilon=0.001, is_training=True, activation='none', negative_slope=0.2, residual=None, "
+    "residual_position='before', data_format='NHWC'"
+)
+BETWEEN = {
+    "batch_norm_act": (
+        "input, scale=None, offset=None, mean=None, variance=None",
+        _SETTINGS,
+    ),
+    "batch_norm_act_grad": ("out_backprop, input, scale, offset, mean, variance", _SETTINGS),
+}
+"""What stands between convolutions: arrays by position, settings by keyword, the oracle's alike.
+
+Of `tf.compat.v1.nn.fused_batch_norm` these are the names, order and defaults of what it has.
+"""
 TOOLS = {"explain", "export", "get_num_threads", "options", "set_num_threads", "threads"}
 """Functions of the top level that are no operations."""
 
@@ -101,7 +116,25 @@ def test_parameters_order_and_defaults(module, name, text):
 @pytest.mark.parametrize("module", SIGNATURES, ids=lambda module: module.__name__)
 def test_no_function_is_missing_or_too_many(module):
     public = {name for name in module.__all__ if inspect.isfunction(getattr(module, name))}
-    assert public - TOOLS == SIGNATURES[module].keys()
+    between = BETWEEN.keys() if module is convgrad else set()
+    assert public - TOOLS - between == SIGNATURES[module].keys()
+
+
+@pytest.mark.parametrize("module", [convgrad, convgrad.reference], ids=lambda each: each.__name__)
+@pytest.mark.parametrize("name", BETWEEN)
+def test_settings_of_batch_norm_go_by_keyword(module, name):
+    parameters = inspect.signature(getattr(module, name)).parameters.values()
+    for kind, text in zip(
+        (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY),
+        BETWEEN[name],
+        strict=True,
+    ):
+        written = [
+            each.name if each.default is each.empty else f"{each.name}={each.default!r}"
+            for each in parameters
+            if each.kind is kind
+        ]
+        assert ", ".join(written) == text
 
 
 SAME_OBJECTS = [

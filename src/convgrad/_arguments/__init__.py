@@ -25,7 +25,8 @@ from .integers import (
 )
 from .padding import PaddingForm, read_padding
 
-DATA_FORMATS = ("NHWC", "NCHW")
+DataFormat = Literal["NHWC", "NCHW"]
+DATA_FORMATS: tuple[DataFormat, ...] = ("NHWC", "NCHW")
 _KERAS = {"CHANNELS_LAST": "NHWC", "CHANNELS_FIRST": "NCHW"}
 _LARGEST_SIZE = 2**128
 """Sizes are checked with the shapes; this bound only keeps ints out that Python itself refuses to print."""
@@ -106,7 +107,7 @@ def _settings(
     dilations: Any,
     explicit_paddings: Any,
 ) -> Settings:
-    layout = _data_format(function, forms.layout, data_format)
+    layout = read_data_format(function, forms.layout, data_format)
     return Settings(
         strides=_pair(function, "strides", forms.strides, strides, layout),
         dilations=(1, 1)
@@ -151,20 +152,24 @@ def either(function: str, old_name: str, old: Any, new_name: str, new: Any) -> A
     return new if new is not None else old
 
 
-def _data_format(function: str, form: LayoutForm, value: Any) -> str:
+def read_data_format(function: str, form: LayoutForm, value: Any) -> DataFormat:
+    """Return a layout's name; None means NHWC."""
     if value is None:
         return "NHWC"
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{function}: `data_format` must be a string, got {shown(value)}.")
     word = str.__str__(value)  # exactly a str, for the reason integers are exactly ints
-    if word in DATA_FORMATS:
-        return word
+    for name in DATA_FORMATS:
+        if word == name:
+            return name
     upper = word.upper()
     meant = _KERAS.get(upper, upper)
-    known = meant in DATA_FORMATS
-    if known and form == "friendly":
-        return meant
-    hint = f"; write {meant!r}" if known else ""
+    hint = ""
+    for name in DATA_FORMATS:
+        if meant == name:
+            if form == "friendly":
+                return name
+            hint = f"; write {meant!r}"
     raise ArgumentError(
         f"{function}: `data_format` must be 'NHWC' or 'NCHW'{hint}, got {shown(value)}."
     )

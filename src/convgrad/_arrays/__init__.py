@@ -9,13 +9,25 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import numpy as np
+
 from .._dtypes import DType
 from . import dask, jax, numpy, tensorflow, torch
 from .holding import pin
 from .numpy import borrow_any
 from .tensorflow import quick
 
-__all__ = ["ADAPTERS", "Adapter", "Computing", "Lent", "adapter_for", "borrow_any", "pin", "quick"]
+__all__ = [
+    "ADAPTERS",
+    "Adapter",
+    "Computing",
+    "Lent",
+    "adapter_for",
+    "borrow_any",
+    "framework_of",
+    "pin",
+    "quick",
+]
 
 Shape = tuple[int, ...]
 
@@ -134,3 +146,12 @@ def adapter_for(*values: Any, sizes: Any = None) -> Any:
         if sizes is not None and (later := getattr(adapter, "later", None)) and later(sizes):
             return adapter
     return ADAPTERS[-1]
+
+
+_FRAMEWORKS = {dask: "Dask", torch: "PyTorch", jax: "JAX", tensorflow: "TensorFlow"}
+
+
+def framework_of(value: Any) -> str | None:
+    """Return whose array a value is, None for NumPy's and for what becomes one."""
+    kinds = (name for adapter, name in _FRAMEWORKS.items() if adapter.recognise(value))
+    return None if type(value) is np.ndarray else next(kinds, None)

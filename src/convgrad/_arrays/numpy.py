@@ -96,9 +96,8 @@ def check_dtype(
     row = _row(dtype)
     if row is None or row not in allowed:
         names = ", ".join(each.name for each in allowed)
-        raise DTypeError(
-            f"{function}: `{argument}` must have one of the dtypes {names}, got {dtype}."
-        )
+        rule = f"one of the dtypes {names}" if len(allowed) > 1 else f"the dtype {names}"
+        raise DTypeError(f"{function}: `{argument}` must have {rule}, got {dtype}.")
     if like is not None and row is not like:
         raise DTypeError(
             f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "

@@ -20,6 +20,7 @@ from typing import Any
 from .. import _messages
 from .._dtypes import AnyArray
 from .._errors import ArgumentError
+from .batch_norm import case as batch_norm
 from .implementation import Observation, load, observe, version
 from .problems import Case
 
@@ -48,9 +49,18 @@ class Isolated:
 
     def observe(self, case: Case, first: AnyArray, second: AnyArray, twice: bool) -> Observation:
         """Call the kernel once, or twice, on one problem."""
+        return self._answer((case, first, second, twice))
+
+    def observe_norm(
+        self, case: batch_norm.NormCase, arrays: batch_norm.Arrays, twice: bool
+    ) -> Observation:
+        """Call a batch norm once, or twice."""
+        return self._answer((case, arrays, None, twice))
+
+    def _answer(self, message: tuple[Any, ...]) -> Observation:
         if self._process is None:
             self._start()
-        answer = self._ask((case, first, second, twice), self._seconds)
+        answer = self._ask(message, self._seconds)
         if isinstance(answer, Observation):
             return answer
         return Observation(died=str(answer), late=str(answer).startswith(_LATE))
@@ -150,10 +160,13 @@ def serve() -> None:
     _messages.write(answers, {"version": version(text)})
     while True:
         try:
-            case, first, second, twice = _messages.read(calls, Case)
+            case, first, second, twice = _messages.read(calls, Case, batch_norm.NormCase)
         except EOFError:
             return
-        seen = observe(kernel, case, first, second, twice)
+        if isinstance(case, batch_norm.NormCase):
+            seen = batch_norm.observe(kernel, case, first, twice)
+        else:
+            seen = observe(kernel, case, first, second, twice)
         if os.getpid() != me:
             os._exit(0)  # the kernel has forked and both came back: one answers
         _messages.write(answers, seen)

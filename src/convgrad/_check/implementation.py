@@ -29,7 +29,7 @@ FILL = 0xCB
 """What result and guard bytes of a C kernel hold before the call; as float32 -26712982, as half -15.6."""
 GUARD = 256
 
-_BROKEN = (
+BROKEN = (
     IndexError,
     KeyError,
     NameError,
@@ -47,6 +47,8 @@ class Observation:
     """What one call did. One of `result`, `refused` and `died` is set."""
 
     result: AnyArray | None = None
+    results: list[AnyArray] | None = None
+    """In the place of `result`, where an operation has several."""
     refused: str | None = None
     """Its own words: the kernel does not take this problem."""
     died: str | None = None
@@ -73,11 +75,20 @@ def load(text: str, op: str) -> Kernel:
     """
     where, _, name = text.rpartition(":")
     if where.endswith(LIBRARIES):
+        _only_convolutions(op, "a C function")
         return _from_library(where, name, op)
     module, _, name = text.partition(":")
     if module in FRAMEWORKS and not name:
+        _only_convolutions(op, module)
         return _from_framework(module, op)
     return _from_module(module, name or op)
+
+
+def _only_convolutions(op: str, what: str) -> None:
+    if op not in OPS:
+        raise ArgumentError(
+            f"IMPL: {what} can be checked for {', '.join(OPS)}; for {op} give a function of Python, module:function."
+        )
 
 
 def version(text: str) -> str:
@@ -239,10 +250,10 @@ def observe(
             again = np.asarray(kernel(*case.arguments(*mine), **case.settings)) if twice else None
     except Overrun as error:
         return Observation(died=str(error))
-    except _BROKEN as error:
-        return Observation(died=f"raised {_words(error)}")
+    except BROKEN as error:
+        return Observation(died=f"raised {words(error)}")
     except (Exception, SystemExit) as error:
-        return Observation(refused=_words(error))
+        return Observation(refused=words(error))
     if not is_plain(kept):  # None, a generator, words: nothing to compare
         return Observation(died=f"returned an array of {kept.dtype}")
     shared = "an operand" if any(np.shares_memory(result, each) for each in mine) else None
@@ -256,7 +267,7 @@ def observe(
     )
 
 
-def _words(error: BaseException) -> str:
+def words(error: BaseException) -> str:
     """Return the kind of an error and the first line of its message, at most 200 characters."""
     try:
         text = str(error).strip()

@@ -92,6 +92,8 @@ class Report:
     seconds: float
     settings: Mapping[str, Any] = field(default_factory=dict)
     stopped: str = ""
+    measure: str = "u"
+    """What `worst` is counted in: u, or what was allowed, where each number has a limit of its own."""
 
     @property
     def ok(self) -> bool:
@@ -162,6 +164,8 @@ class Report:
         if not self.worst:
             return "no right result to measure"
         each = ", ".join(f"{name} {value:.3g}" for name, value in self.worst.items())
+        if self.measure == "limits":
+            return f"worst error of right results, as a share of what is allowed: {each}"
         return f"worst error of right results in u: {each}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -190,7 +194,9 @@ class Report:
                 }
                 for row in self.rows
             ],
-            "worst_error_in_u": dict(self.worst),
+            ("worst_error_in_u" if self.measure == "u" else "worst_error_in_limits"): dict(
+                self.worst
+            ),
             "findings": [
                 {
                     "what": each.what,

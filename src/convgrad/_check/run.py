@@ -13,6 +13,11 @@ from .._dtypes import AnyArray
 from .._errors import ArgumentError, shown
 from .._problem_text import Line, write
 from . import given
+from .batch_norm.case import OPS as BATCH_NORM
+from .batch_norm.case import Arrays, NormCase
+from .batch_norm.case import observe as observe_norm
+from .batch_norm.properties import NAMES as NORM_NAMES
+from .batch_norm.run import NormCheck
 from .child import Isolated
 from .findings import Caller, Finder, Trouble
 from .guess import Failure, Passed
@@ -45,6 +50,14 @@ class Here:
     def observe(self, case: Case, first: AnyArray, second: AnyArray, twice: bool) -> Observation:
         return observe(self.kernel, case, first, second, twice)
 
+    def observe_norm(self, case: NormCase, arrays: Arrays, twice: bool) -> Observation:
+        return observe_norm(self.kernel, case, arrays, twice)
+
+
+def names_for(op: str) -> tuple[str, ...]:
+    """Return the properties of an operation."""
+    return (*NORM_NAMES, *OBSERVED) if op in BATCH_NORM else PROPERTY_NAMES
+
 
 def check_op(
     function: Kernel | str,
@@ -70,7 +83,8 @@ def check_op(
         problem, which counts as refused. Or text, as on the command line: "module:function", "./library.so:symbol",
         "tensorflow", "torch", "jax".
     op : str
-        One of the six operations, such as "depthwise_conv2d_backprop_filter".
+        One of the six operations, such as "depthwise_conv2d_backprop_filter", or "batch_norm_act" or
+        "batch_norm_act_grad": such a function returns a tuple of arrays, as ours does.
     problems : int, or sequence of str
         How many problems to try, spread over the properties. Or lines of text, such as
         "conv2d 8x28x28x64 3x3x64x64 strides=2": exactly these are tried, with all data that makes sense for them,
@@ -104,11 +118,16 @@ def check_op(
     (False, 'FAIL', 'stride ignored')
     """
     base = Base(op, _named("dtypes", dtypes, tuple(DTYPES)), _named("layouts", layouts, LAYOUTS))
-    if op not in OPS:
-        raise ArgumentError(f"check_op: `op` must be one of {', '.join(OPS)}, got {op!r}.")
-    chosen = _named("properties", properties, PROPERTY_NAMES)
+    if op not in OPS and op not in BATCH_NORM:
+        known = ", ".join((*OPS, *BATCH_NORM))
+        raise ArgumentError(f"check_op: `op` must be one of {known}, got {op!r}.")
+    chosen = _named("properties", properties, names_for(op))
     if hasattr(problems, "__index__"):
         problems = index(problems)
+    if op in BATCH_NORM and not isinstance(problems, int):
+        raise ArgumentError(
+            f"check_op: `problems` must be a number for {op}, whose problems have no lines, got {shown(problems)}."
+        )
     named = _named_problems(problems, base, chosen, seed, dtypes, layouts)
     if isinstance(problems, int) and problems < 1:
         raise ArgumentError(f"check_op: `problems` must be at least 1, got {problems}.")
@@ -117,7 +136,7 @@ def check_op(
             "check_op: with isolate=True, `function` must be text, such as 'module:function'."
         )
     with ExitStack() as stack:
-        caller: Caller
+        caller: Here | Isolated
         if not isinstance(function, str):
             caller, name = Here(function), _name(function)
         elif isolate:
@@ -125,6 +144,10 @@ def check_op(
         else:
             kernel = load(function, op)
             caller, name = Here(kernel, version(function)), function
+        if isinstance(problems, int) and op in BATCH_NORM:
+            return NormCheck(
+                *(caller, name, op, chosen, base.dtypes, base.layouts, seed, advance or _silent)
+            ).run(problems, seconds)
         if isinstance(problems, int):
             return _Check(caller, name, base, chosen, seed, advance or _silent).run(
                 problems, seconds

@@ -88,14 +88,14 @@ def _smaller(case: Case) -> Iterator[Case]:
         if getattr(case, name) != simple and not worse:
             yield _changed(case, name, simple)
     for name in ("batch", "groups", "group_out", "group_in"):
-        for value in _below(getattr(case, name), 1):
+        for value in below(getattr(case, name), 1):
             yield _changed(case, name, value)
     for name in ("size", "window", "strides", "dilations"):
         pair = getattr(case, name)
-        for value in _below(max(pair), 1):
+        for value in below(max(pair), 1):
             yield _changed(case, name, (min(pair[0], value), min(pair[1], value)))
         for at in (0, 1):
-            for value in _below(pair[at], 1):
+            for value in below(pair[at], 1):
                 yield _changed(case, name, (value, pair[1]) if at == 0 else (pair[0], value))
     for size in range(
         1, min(case.size)
@@ -110,7 +110,7 @@ def _smaller(case: Case) -> Iterator[Case]:
         (top, bottom), (left, right) = case.padding
         pads = [top, bottom, left, right]
         for at in range(4):
-            for value in _below(pads[at], 0):
+            for value in below(pads[at], 0):
                 less = [*pads[:at], value, *pads[at + 1 :]]
                 yield replace(case, padding=((less[0], less[1]), (less[2], less[3])))
 
@@ -120,7 +120,7 @@ def _changed(case: Case, name: str, value: Any) -> Case:
     return replace(case, **change)
 
 
-def _below(value: int, least: int) -> list[int]:
+def below(value: int, least: int) -> list[int]:
     """Return smaller values to try: the least, halves, then a little less."""
     tried = (least, value // 2, value * 3 // 4, value * 7 // 8, value - 1)
     return [each for each in dict.fromkeys(tried) if least <= each < value]

@@ -39,7 +39,7 @@ def program(
         "import numpy as np",
         *(["from ml_dtypes import bfloat16"] if case.dtype == "bfloat16" else []),
         "from convgrad import reference",
-        *_import(kernel, case.op),
+        *imported(kernel, case.op),
         "",
         *_arrays(names, case, data, seed, (first, second)),
         f"settings = dict({settings})",
@@ -74,7 +74,8 @@ def _argument(value: object) -> str:
     return value if isinstance(value, str) else str(list(value)) if isinstance(value, tuple) else ""
 
 
-def _import(kernel: str, op: str) -> list[str]:
+def imported(kernel: str, op: str) -> list[str]:
+    """Return the lines that make a kernel known."""
     if kernel == "tensorflow":
         return ["import tensorflow as tf"]
     where, _, name = kernel.rpartition(":")
@@ -98,23 +99,23 @@ def _arrays(
 ) -> list[str]:
     """Write both operands down; normal numbers by the generator they came from."""
     if data != "normal":
-        return [*_array(names[0], case, operands[0]), *_array(names[1], case, operands[1])]
+        return [*spelled(names[0], operands[0]), *spelled(names[1], operands[1])]
     return [
         f"random = np.random.default_rng({list(seed)})",
         *(
-            f"{name} = random.standard_normal({list(each.shape)}).astype({_dtype(case, each)})"
+            f"{name} = random.standard_normal({list(each.shape)}).astype({_dtype(each)})"
             for name, each in zip(names, operands, strict=True)
         ),
     ]
 
 
-def _dtype(case: Case, array: AnyArray) -> str:
-    return "bfloat16" if case.dtype == "bfloat16" else f"np.{array.dtype.name}"
+def _dtype(array: AnyArray) -> str:
+    return "bfloat16" if array.dtype.name == "bfloat16" else f"np.{array.dtype.name}"
 
 
-def _array(name: str, case: Case, array: AnyArray) -> list[str]:
+def spelled(name: str, array: AnyArray) -> list[str]:
     """Write an array down, as briefly as it can be."""
-    kind = _dtype(case, array)
+    kind = _dtype(array)
     shape = list(array.shape)
     flat = array.reshape(-1)
     wide = flat.astype(np.float64)

@@ -11,12 +11,15 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from .._check.batch_norm.case import OPS as BATCH_NORM
+from .._check.batch_norm.properties import PROPERTIES as NORM_PROPERTIES
 from .._check.problems import DTYPES, LAYOUTS
 from .._check.properties import NAMES, OBSERVED, PROPERTIES
 from .._check.report import COLUMNS, Report
 from .._check.run import PROBLEMS, check_op
 from .._problem_text import Line
 from . import problem_lines
+from .operation import NAMES as OPERATIONS
 from .operation import add_op
 from .screen import Cell, Mood, Screen
 from .verb import DONE, NO, Refusal
@@ -28,6 +31,7 @@ convgrad check mykernels:conv2d conv2d
 convgrad check ./libmine.so:my_filter_gradient depthwise_conv2d_backprop_filter --dtype float32
 convgrad check tensorflow depthwise_conv2d_backprop_input --property dilation --problems 200
 convgrad check torch conv2d --seconds 60 --markdown report.md
+convgrad check mykernels:batch_norm_grad batch_norm_act_grad --problems 500
 convgrad check mykernels:conv2d conv2d --problem 'conv2d 8x28x28x64 3x3x64x64 strides=2' --problem @recorded.txt
 """
 
@@ -38,8 +42,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Add IMPL, OP and how much to try."""
     rows = [(row.name, row.meaning) for row in PROPERTIES]
     properties = "; ".join(f"{name}: {what}" for name, what in (*rows, *OBSERVED.items()))
+    others = "; ".join(
+        f"{row.name}: {row.meaning}" for row in NORM_PROPERTIES if row.name not in NAMES
+    )
+    properties = f"{properties}. Of batch norm: {others}"
+    known = tuple(dict.fromkeys((*NAMES, *(row.name for row in NORM_PROPERTIES))))
     parser.add_argument("implementation", metavar="IMPL", help="the kernel to test")
-    add_op(parser)
+    add_op(parser, (*OPERATIONS, *BATCH_NORM))
     parser.add_argument(
         "--problems", type=int, metavar="N", help=f"how many to draw; default {PROBLEMS}"
     )
@@ -58,7 +67,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--property",
         action="append",
-        choices=NAMES,
+        choices=known,
         metavar="NAME",
         help=f"try this one only (may be repeated). {properties}".replace("%", "%%"),
     )
@@ -119,6 +128,8 @@ def _problems(given: Namespace) -> tuple[int | list[Line], int]:
     for name in ("problems", "dtype", "layout"):
         if getattr(given, name) is not None:
             raise Refusal(f"--{name} is for drawn problems, and --problem names them")
+    if given.op in BATCH_NORM:
+        raise Refusal(f"--problem: problems of {given.op} have no lines, and are drawn")
     lines = []
     for text in given.problem:
         found = [line for line in problem_lines.read([text]) if line.call.function == given.op]
