@@ -17,11 +17,24 @@ class Layer:
     """Its class, before."""
     taken: bool
     reason: str
-    """Why it was left alone, or empty."""
+    """Why it was left alone; of one that was taken, with which neighbour or why without; or empty."""
     what: str = ""
     """depthwise, grouped, 3x3, pointwise, dense, linear, separable or transposed."""
     expected: str = ""
     """How many times as fast such layers are, from measurements; empty where it was left alone or nothing is known."""
+
+
+@dataclass(frozen=True)
+class Fused:
+    """What became of a batch norm and the layers around it, or of a squeeze and its excitation."""
+
+    name: str
+    """The first layer's."""
+    what: str
+    """The layers that are one now, in order; of a batch norm that was left alone its class."""
+    taken: bool
+    reason: str
+    """Why it was left alone, or empty."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +44,8 @@ class Report:
     layers: tuple[Layer, ...]
     memory: MemorySetting | None
     advice: tuple[str, ...]
+    blocks: tuple[Fused, ...] | None = None
+    """Where layers were to be fused: what became of each block."""
 
     @property
     def taken(self) -> tuple[str, ...]:
@@ -40,6 +55,16 @@ class Report:
     def left(self) -> dict[str, str]:
         """Layers that were left alone, and why."""
         return {layer.name: layer.reason for layer in self.layers if not layer.taken}
+
+    @property
+    def fused(self) -> dict[str, str]:
+        """Blocks that are computed as one, by the name of their first layer."""
+        return {block.name: block.what for block in self.blocks or () if block.taken}
+
+    @property
+    def unfused(self) -> dict[str, str]:
+        """Batch norms that are not part of a block, and why."""
+        return {block.name: block.reason for block in self.blocks or () if not block.taken}
 
     def __str__(self) -> str:
         rows = [["layer", "what", "expected", ""]]
@@ -55,7 +80,21 @@ class Report:
             )
         lines = [aligned(rows, left=(0, 1, 2, 3)).rstrip()]
         lines.append(f"{len(self.taken)} of {len(self.layers)} layers are computed by convgrad.")
+        if self.blocks is not None:
+            lines += self._about_blocks(self.blocks)
         if self.memory is not None:
             lines.append(f"Memory: {self.memory}.")
         lines += self.advice
         return "\n".join(line.rstrip() for text in lines for line in text.splitlines())
+
+    def _about_blocks(self, blocks: tuple[Fused, ...]) -> list[str]:
+        if not blocks:
+            return ["Nothing is fused: there is no batch norm in this model."]
+        rows = [["block", "what", ""]]
+        for block in blocks:
+            left = "" if block.taken else f"left alone: {block.reason}"
+            rows.append([block.name or "(the model)", block.what, left])
+        return [
+            aligned(rows, left=(0, 1, 2)).rstrip(),
+            f"{len(self.fused)} of {len(blocks)} blocks are computed as one.",
+        ]

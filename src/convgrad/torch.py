@@ -25,23 +25,26 @@ from ._api.friendly import (
     separable_conv2d,
 )
 from ._memory import MemorySetting, tune_memory
-from ._report import Layer, Report
+from ._report import Fused, Layer, Report
 from ._torch.acceleration import accelerate, restore
 from ._torch.compiling import allow_in_graph as _allow_in_graph
 from ._torch.functional import conv2d, conv_transpose2d
 from ._torch.modules import Conv2d, ConvTranspose2d, Linear
+from ._torch.norm import batch_norm_act
 from ._torch.patching import Patched, patch, unpatch
 from .compat.v1 import nn as _v1_nn
 
 __all__ = [
     "Conv2d",
     "ConvTranspose2d",
+    "Fused",
     "Layer",
     "Linear",
     "MemorySetting",
     "Patched",
     "Report",
     "accelerate",
+    "batch_norm_act",
     "conv2d",
     "conv2d_backprop_filter",
     "conv2d_backprop_input",

@@ -9,8 +9,9 @@ import torch
 from torch import nn
 
 from .. import _memory, _warnings
+from .._errors import ArgumentError
 from .._report import Layer, Report
-from . import install, modules
+from . import fusing, install, modules
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _GAINS = {
@@ -26,7 +27,13 @@ _GAINS = {
 
 
 def accelerate(
-    model: nn.Module, *, memory: bool = False, restride: bool = True, linear: bool = True
+    model: nn.Module,
+    *,
+    memory: bool = False,
+    restride: bool = True,
+    linear: bool = True,
+    fuse: bool = False,
+    recompute: bool = False,
 ) -> Report:
     """Compute a model's convolutions with convgrad, in place; returns a report.
 
@@ -44,6 +51,13 @@ def accelerate(
         `model.to(memory_format=torch.channels_last)`. False leaves them, and each call reorders its filter.
     linear : bool
         Take `torch.nn.Linear` too.
+    fuse : bool
+        Also compute convolution, batch norm, activation and residual of a block as one, and batch norm with what
+        follows it where there is no convolution in front; pooling and scaling of squeeze-and-excitation by passes of
+        our own. Modules whose forward does that get one of ours, as an attribute; the report says which.
+    recompute : bool
+        With `fuse`: do not keep the results of blocks that go straight into the next block, but compute them anew in
+        the backward pass, which needs less memory and a little more time. Second derivatives are refused then.
 
     Examples
     --------
@@ -55,6 +69,8 @@ def accelerate(
     >>> model(torch.randn(1, 3, 8, 8)).shape
     torch.Size([1, 8, 4, 4])
     """
+    if recompute and not fuse:
+        raise ArgumentError("accelerate: `recompute` is about fused blocks and needs fuse=True.")
     install.install()
     layers = []
     plain: list[str] = []
@@ -73,8 +89,9 @@ def accelerate(
         layers.append(_row(name, kind, layer, reason or "", taken=reason is None))
     setting = _tuned() if memory else None
     advice = _advice(layers, plain)
-    report = Report(tuple(layers), setting, advice)
-    if not report.taken:
+    blocks = fusing.fuse(model, recompute) if fuse else None
+    report = Report(tuple(layers), setting, advice, blocks)
+    if not report.taken and not report.fused:
         _warnings.warn(
             "convgrad.torch.accelerate: no layer of this model was taken, so nothing will be faster; "
             "print the report to see why"
@@ -85,9 +102,10 @@ def accelerate(
 def restore(model: nn.Module) -> int:
     """Undo `accelerate`: PyTorch computes the model's layers again; returns how many were changed back.
 
-    Filters get the memory format they had. The memory setting is a matter of the process and stays; its own `undo`
-    takes it back.
+    Filters get the memory format they had, and fused blocks are layers again. The memory setting is a matter of the
+    process and stays; its own `undo` takes it back.
     """
+    fusing.separate(model)
     count = 0
     for _, layer in _layers(model):
         if type(layer) in modules.ORIGINALS:

@@ -21,6 +21,7 @@ Ints = int | Sequence[int]
 
 install.install()  # a layer that was unpickled needs it without anybody having asked for `convgrad.torch`
 _operator = torch.ops.aten.convolution_overrideable.default
+_backward = torch.ops.aten.convolution_backward_overrideable.default._op
 _layer: Any = torch.ops.convgrad.layer.default._op if install.handlers() is not None else None
 _NONE = (0, 0)
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -65,17 +66,62 @@ def conv2d(
         return handle_torch_function(
             conv2d, tensors, input, weight, bias, stride, padding, dilation, groups
         )
-    how = _remembered(stride, padding, dilation, groups)
+    how = settings(weight, stride, padding, dilation, groups)
     if how is None:
         pads = _all_pads(weight, stride, padding, dilation)
         stride, dilation = _pair("conv2d", "stride", stride), _pair("conv2d", "dilation", dilation)
-        if pads[0] != pads[1] or pads[2] != pads[3]:
-            return _by_sums(input, weight, bias, stride, pads, dilation, groups)
-        how = (stride, (pads[0], pads[2]), dilation, False, _NONE, groups)
-        _remember(how)
+        return _by_sums(input, weight, bias, stride, pads, dilation, groups)
     if input.dim() == 3:
         return _call(input.unsqueeze(0), weight, bias, how).squeeze(0)
     return _call(input, weight, bias, how)
+
+
+def settings(
+    weight: AnyTensor, stride: Any, padding: Any, dilation: Any, groups: int
+) -> tuple[Any, ...] | None:
+    """Return what `aten::convolution` takes behind its tensors, or None where two sides are padded differently."""
+    how: tuple[Any, ...] | None = _remembered(stride, padding, dilation, groups)
+    if how is None:
+        pads = _all_pads(weight, stride, padding, dilation)
+        if pads[0] != pads[1] or pads[2] != pads[3]:
+            return None
+        strides, dilations = (
+            _pair("conv2d", name, value)
+            for name, value in (("stride", stride), ("dilation", dilation))
+        )
+        how = (strides, (pads[0], pads[2]), dilations, False, _NONE, groups)
+        _remember(how)
+    return how
+
+
+def unrecorded(
+    image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None, how: tuple[Any, ...]
+) -> AnyTensor:
+    """Compute a layer of a batch of ordinary images where autograd is off; `how` is what `settings` returned."""
+    install.heed()
+    number = install.layer_number(how)
+    if number is not None:
+        return _layer(image, weight, bias, number)
+    return _operator(image, weight, bias, *how)
+
+
+def recorded(
+    image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None, how: tuple[Any, ...]
+) -> AnyTensor:
+    """Compute a layer of a batch of images by an operator that autograd can differentiate any number of times."""
+    return torch.convolution(image, weight, bias, *how)
+
+
+def gradients(
+    grad: AnyTensor,
+    image: AnyTensor,
+    weight: AnyTensor,
+    how: tuple[Any, ...],
+    mask: tuple[bool, bool, bool],
+) -> tuple[AnyTensor | None, AnyTensor | None, AnyTensor | None]:
+    """Return the gradients of a layer's image, weight and bias, those of the mask, where autograd is off."""
+    install.heed()
+    return _backward(grad, image, weight, *how, mask)
 
 
 def conv_transpose2d(

@@ -11,7 +11,7 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor as AnyTensor
@@ -21,7 +21,16 @@ from .._errors import AllocationError, ArgumentError
 from .._runtime.bound import Bound
 from .._runtime.run import run as run_program
 from . import recipes
-from .recipes import NOWHERE, OUTPUTS, TEMPORARIES, Made, Recipe, Settings, hwio_strides
+from .recipes import (
+    NOWHERE,
+    OUTPUTS,
+    TEMPORARIES,
+    Made,
+    Recipe,
+    Settings,
+    WithStatistics,
+    hwio_strides,
+)
 from .tensors import Tensor, layout, lies_as, prefers_channels_last
 
 _TORCH = {
@@ -66,6 +75,39 @@ def forward(
     if recipe is None:
         return None
     return carry_out("convolution", recipe, (image, weight, bias))[0]
+
+
+class Counted(NamedTuple):
+    """A layer's result, and statistics of shares of its pixels."""
+
+    result: AnyTensor
+    statistics: AnyTensor
+    shares: int
+
+
+def forward_with_statistics(
+    image: AnyTensor, weight: AnyTensor, how: tuple[Any, ...]
+) -> Counted | None:
+    """Return the result of a layer without a bias and what was found out on the way, or None where nothing is.
+
+    `how` is what `aten::convolution` takes behind its tensors.
+    """
+    key = (
+        *("torch", "statistics", image.shape, image.stride(), image.dtype),
+        *(weight.shape, weight.stride(), weight.dtype, how, _config.deciding()),
+    )
+    found: WithStatistics | str | None = _engine.memory.get(key)
+    if found is None:
+        settings = settings_of(*how)
+        if settings is not None and image.dim() == weight.dim() == 4:
+            found = recipes.with_statistics(describe(image), describe(weight), settings)
+        found = found or "none"
+        _engine.remember(key, found)
+    if isinstance(found, str) or (image.data_ptr() | weight.data_ptr()) % image.element_size():
+        return None
+    result, statistics = carry_out("convolution", found.recipe, (image, weight, None))
+    assert result is not None and statistics is not None
+    return Counted(result, statistics, found.shares)
 
 
 def backward(
@@ -187,7 +229,7 @@ def carry_out(
 
 
 def _new(made: Made) -> AnyTensor:
-    return torch.empty_strided(made.sizes, made.strides, dtype=_TORCH[made.dtype])
+    return torch.empty_strided(made.sizes, made.strides, dtype=_TORCH[made.dtype], device="cpu")
 
 
 def settings_of(

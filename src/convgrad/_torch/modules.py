@@ -35,13 +35,13 @@ class Conv2d(nn.Conv2d):
             input = nn.functional.pad(input, sides, mode=mode)
             padding = _NOWHERE
         if self.__dict__.get("_channels_last"):
-            input = _as_filter(input)
+            input = as_filter(input)
         try:
             return functional.conv2d(
                 input, weight, bias, self.stride, padding, self.dilation, self.groups
             )
         except RuntimeError as error:
-            raise _named(self, error) from None
+            raise named(self, error) from None
 
 
 class ConvTranspose2d(nn.ConvTranspose2d):
@@ -57,7 +57,7 @@ class ConvTranspose2d(nn.ConvTranspose2d):
             *(2, self.dilation),
         )
         if self.__dict__.get("_channels_last"):
-            input = _as_filter(input)
+            input = as_filter(input)
         padding: Any = self.padding
         try:
             return functional.conv_transpose2d(
@@ -65,7 +65,7 @@ class ConvTranspose2d(nn.ConvTranspose2d):
                 *(output_padding, self.groups, self.dilation),
             )
         except RuntimeError as error:
-            raise _named(self, error) from None
+            raise named(self, error) from None
 
 
 class Linear(nn.Linear):
@@ -79,7 +79,7 @@ class Linear(nn.Linear):
         try:
             return functional.conv2d(image, weight, self.bias).permute(0, 2, 3, 1)
         except RuntimeError as error:
-            raise _named(self, error) from None
+            raise named(self, error) from None
 
 
 SWAPS: dict[type[nn.Module], type[nn.Module]] = {
@@ -90,7 +90,7 @@ SWAPS: dict[type[nn.Module], type[nn.Module]] = {
 ORIGINALS = {ours: theirs for theirs, ours in SWAPS.items()}
 
 
-def _as_filter(image: AnyTensor) -> AnyTensor:
+def as_filter(image: AnyTensor) -> AnyTensor:
     """Return an image in channels_last, as a layer whose filter was stored so works: PyTorch does the same."""
     if image.dim() != 4 or image.is_contiguous(memory_format=torch.channels_last):
         return image
@@ -102,7 +102,7 @@ def _adopt(layer: nn.Module) -> None:
     weights.adopt(layer._parameters.get("weight"), bool(layer.__dict__.get("_channels_last")))
 
 
-def _named(layer: nn.Module, error: RuntimeError) -> RuntimeError:
+def named(layer: nn.Module, error: RuntimeError) -> RuntimeError:
     """Return PyTorch's own error with the layer's name in front."""
     name = layer.__dict__.get("_convgrad_name") or type(layer).__name__
     return RuntimeError(f"{name}: {error}") if type(error) is RuntimeError else error

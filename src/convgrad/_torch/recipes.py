@@ -41,6 +41,9 @@ OUTPUTS = 3
 TEMPORARIES = 6
 """The places of what is made and dropped begin here."""
 NOWHERE = -1
+STATISTICS = 3
+"""Numbers per channel and share."""
+_FLOAT64 = next(number for number, row in DTYPES.items() if row.short == "f64")
 _CALLS = {
     (Kind.FORWARD, False): _problem.CONV2D,
     (Kind.FORWARD, True): _problem.DEPTHWISE,
@@ -155,10 +158,33 @@ def sides(image: Four, weight: Four, settings: Settings) -> Sides | None:
     return Sides(near, far, window, settings)
 
 
+class WithStatistics(NamedTuple):
+    """How a layer's result is computed together with statistics of its channels: the second output."""
+
+    recipe: Recipe
+    shares: int
+    """Of the pixels; see `_norm.task.PLACES`, `given`."""
+
+
+def with_statistics(image: Tensor, weight: Tensor, settings: Settings) -> WithStatistics | None:
+    """Return how a layer without a bias finds out statistics of its result on the way, or None where it does not."""
+    found = _forward(image, weight, None, settings, statistics=True)
+    if found is None or found.outputs[1] is None:
+        return None
+    channels = found.outputs[0].sizes[1] if found.outputs[0] else 0
+    return WithStatistics(found, found.outputs[1].sizes[0] // (STATISTICS * channels))
+
+
 def forward(
     image: Tensor, weight: Tensor, bias: Tensor | None, settings: Settings
 ) -> Recipe | None:
     """Return how a layer's result is computed, or None where its tensors must be copied first or are not for us."""
+    return _forward(image, weight, bias, settings, statistics=False)
+
+
+def _forward(
+    image: Tensor, weight: Tensor, bias: Tensor | None, settings: Settings, statistics: bool
+) -> Recipe | None:
     between = sides(image.sizes, weight.sizes, settings)
     if between is None or not _alike(image, weight, bias):
         return None
@@ -174,7 +200,12 @@ def forward(
         return None
     place = maker.weight()
     towards = settings.transposed
-    return maker.recipe((result,), maker.towards(towards, order, INPUT, place, OUTPUTS, bias))
+    if not statistics:
+        return maker.recipe((result,), maker.towards(towards, order, INPUT, place, OUTPUTS, bias))
+    shares, runs = maker.counting(towards, order, INPUT, place, OUTPUTS)
+    numbers = shares * STATISTICS * made[1]
+    rows = Made(_FLOAT64, (numbers,), (1,)) if shares else None
+    return maker.recipe((result, rows), runs)
 
 
 def backward(
@@ -269,6 +300,23 @@ class _Maker:
             return [Run(_engine.executable(problem), weight, image, result, at)]
         problem = self._problem(Kind.FORWARD, order, "" if bias is None else "output")
         return [Run(_engine.executable(problem), image, weight, result, at)]
+
+    def counting(
+        self, near: bool, order: str, image: int, weight: int, result: int
+    ) -> tuple[int, list[Run]]:
+        """Return the run that leads to an image and to statistics of it, which lie behind it, and their shares.
+
+        No shares and no run where the plan takes none, or not faster than a pass that reads the image again.
+        """
+        exchanged = near != self.exchanged
+        kind = Kind.INPUT_GRADIENT if exchanged else Kind.FORWARD
+        problem = self._problem(kind, order, "")
+        shares = _engine.statistics_shares(problem)
+        if not shares:
+            return 0, []
+        program = _engine.executable(replace(problem, statistics=True))
+        operands = (weight, image) if exchanged else (image, weight)
+        return shares, [Run(program, *operands, result, OUTPUTS + 1)]
 
     def filter_gradient(self, transposed: bool, order: str, bias: int, wanted: bool) -> list[Run]:
         """Return the runs that lead to the filter's gradient, and to that of the bias if it has a place."""

@@ -1,0 +1,46 @@
+"""Results of fused blocks that are computed anew instead of kept.
+
+The result y of a block is what the next convolution keeps for its filter's gradient. But the block keeps z, from which
+y follows by one pass. So y carries where it came from, the next block keeps that instead, and y's memory is free after
+the forward pass. It costs one pass over z and y backwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from torch import Tensor as AnyTensor
+
+from .passes import How, Norm
+
+_NAME = "_convgrad_origin"
+
+
+class Origin(NamedTuple):
+    """What a block's result was made of."""
+
+    z: AnyTensor
+    saved: AnyTensor
+    passes: Norm
+    how: How
+    version: int
+    """Of the result when it was made: one that was written to since is another."""
+
+
+def mark(y: AnyTensor, z: AnyTensor, saved: AnyTensor, passes: Norm, how: How) -> None:
+    """Tell a result where it came from; one with a residual needs more than z and is kept."""
+    if not how.residual:
+        setattr(y, _NAME, Origin(z, saved, passes, how, y._version))
+
+
+def origin(image: AnyTensor) -> Origin | None:
+    """Return where an image came from, if it is still that."""
+    found: Origin | None = image.__dict__.get(_NAME)
+    return found if found is not None and found.version == image._version else None
+
+
+def computed(ctx: Any, z: AnyTensor, saved: AnyTensor) -> AnyTensor:
+    """Return the image of a node that kept its origin."""
+    passes, how = ctx.origin
+    result: AnyTensor = passes.again(z, saved, how)
+    return result
