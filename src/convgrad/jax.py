@@ -23,12 +23,14 @@ from ._api.friendly import (
     separable_conv2d,
 )
 from ._jax.acceleration import accelerate, conv_general_dilated
+from ._jax.batch_norm import batch_norm_act
 from ._jax.exported import register
 from ._memory import MemorySetting, tune_memory
 
 __all__ = [
     "MemorySetting",
     "accelerate",
+    "batch_norm_act",
     "conv2d",
     "conv2d_backprop_filter",
     "conv2d_backprop_input",

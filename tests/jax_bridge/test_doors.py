@@ -32,7 +32,8 @@ def test_the_module_has_the_friendly_functions() -> None:
         assert getattr(convgrad.jax, door.id) is getattr(convgrad, door.id)
     assert set(convgrad.jax.__all__) == {
         *(door.id for door in FRIENDLY),
-        *("MemorySetting", "accelerate", "conv_general_dilated", "register", "tune_memory"),
+        *("MemorySetting", "accelerate", "batch_norm_act", "conv_general_dilated", "register"),
+        "tune_memory",
     }
 
 

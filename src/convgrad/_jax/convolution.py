@@ -36,7 +36,7 @@ from .._problem import (
     Settings,
     Shape,
 )
-from . import sums
+from . import meshes, sums
 
 Pair = tuple[int, int]
 
@@ -83,7 +83,7 @@ class Plan(NamedTuple):
 
 def compute(lhs: Any, rhs: Any, **how: Any) -> Any | None:
     """Return a convolution, or None for what is left to JAX; settings are those of JAX's primitive."""
-    if sums.is_sharded(lhs, rhs):
+    if meshes.is_sharded(lhs, rhs):
         return None
     plan = _plan(lhs.shape, lhs.dtype, rhs.shape, rhs.dtype, tuple(how.items()))
     if plan is None:

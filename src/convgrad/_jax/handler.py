@@ -1,4 +1,4 @@
-"""What XLA calls for one of our sums: compiled functions, and the words they work on.
+"""What XLA calls for one of our sums or passes: compiled functions, and the words they work on.
 
 XLA's interface for foreign functions hands a handler one frame: buffers of operands and results, attributes, and a
 table of functions for errors. Nothing in it tells which program to run, except the name a handler was registered by.
@@ -23,9 +23,19 @@ SLOTS = 64
 BLOCK = ("RUN", "MAJOR", "MINOR", "EMPTY", "BROKEN")
 """The head of a block: the entry; the version of the interface; messages for a slot without a program, and for a
 program that the entry does not know."""
-SLOT = ("PROGRAM", "DTYPE", "ALIGNMENT", "FIRST", "SECOND", "RESULT", "NO_MEMORY", "MISFIT")
+SLOT = (
+    *("PROGRAM", "DTYPE", "ALIGNMENT", "FIRST", "SECOND", "RESULT", "NO_MEMORY", "MISFIT"),
+    "TABLE",
+)
 """A slot: the program; the dtype of its arrays as XLA counts them, an element's bytes less one, and how many elements
-they have; messages for a lack of memory, and for arrays of other sizes."""
+they have; messages for a lack of memory, and for arrays of other sizes; the table of a program with other arrays than
+two operands and a result, or 0."""
+MOST_PLACES = 12
+TABLE = ("OPERANDS", "RESULTS", *(f"PLACE_{at}" for at in range(MOST_PLACES)))
+"""The head of a table: how many operands and results there are, and what such a program is given: a block of addresses,
+of which those of arrays are filled in."""
+BUFFER = ("DTYPE", "ALIGNMENT", "ELEMENTS", "PLACE")
+"""A row of a table for each operand and each result: as in a slot, and the place of its address."""
 BLOCK_SYMBOL = "cg_jax_block"
 
 DTYPES = {"f16": 10, "bf16": 16, "f32": 11, "f64": 12, "i32": 4}
@@ -55,6 +65,13 @@ def text() -> str:
     fields = {
         **{f"BLOCK_{name}": at for at, name in enumerate(BLOCK)},
         **{f"SLOT_{name}": at for at, name in enumerate(SLOT)},
+        **{f"BUFFER_{name}": at for at, name in enumerate(BUFFER)},
+        "TABLE_OPERANDS": TABLE.index("OPERANDS"),
+        "TABLE_RESULTS": TABLE.index("RESULTS"),
+        "TABLE_FIRST": TABLE.index("PLACE_0"),
+        "TABLE_WORDS": len(TABLE),
+        "BUFFER_WORDS": len(BUFFER),
+        "MOST_PLACES": MOST_PLACES,
         "BLOCK_WORDS": len(BLOCK),
         "SLOT_WORDS": len(SLOT),
         "BLOCK": f"@{BLOCK_SYMBOL}",
@@ -126,8 +143,68 @@ counted:
   ret i1 %both
 }
 
+; Write the block of addresses of a program with a table; tells whether all arrays are what it says.
+define internal i1 @gather(ptr %frame, ptr %table, ptr %words) nounwind {
+entry:
+  %given = word i64 %frame, 7
+  %operands = word i64 %table, $TABLE_OPERANDS
+  %all_given = icmp eq i64 %given, %operands
+  %wanted = word i64 %frame, 12
+  %results = word i64 %table, $TABLE_RESULTS
+  %all_wanted = icmp eq i64 %wanted, %results
+  %counted = and i1 %all_given, %all_wanted
+  br i1 %counted, label %copy, label %misfit
+copy:
+  %c = phi i64 [ 0, %entry ], [ %c_next, %copy ]
+  %from = add i64 %c, $TABLE_FIRST
+  %fixed = word i64 %table, %from
+  %to = getelementptr i64, ptr %words, i64 %c
+  store i64 %fixed, ptr %to, align 8
+  %c_next = add i64 %c, 1
+  %c_more = icmp ult i64 %c_next, $MOST_PLACES
+  br i1 %c_more, label %copy, label %begin
+begin:
+  %operand_list = word ptr %frame, 9
+  %result_list = word ptr %frame, 14
+  %all = add i64 %operands, %results
+  br label %each
+each:
+  %k = phi i64 [ 0, %begin ], [ %k_next, %fine ]
+  %left = icmp slt i64 %k, %all
+  br i1 %left, label %look, label %done
+look:
+  %is_operand = icmp slt i64 %k, %operands
+  %list = select i1 %is_operand, ptr %operand_list, ptr %result_list
+  %behind = sub i64 %k, %operands
+  %at = select i1 %is_operand, i64 %k, i64 %behind
+  %buffer = word ptr %list, %at
+  %skipped = mul i64 %k, $BUFFER_WORDS
+  %row_at = add i64 %skipped, $TABLE_WORDS
+  %row = getelementptr i64, ptr %table, i64 %row_at
+  %dtype = word i64 %row, $BUFFER_DTYPE
+  %elements = word i64 %row, $BUFFER_ELEMENTS
+  %fits = call i1 @fits(ptr %buffer, i64 %dtype, i64 %elements)
+  %address = word i64 %buffer, 3
+  %mask = word i64 %row, $BUFFER_ALIGNMENT
+  %odd = and i64 %address, %mask
+  %aligned = icmp eq i64 %odd, 0
+  %both = and i1 %fits, %aligned
+  br i1 %both, label %fine, label %misfit
+fine:
+  %place = word i64 %row, $BUFFER_PLACE
+  %place_at = getelementptr i64, ptr %words, i64 %place
+  store i64 %address, ptr %place_at, align 8
+  %k_next = add i64 %k, 1
+  br label %each
+done:
+  ret i1 true
+misfit:
+  ret i1 false
+}
+
 define internal i64 @answer(ptr %frame, i64 %number) nounwind {
 entry:
+  %words = alloca [$MOST_PLACES x i64], align 8
   %block = load ptr, ptr @where, align 8
   %extension = word ptr %frame, 1
   %plain = icmp eq ptr %extension, null
@@ -163,6 +240,13 @@ empty:
   %empty_error = call i64 @failure(ptr %frame, ptr %empty_text, i64 $ERROR_EMPTY)
   ret i64 %empty_error
 check:
+  %table = word ptr %row, $SLOT_TABLE
+  %is_sum = icmp eq ptr %table, null
+  br i1 %is_sum, label %count, label %several
+several:
+  %gathered = call i1 @gather(ptr %frame, ptr %table, ptr %words)
+  br i1 %gathered, label %run, label %misfit
+count:
   %given = word i64 %frame, 7
   %two = icmp eq i64 %given, 2
   %wanted = word i64 %frame, 12
@@ -202,8 +286,11 @@ misfit:
   %misfit_error = call i64 @failure(ptr %frame, ptr %misfit_text, i64 $ERROR_INVALID)
   ret i64 %misfit_error
 run:
+  %one_at = phi ptr [ %x, %buffers ], [ %words, %several ]
+  %two_at = phi ptr [ %y, %buffers ], [ null, %several ]
+  %made_at = phi ptr [ %z, %buffers ], [ null, %several ]
   %entry_point = word ptr %block, $BLOCK_RUN
-  %status = call i64 %entry_point(ptr %program, ptr %x, ptr %y, ptr %z)
+  %status = call i64 %entry_point(ptr %program, ptr %one_at, ptr %two_at, ptr %made_at)
   %done = icmp eq i64 %status, 0
   br i1 %done, label %end, label %failed
 end:

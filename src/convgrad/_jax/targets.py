@@ -21,6 +21,8 @@ import jax.ffi
 
 from .. import _config, _engine, _problem_text, _warnings
 from .._errors import CompileError, ConvgradError
+from .._norm import call as norm_call
+from .._norm.call import Call
 from .._prepare import load_functions, load_runtime
 from .._problem import Problem
 from .._runtime import code, entry
@@ -63,16 +65,38 @@ class Slab:
         self._handlers = [found[symbol] for symbol in source.symbols]
         keep_forever(self)  # XLA's threads may call us while the interpreter shuts down
 
-    def take(self, problem: Problem, program: Bound, text: str) -> int:
+    def take(self, asked: Problem | Call, program: Bound, text: str) -> int:
         """Fill the next slot; returns the address of its handler."""
+        words = self._passes(asked) if isinstance(asked, Call) else self._sum(asked)
+        return self._fill(program, text, words)
+
+    def _sum(self, problem: Problem) -> dict[str, int]:
         item = problem.dtype.itemsize
         first, second = problem.operand_bytes
-        words = {
+        return {
             "DTYPE": handler.DTYPES[problem.dtype.short],
             "ALIGNMENT": item - 1,
             "FIRST": first // item,
             "SECOND": second // item,
             "RESULT": prod(problem.result_shape),
+        }
+
+    def _passes(self, call: Call) -> dict[str, int]:
+        scalars = (ctypes.c_double * len(call.scalars))(*call.scalars)
+        places = [0] * handler.MOST_PLACES
+        places[call.places.index("scalars")] = ctypes.addressof(scalars)
+        table = [len(call.operands), len(call.results), *places]
+        for place in (*call.operands, *call.results):
+            row = call.dtype(place)
+            table += [handler.DTYPES[row.short], row.itemsize - 1, call.elements(place)]
+            table.append(call.places.index(place))
+        kept = (ctypes.c_int64 * len(table))(*table)
+        self._texts += [scalars, kept]
+        return {"TABLE": ctypes.addressof(kept)}
+
+    def _fill(self, program: Bound, text: str, words: dict[str, int]) -> int:
+        words = {
+            **words,
             "NO_MEMORY": self._text(f"convgrad: not enough memory for workspaces of {text}"),
             "MISFIT": self._text(f"convgrad: arrays have not the sizes and the dtype of {text}"),
             "PROGRAM": program.address,
@@ -97,15 +121,19 @@ _version: abi.Version | str | None = None
 _HANDLER = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
-def target_for(problem: Problem, program: Bound) -> Target | None:
+def target_for(asked: Problem | Call, program: Bound) -> Target | None:
     """Return what calls a program, registered; None where XLA cannot call us, of which a warning is given once."""
-    text = _problem_text.write(problem)
+    text = _text_of(asked)
     beside = switches_text()
     target = Target(name_of(text, beside), text, beside)
-    return target if register(target.name, problem, program, text) else None
+    return target if register(target.name, asked, program, text) else None
 
 
-def register(name: str, problem: Problem, program: Bound, text: str) -> bool:
+def _text_of(asked: Problem | Call) -> str:
+    return norm_call.write(asked) if isinstance(asked, Call) else _problem_text.write(asked)
+
+
+def register(name: str, asked: Problem | Call, program: Bound, text: str) -> bool:
     """Let XLA call a program by a name; returns whether it can."""
     switches.watch()
     if name in _registered:
@@ -120,7 +148,7 @@ def register(name: str, problem: Problem, program: Bound, text: str) -> bool:
         except CompileError as error:
             _give_up(str(error))
             return False
-        function = _HANDLER(_slabs[-1].take(problem, program, text))
+        function = _HANDLER(_slabs[-1].take(asked, program, text))
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")
         _registered.add(name)
         return True
@@ -172,10 +200,12 @@ def register_text(name: str, text: str, beside: str) -> None:
     for word in beside.split():
         key, _, value = word.partition("=")
         values[key] = _config.SWITCHES[key].parse(value)
-    problem = _problem_text.read(text)
+    asked = norm_call.read(text) if norm_call.is_text(text) else _problem_text.read(text)
     with _config.scope(**values):
-        program = _engine.executable(problem)
-    if not isinstance(program, Bound) or not register(name, problem, program, text):
+        program = (
+            _engine.passes(asked.task) if isinstance(asked, Call) else _engine.executable(asked)
+        )
+    if not isinstance(program, Bound) or not register(name, asked, program, text):
         raise ConvgradError(
             f"register: {text!r} cannot be computed by a compiled program here, which an exported module needs; "
             "see the warning that was given."
