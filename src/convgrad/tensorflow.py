@@ -24,12 +24,15 @@ from ._api.friendly import (
     separable_conv2d,
 )
 from ._memory import MemorySetting, tune_memory
+from ._tensorflow.batch_norm import batch_norm_act
+from ._tensorflow.batch_norm import register as _register_gradient
 from ._tensorflow.installation import Installed, install, installed
 from ._tensorflow.ops import available as _register_ops
 
 __all__ = [
     "Installed",
     "MemorySetting",
+    "batch_norm_act",
     "conv2d",
     "conv2d_backprop_filter",
     "conv2d_backprop_input",
@@ -44,3 +47,4 @@ __all__ = [
 ]
 
 _register_ops()
+_register_gradient()

@@ -99,7 +99,7 @@ def test_the_module_has_the_eight_functions() -> None:
         assert getattr(convgrad.tensorflow, door.id) is door.function
     assert set(convgrad.tensorflow.__all__) == {
         *(door.id for door in FRIENDLY),
-        *("install", "installed", "Installed", "tune_memory", "MemorySetting"),
+        *("install", "installed", "Installed", "tune_memory", "MemorySetting", "batch_norm_act"),
     }
 
 

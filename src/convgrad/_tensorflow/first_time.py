@@ -7,7 +7,6 @@ are padded in the batch or the channels.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -15,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from .. import _arguments, _engine, _problem
-from .._errors import AllocationError, ArgumentError
+from .._errors import ArgumentError
 from .._problem import Call, Kind, Problem, Settings, Shape
 from .._runtime.bound import Bound
 from .._runtime.pointers import data_pointer
+from . import handles
 from .capi import INT32, Library
 from .nodes import NUMBERS, Node
 
@@ -144,24 +144,10 @@ class _Call:
         return list((kind * count).from_address(self._data(tensor))) if count > 0 else []
 
     def _shape(self, tensor: int) -> Shape:
-        rank = self.library.NumDims(tensor)
-        return tuple(self.library.Dim(tensor, at) for at in range(rank))
+        return handles.shape(self.library, tensor)
 
     def _data(self, tensor: int) -> int:
-        """Return where a tensor's numbers are: an empty one has none."""
-        return self.library.TensorData(tensor) or 0
+        return handles.data(self.library, tensor)
 
-    def _allocate(self, at: int, problem: Problem, shape: Sequence[int]) -> int:
-        """Return the tensor of a result."""
-        library = self.library
-        nbytes = prod(shape) * problem.dtype.itemsize
-        dims = (ctypes.c_int64 * len(shape))(*shape)
-        with library.status() as status:
-            made: int | None = library.AllocateOutput(
-                *(self.context, at, NUMBERS[problem.dtype], dims, len(shape), nbytes), status
-            )
-            if library.GetCode(status) or not made:
-                raise AllocationError(
-                    f"no memory for a result of {nbytes:,} bytes ({library.Message(status).decode(errors='replace')})"
-                )
-        return made
+    def _allocate(self, at: int, problem: Problem, shape: Shape) -> int:
+        return handles.allocate(self.library, self.context, at, problem.dtype, shape)

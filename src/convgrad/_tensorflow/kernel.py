@@ -1,4 +1,4 @@
-"""What TensorFlow calls for a convolution on a CPU: compiled kernels, and the words they work on.
+"""What TensorFlow calls for a convolution or a batch norm on a CPU: compiled kernels, and the words they work on.
 
 A kernel is created once per node of a graph, or per kind of eager call (`nodes`), and computed any number of times, by
 any of TensorFlow's threads. Computing collects what decides the call as `KEY` words, finds the record of a call with
@@ -6,7 +6,7 @@ the same words (`_runtime/records.py`), allocates the result, runs the record's 
 interpreter. The first time there is no record. Then Python computes the call (`MISS`), with all checks, and adds one.
 What has no program, such as an empty problem, is computed by Python every time.
 
-The text of the functions is in `kernel_text`.
+The text of the functions is in `kernel_text` and `passes_text`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import NamedTuple
 from .._problem import Kind
 from .._runtime.records import LOOK_UP, written
 from .kernel_text import COMPUTE, SHAPE, TEXT
+from .passes_text import PASSES_TEXT
 
 FUNCTIONS = {
     "NEW_STATUS": "TF_NewStatus",
@@ -23,6 +24,7 @@ FUNCTIONS = {
     "SET_STATUS": "TF_SetStatus",
     "GET_CODE": "TF_GetCode",
     "FAILURE": "TF_OpKernelContext_Failure",
+    "NUM_INPUTS": "TF_NumInputs",
     "GET_INPUT": "TF_GetInput",
     "ALLOCATE": "TF_AllocateOutput",
     "TYPE": "TF_TensorType",
@@ -39,6 +41,7 @@ FUNCTIONS = {
     "SHAPE_VECTOR": "TF_ShapeInferenceContextVectorFromSize",
     "SHAPE_JOIN": "TF_ShapeInferenceContextConcatenateShapes",
     "SHAPE_OUTPUT": "TF_ShapeInferenceContextSetOutput",
+    "SHAPE_UNKNOWN": "TF_ShapeInferenceContextSetUnknownShape",
 }
 """Functions of TensorFlow's C interface, by the words of the block they are in."""
 BLOCK = ("BUCKETS", "SWITCHES", "MISS", "RUN", "AT_WORK", *FUNCTIONS)
@@ -58,7 +61,9 @@ KEY = {
     "BIAS": 2 + 2 * TENSOR_WORDS,
     "VALUES": 2 + 3 * TENSOR_WORDS,  # rank, how many there are, and the values of up to eight
 }
-KEY_WORDS = 4 + 3 * TENSOR_WORDS + MOST_VALUES
+MOST_INPUTS, MOST_OUTPUTS = 6, 4
+"""Of passes of batch norm, whose keys hold the shapes of all inputs behind `SWITCHES`."""
+KEY_WORDS = max(4 + 3 * TENSOR_WORDS + MOST_VALUES, 2 + MOST_INPUTS * TENSOR_WORDS)
 RECORD = {
     "PROGRAM": 1 + KEY_WORDS,
     "DTYPE": 2 + KEY_WORDS,
@@ -69,6 +74,18 @@ RECORD = {
 }
 """Behind the key: the program, the result's dtype as TensorFlow numbers it, bytes and sizes; those of a second result,
 the gradient of a bias."""
+MOST_PLACES = 12
+PASS = {
+    "PROGRAM": 1 + KEY_WORDS,
+    "OUTPUTS": 2 + KEY_WORDS,
+    "PLACES": 3 + KEY_WORDS,
+    "INPUTS": 3 + KEY_WORDS + MOST_PLACES,
+    "ROWS": 3 + KEY_WORDS + MOST_PLACES + MOST_INPUTS,
+}
+"""The record of passes: the program, how many results there are, the block of addresses it is given, where in it those
+of inputs go, and a row for each result."""
+OUTPUT = ("DTYPE", "BYTES", "RANK", *(f"DIM_{at}" for at in range(DIMS)), "PLACE")
+"""A row for a result: what is allocated, and where its address goes."""
 
 ABSENT = -1
 
@@ -103,12 +120,13 @@ PLAIN = {
 COMPUTES = {form: f"cg_tf_{form}" for form in FORMS}
 SHAPES = {kind: f"cg_tf_shape_{form}" for kind, form in PLAIN.items()}
 DELETE = "cg_tf_delete"
-SYMBOLS = (*COMPUTES.values(), *SHAPES.values(), DELETE)
+PASSES, PASSES_SHAPE = "cg_tf_passes", "cg_tf_shape_passes"
+SYMBOLS = (*COMPUTES.values(), *SHAPES.values(), DELETE, PASSES, PASSES_SHAPE)
 
 
 def text() -> str:
     """Return the kernels and shape functions."""
-    whole = LOOK_UP + TEXT
+    whole = LOOK_UP + TEXT + PASSES_TEXT
     for name, form in FORMS.items():
         whole += _placed(COMPUTE.replace("$COMPUTE", COMPUTES[name]), form)
     for kind, name in PLAIN.items():
@@ -117,6 +135,16 @@ def text() -> str:
         **{f"BLOCK_{name}": at for at, name in enumerate(BLOCK)},
         **{f"KEY_{name}": at for name, at in KEY.items()},
         **{f"RECORD_{name}": at for name, at in RECORD.items()},
+        **{f"PASS_{name}": at for name, at in PASS.items()},
+        **{f"OUTPUT_{name}": at for at, name in enumerate(OUTPUT) if not name.startswith("DIM_")},
+        "OUTPUT_DIMS": OUTPUT.index("DIM_0"),
+        "OUTPUT_WORDS": len(OUTPUT),
+        "MOST_INPUTS": MOST_INPUTS,
+        "MOST_TENSORS": MOST_INPUTS + MOST_OUTPUTS,
+        "MOST_PLACES": MOST_PLACES,
+        "TENSOR_WORDS": TENSOR_WORDS,
+        "PASSES_SHAPE": PASSES_SHAPE,
+        "PASSES": PASSES,
         "KEY_WORDS": KEY_WORDS,
         "DIMS": DIMS,
         "MOST_VALUES": MOST_VALUES,

@@ -26,9 +26,9 @@ from .._problem import Call
 from .._runtime import code, entry, threads
 from .._runtime.records import Table
 from .._runtime.state import STATE_BLOCK, address_of, keep_forever
-from . import capi, first_time, kernel
+from . import capi, first_pass, first_time, kernel
 from .capi import INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Library
-from .nodes import Attributes, Node, Nodes
+from .nodes import Attributes, Node, Nodes, PassNode
 
 _CREATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _MISS = ctypes.CFUNCTYPE(
@@ -59,6 +59,7 @@ class Kernels:
         self.table = Table(lambda: self._block[kernel.BLOCK.index("AT_WORK")])
         self._miss = _MISS(self._answer)
         self._creates: dict[tuple[Call, str], Any] = {}
+        self._create_passes = _CREATE(self._created_passes)
         words = {name: library.address(symbol) for name, symbol in kernel.FUNCTIONS.items()}
         words["BUCKETS"] = ctypes.addressof(self.table.buckets)
         words["MISS"] = address_of(self._miss)
@@ -96,14 +97,24 @@ class Kernels:
         priority: int = 0,
     ) -> None:
         """Make ours the CPU's kernel of an op, for some dtypes or for all it has."""
-        library = self.library
         form = form or kernel.PLAIN[call.kind]
+        create = self._create(call, form)
+        self._register(op, create, kernel.COMPUTES[form], types or {}, label, priority)
+
+    def register_passes(self, op: str) -> None:
+        """Make ours the CPU's kernel of an op of batch norm."""
+        self._register(op, self._create_passes, kernel.PASSES, {}, "", 0)
+
+    def _register(
+        self, op: str, create: Any, compute: str, types: dict[str, int], label: str, priority: int
+    ) -> None:
+        library = self.library
         builder = library.NewKernelBuilder(
-            *(op.encode(), b"CPU", address_of(self._create(call, form))),
-            *(self.functions[kernel.COMPUTES[form]], self.functions[kernel.DELETE]),
+            *(op.encode(), b"CPU", address_of(create)),
+            *(self.functions[compute], self.functions[kernel.DELETE]),
         )
         with library.status() as status:
-            for attribute, dtype in (types or {}).items():
+            for attribute, dtype in types.items():
                 library.KernelBuilder_TypeConstraint(builder, attribute.encode(), dtype, status)
                 library.check(status, f"a kernel for {op}")
             if label:
@@ -122,27 +133,37 @@ class Kernels:
                     attributes = Attributes(self.library, construction)
                     return self.nodes.number(attributes.node(call, form))
                 except BaseException as error:
-                    self._fail(self.library.OpKernelConstruction_Failure, construction, call, error)
+                    report = self.library.OpKernelConstruction_Failure
+                    self._fail(report, construction, call.function, error)
                     return 0
 
             self._creates[call, form] = _CREATE(create)
         return self._creates[call, form]
 
+    def _created_passes(self, construction: int) -> int:
+        try:
+            return self.nodes.number(Attributes(self.library, construction).pass_node())
+        except BaseException as error:
+            report = self.library.OpKernelConstruction_Failure
+            self._fail(report, construction, first_pass.FUNCTION, error)
+            return 0
+
     def _answer(self, key: Any, hash_: int, context: int, tensors: Any) -> None:
         """Compute a call that has no record."""
-        call = None
+        function = "convgrad"
         try:
             words = key[: kernel.KEY_WORDS]
             node = self.nodes.row(words[kernel.KEY["NODE"]])
-            call = node.call
+            function = node.call.function if isinstance(node, Node) else first_pass.FUNCTION
             self._context.copy().run(self._compute, words, hash_, node, context, tensors)
         except BaseException as error:
-            self._fail(self.library.OpKernelContext_Failure, context, call, error)
+            self._fail(self.library.OpKernelContext_Failure, context, function, error)
 
     def _compute(
-        self, words: Sequence[int], hash_: int, node: Node, context: int, tensors: Any
+        self, words: Sequence[int], hash_: int, node: Node | PassNode, context: int, tensors: Any
     ) -> None:
-        made = first_time.compute(self.library, node, context, tensors)
+        module: Any = first_time if isinstance(node, Node) else first_pass
+        made = module.compute(self.library, node, context, tensors)
         # Another thread may have changed the switches since the key was written.
         if made is not None and hash(_config.deciding()) == words[kernel.KEY["SWITCHES"]]:
             program, body = made
@@ -152,7 +173,7 @@ class Kernels:
         self,
         report: Callable[[int, int], None],
         context: int,
-        call: Call | None,
+        function: str,
         error: BaseException,
     ) -> None:
         """Tell TensorFlow what went wrong."""
@@ -162,7 +183,7 @@ class Kernels:
             text = str(error) if isinstance(error, ConvgradError) else said(error)
             if isinstance(error, MemoryError):
                 meaning = RESOURCE_EXHAUSTED
-                text = f"{call.function if call else 'convgrad'}: {text}."
+                text = f"{function}: {text}."
             with self.library.status() as status:
                 self.library.SetStatus(status, meaning, text.replace("\0", "?").encode())
                 report(context, status)

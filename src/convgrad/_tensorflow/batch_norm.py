@@ -1,0 +1,230 @@
+"""`batch_norm_act` on tensors of TensorFlow: arguments, derivatives, and the same in TensorFlow's own operations."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import ops as _framework_ops
+from tensorflow.python.ops import control_flow_util
+
+from .. import _batch_norm_graphs as asked
+from .._batch_norm_graphs import Asked
+from .._dtypes import FLOATING, accumulator
+from .._norm import call as norm_call
+from . import passes
+from .problems import shape_of
+
+_ROWS = {row.numpy.name: row for row in FLOATING}
+
+
+def batch_norm_act(
+    x: Any,
+    scale: Any = None,
+    offset: Any = None,
+    *,
+    mean: Any = None,
+    variance: Any = None,
+    epsilon: float = 1e-3,
+    activation: str = "none",
+    negative_slope: float = 0.2,
+    residual: Any = None,
+    residual_position: str = "before",
+    data_format: str = "NHWC",
+) -> tuple[Any, Any, Any]:
+    """Normalise images by batch norm, apply an activation and add a residual, in two passes over memory.
+
+    For each channel, with the M values of `x` in it::
+
+        mean = sum(x) / M,  variance = sum((x - mean)^2) / M          unless they are given
+        u = (x - mean) / sqrt(variance + epsilon) * scale + offset    (+ residual, "before")
+        y = activation(u)                                             (+ residual, "after")
+
+    Parameters
+    ----------
+    x : tensor of 4 dimensions
+        float32, float64, bfloat16 or half; sums and statistics are kept in float32, for float64 in float64.
+    scale, offset : tensor [channels], optional
+        Ones and zeros if left out.
+    mean, variance : tensor [channels], optional
+        Statistics to normalise with, both or none: inference, or a frozen layer. None takes those of the batch.
+    epsilon : float
+    activation : str
+        none, relu, relu6, leaky_relu, silu, hardswish, gelu or gelu_tanh.
+    negative_slope : float
+        Of leaky_relu, at least 0.
+    residual : tensor like x, optional
+    residual_position : str
+        "before" the activation or "after" it.
+    data_format : str
+        NHWC or NCHW.
+
+    Returns
+    -------
+    y, mean, variance
+        The result, of x's shape and dtype, and the statistics it was normalised with, in float32 or float64: what
+        running averages are made of. The variance is that of the batch, divided by M. No gradient flows from the
+        batch's statistics that are returned (`tf.stop_gradient`).
+
+    Notes
+    -----
+    Gradients flow to all tensors that are given. Second derivatives are refused: TensorFlow says that
+    ``ConvgradBatchNormGrad`` has no gradient. In a `tf.function(jit_compile=True)`, where XLA has no kernels of ours,
+    it is TensorFlow's own operations.
+
+    Examples
+    --------
+    >>> import tensorflow as tf, convgrad.tensorflow
+    >>> x = tf.reshape(tf.constant([1.0, 2.0, 3.0, 6.0]), (2, 1, 2, 1))
+    >>> y, mean, variance = convgrad.tensorflow.batch_norm_act(x, epsilon=0.0, activation="relu")
+    >>> float(mean[0]), float(variance[0]), [round(float(each), 3) for each in tf.reshape(y, -1)]
+    (3.0, 3.5, [0.0, 0.0, 0.0, 1.604])
+    """
+    how = asked.settings(
+        epsilon, activation, negative_slope, residual is not None, residual_position, data_format
+    )
+    frozen = asked.check_statistics(mean, variance)
+    x = tf.convert_to_tensor(x)
+    row = asked.check_dtype("x", _row(x), x.dtype.name)
+    wide = tf.dtypes.as_dtype(accumulator(row).numpy.name)
+    shape = shape_of(x)
+    if shape is not None:
+        asked.check_image(shape)
+    given = {"x": x}
+    for (place, argument), value in zip(
+        asked.ARGUMENTS.items(), (scale, offset, mean, variance), strict=True
+    ):
+        if value is not None:
+            tensor = tf.convert_to_tensor(value)
+            asked.check_dtype(argument, _row(tensor), tensor.dtype.name)
+            sizes = shape_of(tensor)
+            if sizes is not None:
+                asked.check_row(argument, sizes, shape[how.channel_axis] if shape else None)
+            given[place] = tf.cast(tensor, wide)
+    if residual is not None:
+        given["residual"] = tf.convert_to_tensor(residual)
+        sizes = shape_of(given["residual"])
+        if sizes is not None and shape is not None:
+            asked.check_residual(sizes, shape)
+        if given["residual"].dtype != x.dtype:
+            raise asked.differing_dtypes("residual", given["residual"].dtype.name, x.dtype.name)
+    if not _is_ours():
+        return _natively(how, given, wide)
+    call = how.call(row, (1, 1, 1, 1), tuple(p for p in ("weight", "bias") if p in given), frozen)
+    made = passes.execute(call, given)
+    y, saved = made["y"], made["saved"]
+    if shape is not None:
+        y.set_shape(shape)
+        saved.set_shape((5, shape[how.channel_axis]))
+    if frozen:
+        return y, given["running_mean"], given["running_var"]
+    statistics = tf.stop_gradient(saved)
+    return y, statistics[0], statistics[1]
+
+
+def _row(tensor: Any) -> Any:
+    return _ROWS.get(tensor.dtype.name)
+
+
+def _is_ours() -> bool:
+    """Tell whether our op can be called here: XLA has no kernel of it."""
+    if not tf.executing_eagerly() and control_flow_util.GraphOrParentsInXlaContext(
+        _framework_ops.get_default_graph()
+    ):
+        return False
+    return passes.available()
+
+
+# Derivatives. ---------------------------------------------------------------------------------------------------------
+
+
+def _gradient(op: Any, *grads: Any) -> list[Any]:
+    """Return gradients by all operands of passes forwards, from that of the result."""
+    text = op.get_attr("call")
+    call = norm_call.read(text.decode() if isinstance(text, bytes) else text)
+    given = dict(zip(call.operands, op.inputs, strict=True))
+    y, saved = op.outputs
+    # A tape knows which of them nobody asks for; in a graph, what is not used is not computed.
+    skipped = set(getattr(op, "skip_input_indices", None) or ())
+    wanted = {place for at, place in enumerate(call.operands) if at not in skipped}
+    rows = bool(wanted - {"x", "residual"})
+    back = call.backward(x="x" in wanted, parameters=rows, residual="residual" in wanted)
+    sources = {"": None, "y": y, "residual": given.get("residual")}
+    operands = {"x": given["x"], "grad": grads[0], "beside": sources[call.task.beside]}
+    made = passes.execute(back, operands | {"saved": saved}) if back.results else {}
+    found: dict[str, Any] = {"x": made.get("dx"), "residual": made.get("dresidual", grads[0])}
+    if rows:
+        found |= {"weight": made["dweight"], "bias": made["dbias"]}
+    if wanted & {"running_mean", "running_var"}:
+        inverse, factor = saved[2], saved[3]
+        found["running_mean"] = -factor * made["dbias"]
+        found["running_var"] = -factor * inverse * made["dweight"] / 2
+    return [
+        _shaped(found[place], given[place]) if place in wanted else None for place in call.operands
+    ]
+
+
+def _shaped(gradient: Any, like: Any) -> Any:
+    if not tf.executing_eagerly():
+        gradient.set_shape(like.shape)
+    return gradient
+
+
+@functools.cache
+def register() -> None:
+    """Tell TensorFlow, once per process."""
+    if passes.available():
+        try:
+            tf.RegisterGradient(passes.FORWARD)(_gradient)
+        except KeyError:  # by a first import of convgrad in this process
+            return
+
+
+# The same in TensorFlow's own operations. -----------------------------------------------------------------------------
+
+
+def _natively(how: Asked, given: Mapping[str, Any], wide: Any) -> tuple[Any, Any, Any]:
+    x = tf.cast(given["x"], wide)
+    axes = [0, 1, 2] if how.data_format == "NHWC" else [0, 2, 3]
+
+    def spread(row: Any) -> Any:
+        return row if how.data_format == "NHWC" else row[:, None, None]
+
+    if "running_mean" in given:
+        mean, variance = given["running_mean"], given["running_var"]
+        returned = (mean, variance)
+    else:
+        mean, variance = tf.nn.moments(x, axes)
+        returned = (tf.stop_gradient(mean), tf.stop_gradient(variance))
+    factor = tf.math.rsqrt(variance + how.epsilon)
+    factor = factor * given["weight"] if "weight" in given else factor
+    u = (x - spread(mean)) * spread(factor)
+    if "bias" in given:
+        u += spread(given["bias"])
+    residual = tf.cast(given["residual"], wide) if how.residual else None
+    if how.residual == "before":
+        u += residual
+    y = _activated(how, u)
+    if how.residual == "after":
+        y += residual
+    return tf.cast(y, given["x"].dtype), *returned
+
+
+def _activated(how: Asked, u: Any) -> Any:
+    """Apply an activation. Three of TensorFlow's own have constants of float32, whatever they are given."""
+    functions: dict[str, Any] = {
+        "relu": tf.nn.relu,
+        "relu6": tf.nn.relu6,
+        "leaky_relu": lambda u: tf.where(u > 0, u, u * how.slope),
+        "silu": lambda u: u * tf.sigmoid(u),
+        "hardswish": lambda u: u * tf.nn.relu6(u + 3) / 6,
+        "gelu": lambda u: u * (1 + tf.math.erf(u / math.sqrt(2))) / 2,
+        "gelu_tanh": lambda u: u * tf.sigmoid(_GATE * (u + 0.044715 * u**3)),
+    }
+    return functions[how.activation](u) if how.activation in functions else u
+
+
+_GATE = 2 * math.sqrt(2 / math.pi)
