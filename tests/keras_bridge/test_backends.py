@@ -13,7 +13,13 @@ from convgrad._bench.process import child_environment
 
 HERE = Path(__file__).parent
 INSIDE = sorted(path.name for path in HERE.glob("inside_*.py"))
-QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "JAX_ENABLE_X64": "1", "JAX_PLATFORMS": "cpu"}
+QUIET = {
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "JAX_ENABLE_X64": "1",
+    "JAX_PLATFORMS": "cpu",
+    # Steps of whole models are compiled for a few runs each.
+    "XLA_FLAGS": "--xla_backend_optimization_level=0",
+}
 
 
 @pytest.mark.parametrize("backend", ["jax", "tensorflow", "torch"])
@@ -35,4 +41,4 @@ def test_on(backend: str) -> None:
 
 
 def test_there_are_modules() -> None:
-    assert INSIDE == ["inside_files.py", "inside_layers.py", "inside_models.py"]
+    assert INSIDE == ["inside_files.py", "inside_fused.py", "inside_layers.py", "inside_models.py"]

@@ -10,9 +10,8 @@ import keras
 from .. import _memory, _warnings
 from .._errors import ArgumentTypeError, shown
 from .._report import Layer, Report
-from . import backends, calls
+from . import backends, calls, fusing, norms, refusals
 
-_DTYPES = ("float16", "bfloat16", "float32", "float64")
 _FUNCTIONS = ("train_function", "test_function", "predict_function")
 """What a model has compiled of itself, on every backend; Keras makes those anew that are None."""
 
@@ -44,8 +43,8 @@ _OTHER_RANKS = {
 }
 
 
-def accelerate(model: Any, *, memory: bool = False) -> Report:
-    """Compute a model's convolutions with convgrad, in place; returns a report.
+def accelerate(model: Any, *, fuse: bool = False, memory: bool = False) -> Report:
+    """Compute a model's convolutions with convgrad, in place, and its batch norms if asked; returns a report.
 
     Every `Conv2D`, `DepthwiseConv2D`, `SeparableConv2D` and `Conv2DTranspose` of the model, of models inside it, of
     custom layers and of wrappers gets a `call` of ours; it need not be built. Classes, weights, optimizer, files and
@@ -56,6 +55,10 @@ def accelerate(model: Any, *, memory: bool = False) -> Report:
     Parameters
     ----------
     model : keras.Model or keras.layers.Layer
+    fuse : bool
+        Also compute every `BatchNormalization` in two passes over memory, together with the activation layer behind it
+        where that alone uses its result in the graph of a functional or sequential model. Both layers stay where they
+        are; while the model runs, the second passes on what it is given.
     memory : bool
         Also call `tune_memory`, for the whole process.
 
@@ -71,23 +74,23 @@ def accelerate(model: Any, *, memory: bool = False) -> Report:
     """
     _check(model, "accelerate")
     computer = backends.computer("convgrad.keras.accelerate")
-    layers = []
+    layers, changed = [], False
     for name, layer, jitted in _layers(model):
+        if _kind(layer) is None and _rank(layer) is None:
+            continue
         reason = _why_not(layer, computer, jitted)
         if reason is None:
             calls.take(layer, _kind(layer).call)
-        layers.append(
-            Layer(
-                name,
-                type(layer).__name__,
-                reason in (None, _ALREADY),
-                reason or "",
-                _what(layer),
-            )
-        )
+            changed = True
+        taken = reason in (None, _ALREADY)
+        layers.append(Layer(name, type(layer).__name__, taken, reason or "", _what(layer)))
+    if fuse:
+        fused, any_new = fusing.fuse(list(_layers(model)), computer)
+        layers += fused
+        changed = changed or any_new
     setting = _memory.tune_memory() if memory else None
     report = Report(tuple(layers), setting, _advice(model, layers))
-    if any(not row.reason for row in layers):
+    if changed:
         _forget_compiled(model)
     if not report.taken:
         _warnings.warn(
@@ -103,15 +106,19 @@ def restore(model: Any) -> int:
     The memory setting is a matter of the process and stays; its own `undo` takes it back.
     """
     _check(model, "restore")
-    taken = [layer for _, layer, _ in _layers(model) if calls.is_taken(layer)]
+    every = [layer for _, layer, _ in _layers(model)]
+    taken = [layer for layer in every if calls.is_taken(layer)]
     for layer in taken:
         calls.give_back(layer)
+    for each in every:
+        if norms.is_taken_model(each):
+            norms.give_back_model(each)
     if taken:
         _forget_compiled(model)
     return len(taken)
 
 
-_ALREADY = "already"
+_ALREADY = refusals.ALREADY
 
 
 def _check(model: Any, function: str) -> None:
@@ -122,7 +129,7 @@ def _check(model: Any, function: str) -> None:
 
 
 def _layers(model: Any) -> Iterator[tuple[str, Any, bool]]:
-    """Yield all convolutions of a model once: name, layer, and whether a model around it has `jit_compile`."""
+    """Yield all layers of a model once: name, layer, and whether a model around it has `jit_compile`."""
     seen: set[int] = set()
 
     def walk(layer: Any, path: str, jitted: bool) -> Iterator[tuple[str, Any, bool]]:
@@ -131,8 +138,7 @@ def _layers(model: Any) -> Iterator[tuple[str, Any, bool]]:
         seen.add(id(layer))
         if isinstance(layer, keras.Model):
             jitted = jitted or bool(layer.compiled and layer.jit_compile)
-        if _kind(layer) is not None or _rank(layer) is not None:
-            yield path or layer.name, layer, jitted
+        yield path or layer.name, layer, jitted
         for inner in layer._layers:
             yield from walk(inner, f"{path}/{inner.name}" if path else inner.name, jitted)
 
@@ -163,17 +169,7 @@ def _why_not(layer: Any, computer: Any, jitted: bool) -> str | None:
             return f"its `{method}` was replaced"
     if layer.quantization_mode is not None:
         return f"it is quantized ({layer.quantization_mode})"
-    if layer.compute_dtype not in _DTYPES:
-        return f"it computes in {layer.compute_dtype}"
-    places = sorted({computer.device(variable.value) for variable in layer.weights} - {"cpu"})
-    if places:
-        return f"its weights are on {', '.join(places)}"
-    if jitted and not computer.COMPILES_WITH_XLA:
-        return (
-            "its model is compiled with jit_compile=True, and XLA has no kernels of ours: "
-            "compile it with jit_compile=False"
-        )
-    return None
+    return refusals.of(layer, computer, jitted)
 
 
 def _what(layer: Any) -> str:
@@ -193,7 +189,11 @@ def _what(layer: Any) -> str:
 
 
 def _advice(model: Any, layers: list[Layer]) -> tuple[str, ...]:
-    formats = {layer.data_format for _, layer, _ in _layers(model) if calls.is_taken(layer)}
+    formats = {
+        layer.data_format
+        for _, layer, _ in _layers(model)
+        if _kind(layer) is not None and calls.is_taken(layer)
+    }
     if formats == {"channels_first"}:
         return ("Its images are channels_first. Models with channels_last are faster.",)
     return ()

@@ -1,4 +1,4 @@
-"""`call` of four kinds of layers, computed by convgrad, and how an object is given it.
+"""`call` of four kinds of convolutions, computed by convgrad, and how an object is given it.
 
 A layer that is taken over gets an attribute `call` of its own, in its `__dict__`, which Python finds before that of its
 class. Keras does the same with `build` and `quantize` of every layer. The class stays Keras's, and with it all that is
@@ -63,13 +63,14 @@ def transposed(layer: Any, inputs: Any) -> Any:
     return _finished(layer, _computer.transpose(inputs, kernel, _bias(layer), how))
 
 
-_CALLS = (convolution, depthwise, separable, transposed)
+OURS: set[Callable[..., Any]] = {convolution, depthwise, separable, transposed}
+"""All functions that stand for a layer's `call`; `norms` adds its own."""
 _computer: Any = None
 """What convolves on the backend of this process; set by the first layer that is taken."""
 
 
-def take(layer: Any, call: Callable[[Any, Any], Any]) -> None:
-    """Let a layer compute with one of the functions above."""
+def take(layer: Any, call: Callable[..., Any]) -> None:
+    """Let a layer compute with one of our functions."""
     global _computer
     _computer = backends.computer("convgrad.keras.accelerate")
     own = layer.__dict__
@@ -91,7 +92,7 @@ def give_back(layer: Any) -> None:
 
 
 def is_taken(layer: Any) -> bool:
-    return getattr(layer.__dict__.get("call"), "__func__", None) in _CALLS
+    return getattr(layer.__dict__.get("call"), "__func__", None) in OURS
 
 
 def _rematerialized(layer: Any, call: Any, *args: Any, **kwargs: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from .._api import friendly
 from . import padding
+from .activations import Activation
 from .settings import Settings
 
 
@@ -57,6 +59,34 @@ def transpose(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
         bias,
         how,
     )
+
+
+def normalizing(batch_norm_act: Callable[..., tuple[Any, Any, Any]]) -> Callable[..., Any]:
+    """Return a backend's batch norm for layers: by an image's own statistics or given ones, which it returns too."""
+
+    def batch_norm(
+        image: Any,
+        scale: Any,
+        offset: Any,
+        statistics: Any,
+        epsilon: float,
+        activation: Activation,
+        data_format: str,
+    ) -> tuple[Any, Any, Any]:
+        mean, variance = statistics or (None, None)
+        return batch_norm_act(
+            image,
+            scale,
+            offset,
+            mean=mean,
+            variance=variance,
+            epsilon=epsilon,
+            activation=activation.name,
+            negative_slope=activation.slope,
+            data_format=data_format,
+        )
+
+    return batch_norm
 
 
 def _sizes(sizes: tuple[Any, ...]) -> Any:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import tensorflow as _bridge  # noqa: F401  # says what is missing, before a layer is taken
-from .on_graphs import convolve, depthwise, transpose
+from .. import tensorflow as _bridge  # says what is missing, before a layer is taken
+from .on_graphs import convolve, depthwise, normalizing, transpose
 
 __all__ = [
     "COMPILES_WITH_XLA",
+    "FUSES_COMPILED",
+    "batch_norm",
     "convolve",
     "depthwise",
     "device",
@@ -19,6 +21,8 @@ __all__ = [
 
 COMPILES_WITH_XLA = False
 """TensorFlow's XLA has no kernels for ops that were registered at run time."""
+FUSES_COMPILED = True
+batch_norm = normalizing(_bridge.batch_norm_act)
 
 
 def is_computable(image: Any) -> bool:

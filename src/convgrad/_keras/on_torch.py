@@ -9,11 +9,17 @@ from __future__ import annotations
 from typing import Any
 
 from .._torch.functional import conv2d_between, conv_transpose2d_between
+from .._torch.norm import batch_norm_act
+from .._torch.passes import PARAMETERS
 from . import padding
+from .activations import Activation
 from .settings import Settings
 
 COMPILES_WITH_XLA = True
 """Whether a model may be compiled with `jit_compile=True`, which is `torch.compile` here."""
+
+FUSES_COMPILED = False
+"""Whether batch norms of such a model may be fused: `torch.compile` cannot follow who runs."""
 
 
 def is_computable(image: Any) -> bool:
@@ -61,6 +67,45 @@ def transpose(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
         conv_transpose2d_between(_seen(image, how), filter, bias, how.strides, sides, how.dilation),
         how,
     )
+
+
+def batch_norm(
+    image: Any,
+    scale: Any,
+    offset: Any,
+    statistics: Any,
+    epsilon: float,
+    activation: Activation,
+    data_format: str,
+) -> tuple[Any, Any, Any] | None:
+    """Normalise an image by its own or by given statistics, which it returns too, and apply an activation.
+
+    Of one value per channel, or none, PyTorch refuses to take statistics, which Keras does not: None says so.
+    """
+    seen = image.permute(0, 3, 1, 2) if data_format == "NHWC" else image
+    channels = seen.shape[1]
+    values = seen.numel() // max(channels, 1)
+    if statistics is None and values < 2:
+        return None
+    # Running statistics that forget everything are the batch's; PyTorch's variance is divided by one value less.
+    given = statistics or [image.new_zeros(channels, dtype=_statistics(image)) for _ in range(2)]
+    result = batch_norm_act(
+        *(seen, scale, offset, *given),
+        training=statistics is None,
+        momentum=1.0,
+        eps=epsilon,
+        activation=activation.name,
+        negative_slope=activation.slope,
+    )
+    mean, variance = given
+    if statistics is None:
+        variance = variance * ((values - 1) / values)
+    return (result.permute(0, 2, 3, 1) if data_format == "NHWC" else result), mean, variance
+
+
+def _statistics(image: Any) -> Any:
+    """Return the dtype that statistics of an image are computed in."""
+    return PARAMETERS.get(image.dtype, image.dtype)
 
 
 def forget_compiled() -> None:
