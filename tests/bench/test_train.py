@@ -130,12 +130,11 @@ def test_words_of_the_arguments_are_those_of_the_package() -> None:
     for name, training in TRAININGS.items():
         models = bench_train.MODELS if name == "torch" else bench_train.PLAIN_MODELS
         assert training.models == models
-    lines = str(bench_train.__doc__).splitlines()
+    lines = re.sub(r",\n +", ", ", str(bench_train.__doc__)).splitlines()
     table = dict(re.split(r"  +", line) for line in lines if re.match(r"\w.*?  +native, ", line))
-    table["keras"] = f"{table['tensorflow']}, installed, installed_memory"
-    assert (
-        "keras (on TensorFlow)          those of tensorflow, installed, installed_memory" in lines
-    )
+    more = "fused, fused_memory, installed, installed_memory"
+    table["keras"] = f"{table['tensorflow']}, {more}"
+    assert f"keras (on TensorFlow)          those of tensorflow, {more}" in lines
     offered = {name: words for names, words in table.items() for name in names.split(", ")}
     assert offered == {
         name: ", ".join(row.name for row in training.configurations)
@@ -362,6 +361,8 @@ def test_a_run_by_a_fake(fake: None, tmp_path: Path, capsys: Any) -> None:
         "native_cl_memory#2": pytest.approx(1.0),
         "ours": pytest.approx(2.0),
         "ours_memory": pytest.approx(2.0),
+        "fused": pytest.approx(2.0),
+        "fused_memory": pytest.approx(2.0),
         "compile_cl_memory": pytest.approx(12 / 9),
     }
     assert stored.load(target)["rows"][0]["label"] == "native"

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 PARAMETERS = {
     "mobilenet_v2": 3_504_872,
+    "mobilenet_v3_large": 5_483_032,
     "efficientnet_b0": 5_288_548,
     "resnet50": 25_557_032,
     "convnext_t": 28_589_128,
@@ -85,6 +86,7 @@ def test_networks_compute_classes_and_have_the_usual_convolutions(torch: Any) ->
             counts[name] = sum(isinstance(each, torch.nn.Conv2d) for each in model.modules())
     assert counts == {
         "mobilenet_v2": 52,
+        "mobilenet_v3_large": 62,
         "efficientnet_b0": 81,
         "resnet50": 53,
         "convnext_t": 22,

@@ -7,14 +7,17 @@ the others are one program. Ratios are taken between turns of the same round; th
 native_cl_memory) runs in two processes, and what these two differ by is noise.
 
 framework                      configurations
-torch                          native, native_cl, native_memory, native_cl_memory, compile_cl_memory, ours, ours_memory
-jax, keras_jax, keras_torch    native, native_memory, ours, ours_memory
+torch                          native, native_cl, native_memory, native_cl_memory, compile_cl_memory, ours, ours_memory,
+                               fused, fused_memory
+jax                            native, native_memory, ours, ours_memory
+keras_jax, keras_torch         native, native_memory, ours, ours_memory, fused, fused_memory
 tensorflow                     native, native_memory, ours, ours_memory, native_plain, native_plain_memory
-keras (on TensorFlow)          those of tensorflow, installed, installed_memory
+keras (on TensorFlow)          those of tensorflow, fused, fused_memory, installed, installed_memory
 
 native       the framework alone; TensorFlow with oneDNN, and as native_plain without
 native_cl    channels_last, as ours of torch; compile_cl_memory: torch.compile
 ours         under convgrad's accelerate: the model, or JAX's function as it is traced; TensorFlow: traced after install
+fused        the same with fuse=True: convolution, batch norm and activation of a block in one; Keras: the last two
 installed    Keras' model unchanged after convgrad.tensorflow.install
 ..._memory   with the memory setting, which makes glibc keep freed blocks instead of giving them back after every layer
 
@@ -53,7 +56,7 @@ convgrad bench train --from mobilenet.json --from resnet.json --plot training.sv
 """
 
 FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "keras_jax", "keras_torch")
-MODELS = ("mobilenet_v2", "efficientnet_b0", "resnet50", "convnext_t")
+MODELS = ("mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "resnet50", "convnext_t")
 PLAIN_MODELS = ("mobilenet_v2", "resnet50")
 """Those that frameworks other than PyTorch have."""
 PICTURES = (".svg", ".png")

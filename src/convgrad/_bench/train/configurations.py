@@ -61,6 +61,21 @@ TORCH = (
         layout="channels_last",
         memory=True,
     ),
+    Configuration(
+        "fused",
+        "convgrad, blocks fused, channels_last",
+        family="ours",
+        layout="channels_last",
+        accelerate={"fuse": True},
+    ),
+    Configuration(
+        "fused_memory",
+        "convgrad, blocks fused, channels_last, memory setting",
+        family="ours",
+        layout="channels_last",
+        memory=True,
+        accelerate={"fuse": True},
+    ),
 )
 
 PLAIN = (
@@ -70,6 +85,18 @@ PLAIN = (
     Configuration("ours_memory", "convgrad, memory setting", family="ours", memory=True),
 )
 """Of a framework whose arrays lie in one way only."""
+
+FUSED = (
+    Configuration("fused", "convgrad, batch norms fused", "ours", accelerate={"fuse": True}),
+    Configuration(
+        "fused_memory",
+        "the same, memory setting",
+        "ours",
+        memory=True,
+        accelerate={"fuse": True},
+    ),
+)
+"""Of Keras, whose layers can be told from each other."""
 
 _ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 
@@ -87,6 +114,7 @@ TENSORFLOW = (
 
 KERAS = (
     *TENSORFLOW,
+    *(replace(row, variables={_ONEDNN: "1"}) for row in FUSED),
     Configuration(
         "installed",
         "the model unchanged after convgrad.tensorflow.install()",
@@ -101,7 +129,7 @@ KERAS = (
         variables={_ONEDNN: "1"},
     ),
 )
-"""On TensorFlow; on JAX and PyTorch it has the `PLAIN` rows."""
+"""On TensorFlow; on JAX and PyTorch it has the `PLAIN` and `FUSED` rows."""
 
 
 @dataclass(frozen=True)

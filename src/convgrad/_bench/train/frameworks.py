@@ -8,10 +8,11 @@ from importlib.util import find_spec
 
 from ..._errors import nearest
 from ..._frameworks import FRAMEWORKS, Framework
-from .configurations import KERAS, PLAIN, TENSORFLOW, TORCH, Configuration
+from .configurations import FUSED, KERAS, PLAIN, TENSORFLOW, TORCH, Configuration
 
 TITLES = {
     "mobilenet_v2": "MobileNetV2",
+    "mobilenet_v3_large": "MobileNetV3-Large",
     "efficientnet_b0": "EfficientNet-B0",
     "resnet50": "ResNet-50",
     "convnext_t": "ConvNeXt-T",
@@ -108,8 +109,8 @@ TRAININGS = {
         "native_memory",
     ),
     "keras": _keras("tensorflow", KERAS),
-    "keras_jax": _keras("jax", PLAIN),
-    "keras_torch": _keras("torch", PLAIN),
+    "keras_jax": _keras("jax", (*PLAIN, *FUSED)),
+    "keras_torch": _keras("torch", (*PLAIN, *FUSED)),
 }
 
 

@@ -1,6 +1,7 @@
-"""Four networks as PyTorch modules, from the tables of their papers, for 1000 classes.
+"""Five networks as PyTorch modules, from the tables of their papers, for 1000 classes.
 
     MobileNetV2      Sandler et al. 2018, table 2
+    MobileNetV3-Large  Howard et al. 2019, table 1; squeezed to a quarter of the expansion, in steps of 8
     EfficientNet-B0  Tan and Le 2019, table 1
     ResNet-50        He et al. 2015, table 1; the stride is in the 3x3 convolution, as everybody trains it today
     ConvNeXt-T       Liu et al. 2022, figure 4 and section 3
@@ -16,7 +17,6 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn import functional
 
 CLASSES = 1000
 Tensor = Any
@@ -31,7 +31,7 @@ def normalized(
     groups: int = 1,
     activation: Callable[..., nn.Module] | None = None,
 ) -> nn.Sequential:
-    """Return convolution, batch normalization and activation: the brick of three of the four."""
+    """Return convolution, batch normalization and activation: the brick of all but ConvNeXt."""
     pad = (window - 1) // 2
     convolution = nn.Conv2d(inputs, outputs, window, stride, pad, groups=groups, bias=False)
     layers: list[nn.Module] = [convolution, nn.BatchNorm2d(outputs)]
@@ -41,28 +41,37 @@ def normalized(
 
 
 class Classifier(nn.Module):
-    """Features, averaged over the image, then one linear layer."""
+    """Features, averaged over the image, what may come then, and one linear layer."""
 
-    def __init__(self, features: nn.Module, channels: int) -> None:
+    def __init__(self, features: nn.Module, channels: int, head: nn.Module | None = None) -> None:
         super().__init__()
         self.features = features
+        self.head = nn.Identity() if head is None else head
         self.classifier = nn.Linear(channels, CLASSES)
 
     def forward(self, images: Tensor) -> Tensor:
-        return self.classifier(self.features(images).mean((2, 3)))
+        return self.classifier(self.head(self.features(images).mean((2, 3))))
 
 
 class SqueezeExcite(nn.Module):
     """Scale every channel by a number that depends on the averages of all."""
 
-    def __init__(self, channels: int, squeezed: int) -> None:
+    def __init__(
+        self,
+        channels: int,
+        squeezed: int,
+        activation: Callable[..., nn.Module] = nn.SiLU,
+        gate: Callable[..., nn.Module] = nn.Sigmoid,
+    ) -> None:
         super().__init__()
         self.squeeze = nn.Conv2d(channels, squeezed, 1)
         self.excite = nn.Conv2d(squeezed, channels, 1)
+        self.activation = activation()
+        self.gate = gate()
 
     def forward(self, x: Tensor) -> Tensor:
         averages = x.mean((2, 3), keepdim=True)
-        return x * torch.sigmoid(self.excite(functional.silu(self.squeeze(averages))))
+        return x * self.gate(self.excite(self.activation(self.squeeze(averages))))
 
 
 class InvertedResidual(nn.Module):
@@ -74,18 +83,17 @@ class InvertedResidual(nn.Module):
         outputs: int,
         window: int,
         stride: int,
-        expansion: int,
+        wide: int,
         activation: Callable[..., nn.Module],
-        squeezed: int = 0,
+        excite: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        wide = inputs * expansion
         layers: list[nn.Module] = []
-        if expansion != 1:
+        if wide != inputs:
             layers.append(normalized(inputs, wide, activation=activation))
         layers.append(normalized(wide, wide, window, stride, wide, activation))
-        if squeezed:
-            layers.append(SqueezeExcite(wide, squeezed))
+        if excite is not None:
+            layers.append(excite)
         layers.append(normalized(wide, outputs))
         self.block = nn.Sequential(*layers)
         self.adds_input = stride == 1 and inputs == outputs
@@ -109,10 +117,40 @@ def mobilenet_v2() -> nn.Module:
     ):
         for number in range(repeats):
             stride = 1 if number else first_stride
-            layers.append(InvertedResidual(inputs, outputs, 3, stride, expansion, nn.ReLU6))
+            wide = inputs * expansion
+            layers.append(InvertedResidual(inputs, outputs, 3, stride, wide, nn.ReLU6))
             inputs = outputs
     layers.append(normalized(inputs, 1280, activation=nn.ReLU6))
     return Classifier(nn.Sequential(*layers), 1280)
+
+
+def mobilenet_v3_large() -> nn.Module:
+    """5,483,032 parameters."""
+    layers: list[nn.Module] = [normalized(3, 16, 3, 2, activation=nn.Hardswish)]
+    inputs = 16
+    for window, wide, outputs, squeezed, activation, stride in (
+        (3, 16, 16, 0, nn.ReLU, 1),
+        (3, 64, 24, 0, nn.ReLU, 2),
+        (3, 72, 24, 0, nn.ReLU, 1),
+        (5, 72, 40, 24, nn.ReLU, 2),
+        (5, 120, 40, 32, nn.ReLU, 1),
+        (5, 120, 40, 32, nn.ReLU, 1),
+        (3, 240, 80, 0, nn.Hardswish, 2),
+        (3, 200, 80, 0, nn.Hardswish, 1),
+        (3, 184, 80, 0, nn.Hardswish, 1),
+        (3, 184, 80, 0, nn.Hardswish, 1),
+        (3, 480, 112, 120, nn.Hardswish, 1),
+        (3, 672, 112, 168, nn.Hardswish, 1),
+        (5, 672, 160, 168, nn.Hardswish, 2),
+        (5, 960, 160, 240, nn.Hardswish, 1),
+        (5, 960, 160, 240, nn.Hardswish, 1),
+    ):
+        excite = SqueezeExcite(wide, squeezed, nn.ReLU, nn.Hardsigmoid) if squeezed else None
+        layers.append(InvertedResidual(inputs, outputs, window, stride, wide, activation, excite))
+        inputs = outputs
+    layers.append(normalized(inputs, 960, activation=nn.Hardswish))
+    head = nn.Sequential(nn.Linear(960, 1280), nn.Hardswish(inplace=True))
+    return Classifier(nn.Sequential(*layers), 1280, head)
 
 
 def efficientnet_b0() -> nn.Module:
@@ -130,11 +168,9 @@ def efficientnet_b0() -> nn.Module:
     ):
         for number in range(repeats):
             stride = 1 if number else first_stride
-            layers.append(
-                InvertedResidual(
-                    inputs, outputs, window, stride, expansion, nn.SiLU, squeezed=inputs // 4
-                )
-            )
+            wide = inputs * expansion
+            excite = SqueezeExcite(wide, inputs // 4)
+            layers.append(InvertedResidual(inputs, outputs, window, stride, wide, nn.SiLU, excite))
             inputs = outputs
     layers.append(normalized(inputs, 1280, activation=nn.SiLU))
     return Classifier(nn.Sequential(*layers), 1280)
@@ -231,6 +267,7 @@ def convnext_t() -> nn.Module:
 
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "mobilenet_v2": mobilenet_v2,
+    "mobilenet_v3_large": mobilenet_v3_large,
     "efficientnet_b0": efficientnet_b0,
     "resnet50": resnet50,
     "convnext_t": convnext_t,
