@@ -16,15 +16,15 @@ BROWSER_STAMP := $(VENV)/.studio-test
 # PyTorch, TensorFlow, JAX and Keras have an environment of their own: `make test` shows that nothing needs them.
 FRAMEWORKS := .venv-frameworks
 FRAMEWORKS_STAMP := $(FRAMEWORKS)/.installed
-# Tests of the bridges, and what of the package imports a framework.
+# Tests of the bridges, and what of the package and the tools imports a framework.
 BRIDGES := $(wildcard tests/pytorch tests/jax_bridge tests/tensorflow_bridge tests/keras_bridge)
-BRIDGE_SOURCES := $(foreach name,torch jax tensorflow keras,$(wildcard src/convgrad/$(name).py src/convgrad/_$(name)))
+BRIDGE_SOURCES := $(foreach name,torch jax tensorflow keras,$(wildcard src/convgrad/$(name).py src/convgrad/_$(name))) tools/fused_gradients.py
 # The studio's page: `make studio PAGE=my.json`.
 PAGE ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs emulate devices campaign accuracy soak faults clean
-.PHONY: studio studio-build test-studio test-cc test-dask test-frameworks wheel
+.PHONY: help demo test lint format docs changelog emulate devices campaign accuracy soak faults clean
+.PHONY: studio studio-build test-studio test-cc test-long test-dask test-frameworks dist wheel test-dist
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -41,7 +41,7 @@ demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a networ
 
 test: lint ## run every check and test
 	@echo "== pytest"
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --ignore tests/studio_browser $(addprefix --ignore ,$(BRIDGES) $(BRIDGE_SOURCES)) tests src tools
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --ignore tests/studio_browser --ignore tests/outside $(addprefix --ignore ,$(BRIDGES) $(BRIDGE_SOURCES)) tests src tools
 
 studio: studio-build ## build the block studio's page if needed and open it in the browser (PAGE=my.json)
 	@$(VENV)/bin/convgrad studio $(PAGE)
@@ -60,6 +60,9 @@ test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then
 test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and exported packs on every target found here
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export)
 
+test-long: $(STAMP) ## more random problems for vectors this machine does not have, and whole trainings of the examples
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m numeric_long tests/numeric tests/runtime tests/examples
+
 test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask.py tests/cli/test_run_scheduler.py tests/examples
 
@@ -71,11 +74,15 @@ test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch, JAX, TensorFlow and Keras compu
 	@echo "== pytest, arrays and documented examples"
 	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal tests/arrays $(BRIDGE_SOURCES)
 	@echo "== pytest, comparisons"
-	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal -m peers $(addprefix --ignore ,$(BRIDGES)) --ignore tests/arrays tests
+	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal -m peers $(addprefix --ignore ,$(BRIDGES)) --ignore tests/arrays --ignore tests/outside tests
 
-wheel: $(STAMP) ## build a wheel with the studio's page into dist, and say its size
-	@CONVGRAD_STUDIO=require $(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
-	@ls -l dist/*.whl | awk '{printf "%s %.0f kB\n", $$NF, $$5 / 1000}'
+dist: $(STAMP) ## build the archive of the sources and the wheel, with the studio's page, into dist, and list them
+	@$(PY) tools/dist.py
+
+wheel: dist ## the same: the wheel is made of the archive
+
+test-dist: dist ## install the wheel in an empty environment outside of the clone, and use it there
+	@$(PY) -m pytest --quiet tests/outside
 
 lint: $(STAMP) ## check format, lint and types
 	@echo "== ruff format"
@@ -94,6 +101,9 @@ docs: $(STAMP) ## build the pages as a site in build/site, without network; warn
 	@$(PY) tools/draw_chunks.py
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
 	@echo "open build/site/index.html"
+
+changelog: ## fold changelog.d into CHANGELOG.md (VERSION=0.2.0 DATE=2026-11-17), also into a section that is there
+	@$(PYTHON) tools/changelog.py "$(VERSION)" "$(DATE)"
 
 emulate: $(STAMP) ## run the AArch64 kernels under QEMU (needs qemu-user and gcc-aarch64-linux-gnu)
 	@$(PY) tools/emulate.py

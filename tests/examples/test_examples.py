@@ -86,15 +86,21 @@ def test_docstring_and_imports(script: str) -> None:
     assert top <= {*sys.stdlib_module_names, "numpy", "convgrad", *examples}
 
 
-def test_digits_are_learnt_and_drawn(tmp_path: Path) -> None:
-    """The whole training, no arguments: it takes seconds. Piped, there is no bar and no escape sequence."""
+HALF = ("--epochs", "10")
+"""Half a training, which is enough to learn; whole ones are for `make test-long`."""
+WHOLE = pytest.param((), marks=pytest.mark.numeric_long, id="whole")
+
+
+@pytest.mark.parametrize("arguments", [pytest.param(HALF, id="half"), WHOLE])
+def test_digits_are_learnt_and_drawn(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """Piped, there is no bar and no escape sequence."""
     for extra in ("sklearn", "matplotlib"):
         pytest.importorskip(extra)
-    done = run("digits.py", folder=tmp_path)
+    done = run("digits.py", *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == "" and "\x1b" not in done.stdout and "\r" not in done.stdout
     rows = re.findall(r"^ +(\d+) +([\d.]+) +([\d.]+)% +([\d.]+)% ", done.stdout, re.MULTILINE)
-    assert [int(row[0]) for row in rows] == list(range(1, 21))
+    assert [int(row[0]) for row in rows] == list(range(1, 11 if arguments else 21))
     assert float(rows[-1][1]) < 0.1 < 1 < float(rows[0][1])  # the loss fell
     assert float(rows[-1][3]) >= 97
     assert f"verdict: ok, {rows[-1][3]}% of the test images" in done.stdout
@@ -116,13 +122,15 @@ def test_digits_fail_where_too_little_is_learnt(
     assert first == second != other
 
 
-def test_digits_are_learnt_as_a_graph(tmp_path: Path) -> None:
-    """The whole training through symbolic gradients, to the accuracy of the one whose gradients are written by hand."""
+@pytest.mark.parametrize("arguments", [pytest.param(HALF, id="half"), WHOLE])
+def test_digits_are_learnt_as_a_graph(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """Through symbolic gradients, to the accuracy of the training whose gradients are written by hand."""
     pytest.importorskip("sklearn")
-    done = run("digits_graph.py", folder=tmp_path)
+    done = run("digits_graph.py", *arguments, folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = re.findall(r"^ +(\d+) +([\d.]+) +([\d.]+)% ", done.stdout, re.MULTILINE)
-    assert len(rows) == 20 and float(rows[-1][1]) < 0.1 and float(rows[-1][2]) >= 97
+    assert len(rows) == (10 if arguments else 20)
+    assert float(rows[-1][1]) < 0.1 and float(rows[-1][2]) >= 97
 
 
 def test_a_graph_fails_where_too_little_is_learnt(

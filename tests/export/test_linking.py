@@ -121,7 +121,7 @@ def test_pkg_config_finds_it(folder, program, tmp_path, monkeypatch):
     assert source == str(moved / "net.c")
     run(tool("gcc"), program, source, *flags, "-o", tmp_path / "one")
     assert run(tmp_path / "one") == "0 4 9\n"
-    assert run("pkg-config", "--modversion", "net").strip() == "0.1.0"
+    assert run("pkg-config", "--modversion", "net").strip() == convgrad.__version__
 
 
 def test_two_packs_live_in_one_program(folder, tmp_path):
