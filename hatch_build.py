@@ -1,9 +1,11 @@
-"""Build wheels with the studio's page in them: hatchling, and one hook.
+"""Build wheels and source archives with the studio's page in them: hatchling, and one hook.
 
-The page is TypeScript that node turns into `src/convgrad/_studio/static`, which is in no repository. For a wheel the
-hook builds it with the machine's node, or with the one of PyPI, which it then asks the build environment for. Where
-neither works the wheel is built without the page, and `convgrad studio` says how to get it. CONVGRAD_STUDIO decides for
-packagers: `skip` leaves the page out and needs no node, `require` fails rather than leave it out.
+The page is TypeScript that node turns into `src/convgrad/_studio/static`, which is in no repository. For a wheel or an
+archive of the sources the hook builds it with the machine's node, or with the one of PyPI, which it then asks the build
+environment for. Where neither works the page is left out, and `convgrad studio` says how to get it. CONVGRAD_STUDIO
+decides for packagers: `skip` leaves the page out and needs no node, `require` fails rather than leave it out.
+
+An unpacked archive has the page already: a wheel made of it takes that one, and needs no node.
 
 Editable installs need no node and build no page (`make studio` does). Hatchling asks hooks for the same requirements in
 both cases, so this file stands before it as the build backend and takes node off the list.
@@ -24,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "tools"))
 import studio_page
 
 WAYS = ("auto", "require", "skip")
+TARGETS = ("wheel", "sdist")
+PAGE = "/src/convgrad/_studio/static/"
 
 
 def get_requires_for_build_editable(settings: dict[str, Any] | None = None) -> list[str]:
@@ -40,20 +44,30 @@ def way() -> str:
     return said
 
 
+def comes_with_page(root: Path) -> bool:
+    """Say whether these are the sources of an archive, which has the page; in a clone it may be stale."""
+    return (root / "PKG-INFO").is_file() and (studio_page.static(root) / "index.html").is_file()
+
+
 class StudioHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling ships no types
-    """Puts the built page into wheels."""
+    """Puts the built page into wheels and archives."""
 
     def dependencies(self) -> list[str]:
         """Return the node of PyPI where the machine has none and PyPI has one for it."""
-        if self.target_name != "wheel" or way() == "skip" or studio_page.machine_node():
+        if self.target_name not in TARGETS or way() == "skip" or comes_with_page(Path(self.root)):
+            return []
+        if studio_page.machine_node():
             return []
         return [studio_page.NODE_WHEEL] if studio_page.has_wheel() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the page before the files of a wheel are collected."""
-        if self.target_name != "wheel" or version == "editable" or way() == "skip":
+        """Build the page before the files are collected."""
+        if self.target_name not in TARGETS or version == "editable" or way() == "skip":
             return
         root = Path(self.root)
+        if comes_with_page(root):
+            build_data["artifacts"].append(PAGE)
+            return
         try:
             node = studio_page.find_node()
             if not node:
@@ -63,7 +77,8 @@ class StudioHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling shi
             if way() == "require":
                 raise RuntimeError(f"CONVGRAD_STUDIO=require, but {why}") from why
             self.app.display_warning(
-                f"This wheel has no studio page: {why}. All else works; `convgrad studio` will say how to get it."
+                f"This {self.target_name} has no studio page: {why}. "
+                "All else works; `convgrad studio` will say how to get it."
             )
             return
-        build_data["artifacts"].append("/src/convgrad/_studio/static/")
+        build_data["artifacts"].append(PAGE)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chunk_bars import batch, begins, channels, colour, heading, problem, sizes, tree, whole
-from svg_picture import Picture
+from svg_picture import Picture, write
 
 from convgrad import _problem
 from convgrad._dask import plan as plans
@@ -191,16 +191,5 @@ def draw() -> dict[str, str]:
     return {f"{name}.svg": text for name, text in pictures.items()}
 
 
-def main() -> None:
-    """Write the files, and remove those no longer drawn."""
-    pictures = draw()
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for old in FOLDER.glob("*.svg"):
-        if old.name not in pictures:
-            old.unlink()
-    for name, text in pictures.items():
-        (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")
-
-
 if __name__ == "__main__":
-    main()
+    write(FOLDER, draw())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from channel_pictures import channel_kinds, depthwise_channels, separable_channels
-from svg_picture import COLOURS, Picture
+from svg_picture import COLOURS, Picture, write
 
 from convgrad import _geometry, depthwise_conv2d_backprop_filter
 from convgrad._geometry import Axis, AxisPadding
@@ -350,16 +350,5 @@ def draw() -> dict[str, str]:
     return {f"{name}.svg": text for name, text in pictures.items()}
 
 
-def main() -> None:
-    """Write the files, and remove those no longer drawn."""
-    pictures = draw()
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for old in FOLDER.glob("*.svg"):
-        if old.name not in pictures:
-            old.unlink()
-    for name, text in pictures.items():
-        (FOLDER / name).write_text(text, encoding="utf-8", newline="\n")
-
-
 if __name__ == "__main__":
-    main()
+    write(FOLDER, draw())

@@ -7,6 +7,7 @@ not the page's.
 from __future__ import annotations
 
 from html import escape
+from pathlib import Path
 
 _STYLE = """
 .card{fill:#fdfdfb;stroke:#d8d8d2}.paper{fill:#fdfdfb}
@@ -86,3 +87,13 @@ class Picture:
 
 def _short(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0")
+
+
+def write(folder: Path, pictures: dict[str, str]) -> None:
+    """Write pictures by their file names, and remove those of the folder that are no longer drawn."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.svg"):
+        if old.name not in pictures:
+            old.unlink()
+    for name, text in pictures.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")

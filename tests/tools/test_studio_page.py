@@ -104,9 +104,10 @@ def test_the_wheel_of_node_is_found_where_it_is_installed(
     assert found and found.npm[0] == str(package / "bin" / "node")
 
 
-def test_a_wheel_gets_the_page_built_by_the_machines_node(tree: Path) -> None:
+@pytest.mark.parametrize("target", ["wheel", "sdist"])
+def test_the_page_is_built_by_the_machines_node(tree: Path, target: str) -> None:
     pretend_node(tree.parent / "bin", npm=BUILDS)
-    made, data = hook(tree)
+    made, data = hook(tree, target)
     assert made.dependencies() == []
     made.initialize("standard", data)
     assert data["artifacts"] == ["/src/convgrad/_studio/static/"]
@@ -117,8 +118,24 @@ def test_a_wheel_gets_the_page_built_by_the_machines_node(tree: Path) -> None:
 
 
 def test_without_node_the_wheel_of_node_is_asked_for(tree: Path) -> None:
-    assert hook(tree)[0].dependencies() == [studio_page.NODE_WHEEL]
-    assert hook(tree, "sdist")[0].dependencies() == []
+    for target in ("wheel", "sdist"):
+        assert hook(tree, target)[0].dependencies() == [studio_page.NODE_WHEEL]
+    assert hook(tree, "custom")[0].dependencies() == []
+
+
+def test_an_unpacked_archive_needs_no_node(tree: Path) -> None:
+    """It has the page. A clone may have an old one, which counts for nothing."""
+    page = studio_page.static(tree) / "index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text("made before")
+    made, data = hook(tree)
+    assert made.dependencies() == [studio_page.NODE_WHEEL]
+    (tree / "PKG-INFO").write_text("")
+    assert made.dependencies() == []
+    pretend_node(tree.parent / "bin", npm=BUILDS)
+    made.initialize("standard", data)
+    assert data["artifacts"] == ["/src/convgrad/_studio/static/"]
+    assert page.read_text() == "made before" and not (tree / "studio" / "calls").exists()
 
 
 @pytest.mark.parametrize(
