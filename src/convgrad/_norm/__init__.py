@@ -4,6 +4,6 @@
 convolution, arrays of frameworks, or threads.
 """
 
-from .task import ACTIVATIONS, PLACES, SAVED, SCALARS, Task
+from .task import ACTIVATIONS, PLACES, SAVED, SCALARS, Task, kept_beside
 
-__all__ = ["ACTIVATIONS", "PLACES", "SAVED", "SCALARS", "Task"]
+__all__ = ["ACTIVATIONS", "PLACES", "SAVED", "SCALARS", "Task", "kept_beside"]

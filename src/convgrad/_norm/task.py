@@ -84,6 +84,13 @@ These may be 0: `weight` (ones), `bias` (zeros), both running statistics of `for
 """
 
 
+def kept_beside(activation: str, residual: str) -> Literal["", "y", "residual"]:
+    """Return what tells an activation's derivative, besides x."""
+    if residual != "before" or activation == "none":
+        return ""
+    return "y" if activation in KINKED else "residual"
+
+
 @dataclass(frozen=True)
 class Task:
     """What to do, and on what sizes. Sizes are at least 1."""
@@ -120,9 +127,7 @@ class Task:
     @property
     def beside(self) -> Literal["", "y", "residual"]:
         """What a backward task reads to tell the activation's derivative, besides x."""
-        if self.residual != "before" or self.activation == "none":
-            return ""
-        return "y" if self.activation in KINKED else "residual"
+        return kept_beside(self.activation, self.residual)
 
     @property
     def shape(self) -> tuple[int, int, int]:

@@ -7,11 +7,11 @@ the forward pass. It costs one pass over z and y backwards.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from torch import Tensor as AnyTensor
 
-from .passes import How, Norm
+from .passes import How, norm, readable
 
 _NAME = "_convgrad_origin"
 
@@ -21,16 +21,15 @@ class Origin(NamedTuple):
 
     z: AnyTensor
     saved: AnyTensor
-    passes: Norm
     how: How
     version: int
     """Of the result when it was made: one that was written to since is another."""
 
 
-def mark(y: AnyTensor, z: AnyTensor, saved: AnyTensor, passes: Norm, how: How) -> None:
+def mark(y: AnyTensor, z: AnyTensor, saved: AnyTensor, how: How) -> None:
     """Tell a result where it came from; one with a residual needs more than z and is kept."""
     if not how.residual:
-        setattr(y, _NAME, Origin(z, saved, passes, how, y._version))
+        setattr(y, _NAME, Origin(z, saved, how, y._version))
 
 
 def origin(image: AnyTensor) -> Origin | None:
@@ -39,8 +38,9 @@ def origin(image: AnyTensor) -> Origin | None:
     return found if found is not None and found.version == image._version else None
 
 
-def computed(ctx: Any, z: AnyTensor, saved: AnyTensor) -> AnyTensor:
-    """Return the image of a node that kept its origin."""
-    passes, how = ctx.origin
-    result: AnyTensor = passes.again(z, saved, how)
-    return result
+def computed(how: How, z: AnyTensor, saved: AnyTensor) -> AnyTensor:
+    """Return the image that was made of z."""
+    z = readable(z)
+    passes = norm(z, how)
+    assert passes is not None
+    return passes.again(z, saved, how)

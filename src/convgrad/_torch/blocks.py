@@ -1,8 +1,9 @@
 """Convolution, batch norm, activation and a residual as one node of autograd.
 
 The node keeps the convolution's image, filter and result, five numbers per channel, and what `norm_node` keeps; not the
-activation's result, unless that is how its derivative is told. Backwards it runs batch norm's passes and then the
-convolution's handler.
+activation's result, unless that is how its derivative is told. Each way it calls one compiled function
+(`fused_handler`). Where that has no recipe, because a tensor must be copied first or a derivative of the derivative is
+asked for, and where there are no compiled functions, the convolution and batch norm's passes are called one by one.
 """
 
 from __future__ import annotations
@@ -13,12 +14,24 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor as AnyTensor
 
-from . import again, functional
+from . import again, functional, install
 from .kernels import forward_with_statistics
 from .norm import fits
-from .norm_node import Running, backward, beside, composed_backward, forward, found_parameters
-from .passes import How, Norm, as_lies, norm
-from .plain import applied, arrives_plain
+from .norm_node import (
+    Running,
+    as_parameter,
+    backward,
+    beside,
+    composed_backward,
+    forward,
+    found_parameters,
+)
+from .passes import How, Norm, as_lies, norm, readable
+from .plain import applied, arrives_plain, plain
+
+_compiled = install.handlers() is not None
+_fused: Any = torch.ops.convgrad.fused.default._op if _compiled else None
+_fused_backward: Any = torch.ops.convgrad.fused_backward.default._op if _compiled else None
 
 
 class Call(NamedTuple):
@@ -28,8 +41,10 @@ class Call(NamedTuple):
     """What `functional.settings` returned."""
     how: How
     running: Running
-    momentum: Callable[[], float]
-    """Counts a batch, and returns by how much its statistics count."""
+    momentum: float | None
+    """By how much the batch's statistics count; None if that depends on how many there have been."""
+    counted: Callable[[], float]
+    """Counts a batch, and returns the momentum."""
     recompute: bool = False
     """Whether an image that a block before has made is computed anew and not kept; see `again`."""
 
@@ -57,14 +72,13 @@ def convolve_and_normalize(
         made: AnyTensor = _apply(*tensors, call)
         return made
     with torch.no_grad():
-        return _forward(*tensors, call, in_place=True).y
+        return _forward(*tensors, call, keeps=False).y
 
 
 class _Made(NamedTuple):
-    z: AnyTensor
     y: AnyTensor
+    z: AnyTensor
     saved: AnyTensor
-    passes: Norm
 
 
 def _forward(
@@ -75,7 +89,36 @@ def _forward(
     bias: AnyTensor | None,
     residual: AnyTensor | None,
     call: Call,
-    in_place: bool = False,
+    keeps: bool,
+) -> _Made:
+    """Compute a block; z and `saved` are there if they are to be kept."""
+    convolution, how, running, momentum, counted, _ = call
+    number = install.fused_row(convolution, how) if type(momentum) is float else None
+    if number is not None and _all_plain(weight, bias, *running):
+        install.heed()
+        made = _fused(
+            *(image, filter, filter_bias, residual, weight, bias, *running),
+            *(number, 1 if keeps else 0, momentum),
+        )
+        if made[0] is not None:
+            counted()
+            return _Made(*made)
+    return _step_by_step(image, filter, filter_bias, weight, bias, residual, call, keeps)
+
+
+def _all_plain(*tensors: AnyTensor | None) -> bool:
+    return all(each is None or plain(each) for each in tensors)
+
+
+def _step_by_step(
+    image: AnyTensor,
+    filter: AnyTensor,
+    filter_bias: AnyTensor | None,
+    weight: AnyTensor | None,
+    bias: AnyTensor | None,
+    residual: AnyTensor | None,
+    call: Call,
+    keeps: bool,
 ) -> _Made:
     how = call.how
     counted = None
@@ -95,12 +138,11 @@ def _forward(
     ):
         raise Unfit
     other = None if residual is None else as_lies(residual, passes.last)
-    momentum = call.momentum()
     y, saved = forward(
-        *(passes, z, weight, bias, other, call.running, momentum, how, in_place),
+        *(passes, z, weight, bias, other, call.running, call.counted(), how, not keeps),
         counted,
     )
-    return _Made(z, y, saved, passes)
+    return _Made(y, z, saved)
 
 
 class _Block(torch.autograd.Function):
@@ -115,14 +157,15 @@ class _Block(torch.autograd.Function):
         residual: AnyTensor | None,
         call: Call,
     ) -> AnyTensor:
-        z, y, saved, passes = _forward(image, filter, filter_bias, weight, bias, residual, call)
+        y, z, saved = _forward(image, filter, filter_bias, weight, bias, residual, call, keeps=True)
+        how = call.how
         origin = again.origin(image) if call.recompute else None
         kept = (image, None, None) if origin is None else (None, origin.z, origin.saved)
-        ctx.save_for_backward(filter, z, saved, beside(passes, y, residual), *kept)
+        ctx.save_for_backward(filter, z, saved, beside(how, y, residual), *kept)
         if call.recompute:
-            ctx.origin = origin and (origin.passes, origin.how)
-            again.mark(y, z, saved, passes, call.how)
-        ctx.call, ctx.how, ctx.passes = call, call.how, passes
+            ctx.origin = origin and origin.how
+            again.mark(y, z, saved, how)
+        ctx.call, ctx.how = call, how
         ctx.filter_bias, ctx.parameters = filter_bias, found_parameters(weight, bias)
         return y
 
@@ -130,24 +173,20 @@ class _Block(torch.autograd.Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         (grad,) = grads
         filter, z, saved, beside, image, *source = ctx.saved_tensors
-        needs, how, settings = ctx.needs_input_grad, ctx.how, ctx.call.convolution
-        front: Any = (None, None, None)
+        needs, how = ctx.needs_input_grad, ctx.how
         if arrives_plain(grad):
-            mask = needs[:3]
-            wants = (any(mask), *needs[3:6])
-            dz, dweight, dbias, inner = backward(
-                ctx.passes, z, grad, saved, beside, ctx.parameters, how, wants
+            if image is None:
+                image = again.computed(ctx.origin, *source)
+            *front, dweight, dbias, inner = _backward(
+                grad, image, filter, z, saved, beside, ctx, needs
             )
-            if dz is not None:
-                if image is None:
-                    image = again.computed(ctx, *source)
-                front = functional.gradients(dz, image, filter, settings, mask)
         elif image is None:
             raise RuntimeError(
                 "second derivatives of a block whose image is computed anew are not there: "
                 "accelerate(model, fuse=True) without recompute=True has them"
             )
         else:
+            settings = ctx.call.convolution
             *front, dweight, dbias, inner = composed_backward(
                 (image, filter, ctx.filter_bias),
                 lambda image, filter, bias: functional.recorded(image, filter, bias, settings),
@@ -155,6 +194,59 @@ class _Block(torch.autograd.Function):
             )
         residual = grad if how.residual == "after" and needs[5] else inner
         return *front, dweight, dbias, residual, None
+
+
+def _backward(
+    grad: AnyTensor,
+    image: AnyTensor,
+    filter: AnyTensor,
+    z: AnyTensor,
+    saved: AnyTensor,
+    beside: AnyTensor | None,
+    ctx: Any,
+    needs: tuple[bool, ...],
+) -> tuple[AnyTensor | None, ...]:
+    """Return the gradients of image, filter, its bias, weight, bias and a residual before the activation."""
+    how, settings, parameters = ctx.how, ctx.call.convolution, ctx.parameters
+    inner = needs[5] and how.residual == "before"
+    wanted = needs[0] | needs[1] << 1 | needs[2] << 2 | needs[3] << 3 | needs[4] << 4 | inner << 5
+    if not wanted:
+        return (None,) * 6
+    number = install.fused_row(settings, how)
+    passes = None
+    # The second time on copies: a gradient may come in another order than z, and so may what hooks give back.
+    while number is not None:
+        install.heed()
+        made = _fused_backward(
+            image, filter, z, saved, grad, beside, None, None, number, wanted, 0.0
+        )
+        if any(each is not None for each in made):
+            *front, dweight, dbias, dresidual = made
+            dweight = as_parameter(dweight, parameters.weight)
+            return *front, dweight, as_parameter(dbias, parameters.bias), dresidual
+        if passes is not None:
+            break
+        z, grad, beside, passes = _alike(z, grad, beside, how)
+    z, grad, beside, passes = _alike(z, grad, beside, how)
+    mask = (needs[0], needs[1], needs[2])
+    dz, *others = backward(
+        *(passes, z, grad, saved, beside, parameters, how),
+        (any(mask), needs[3], needs[4], needs[5]),
+    )
+    if dz is None:
+        return None, None, None, *others
+    return *functional.gradients(dz, image, filter, settings, mask), *others
+
+
+def _alike(
+    z: AnyTensor, grad: AnyTensor, beside: AnyTensor | None, how: How
+) -> tuple[AnyTensor, AnyTensor, AnyTensor | None, Norm]:
+    """Return tensors that lie as z does, or as z nearly does, and the passes for them."""
+    z = readable(z)
+    passes = norm(z, how)
+    assert passes is not None
+    last = passes.last
+    return z, as_lies(grad, last), None if beside is None else as_lies(beside, last), passes
 
 
 _apply = applied(_Block)

@@ -20,7 +20,7 @@ The text of the functions is in `handler_text`.
 from __future__ import annotations
 
 from .._runtime.records import LOOK_UP, written
-from .handler_text import HANDLER, TEXT
+from .handler_text import HANDLER, PARTS, SERVE
 
 BLOCK = (
     *("BUCKETS", "SETTINGS", "MISS", "RUN"),
@@ -29,10 +29,10 @@ BLOCK = (
     *("LIST_SIZE", "LIST_ITEM", "DELETE_LIST", "DELETE_VALUE"),
     *("DISPATCH", "WHAT", "CHECK", "VERSION"),
     *("DECLINED_FORWARD", "DECLINED_BACKWARD", "DECLINED_ATEN_BACKWARD", "DECLINED_LAYER"),
-    *("NOTHING", "LAYERS", "LAYER_COUNT", "AT_WORK"),
+    *("NOTHING", "LAYERS", "LAYER_COUNT", "AT_WORK", "FUSED_BUCKETS", "FUSED_MISS"),
 )
 """Words of the block that handlers find everything in; `NOTHING` is an empty text, `LAYERS` rows of settings, and
-`AT_WORK` how many handlers are."""
+`AT_WORK` how many handlers are. The last two are for those of `fused_handler`."""
 BLOCK_SYMBOL = "cg_torch_block"
 
 FORWARD, BACKWARD, ATEN_BACKWARD, LAYER = 0, 1, 2, 3
@@ -101,7 +101,7 @@ def text() -> str:
         "LAYER_WORDS": LAYER_WORDS,
         "IS_LAYER": LAYER,
     }
-    whole = LOOK_UP + TEXT
+    whole = LOOK_UP + PARTS + SERVE
     whole += "".join(
         HANDLER.replace("$NAME", name).replace("$OPERATION", str(number))
         for number, name in enumerate(SYMBOLS)

@@ -6,7 +6,7 @@ has them (`written` of `_runtime/records.py`).
 
 from __future__ import annotations
 
-TEXT = """
+PARTS = """
 $BLOCK = external global i8
 @where = internal constant ptr $BLOCK, align 8
 
@@ -53,37 +53,12 @@ no:
   ret i1 false
 }
 
-; Copy a list of integers or truth values to words; 0 if it has not as many as it should.
-define internal i1 @unlist(ptr %block, ptr %list, i64 %wanted, ptr %words) nounwind {
-entry:
-  %size_at = alloca i64, align 8
-  %list_size = word ptr %block, $BLOCK_LIST_SIZE
-  %status = call i32 %list_size(ptr %list, ptr %size_at)
-  %size = load i64, ptr %size_at, align 8
-  %fits = icmp eq i64 %size, %wanted
-  br i1 %fits, label %copy, label %no
-copy:
-  %i = phi i64 [ 0, %entry ], [ %next, %copy ]
-  %to = getelementptr i64, ptr %words, i64 %i
-  %list_item = word ptr %block, $BLOCK_LIST_ITEM
-  %item_status = call i32 %list_item(ptr %list, i64 %i, ptr %to)
-  %next = add i64 %i, 1
-  %more = icmp ult i64 %next, %wanted
-  br i1 %more, label %copy, label %yes
-yes:
-  ret i1 true
-no:
-  ret i1 false
-}
-
-; Allocate what a record wants, run its programs; 0 if that was not possible, and then nothing is left behind.
-define internal i1 @carry_out(ptr %block, ptr %record, ptr %places, ptr %made) nounwind {
+; Allocate what a record wants; 0 if that was not possible, and then nothing is left behind.
+define internal i1 @make(ptr %block, ptr %record, ptr %places, ptr %made) nounwind {
 entry:
   %tensor_at = alloca ptr, align 8
   %data_at = alloca ptr, align 8
   %wanted = word i64 %record, $RECORD_MADE
-  %outputs = word i64 %record, $RECORD_OUTPUTS
-  %runs = word i64 %record, $RECORD_RUNS
   %body = getelementptr i64, ptr %record, i64 $RECORD_BODY
   br label %make
 make:
@@ -122,14 +97,28 @@ made_one:
 ready:
   %next = add i64 %i, 1
   %more = icmp ult i64 %next, %wanted
-  br i1 %more, label %make, label %begin
-begin:
+  br i1 %more, label %make, label %done
+done:
+  ret i1 true
+failed:
+  call void @drop(ptr %block, ptr %made, i64 0, i64 %i)
+  ret i1 false
+}
+
+; Run the programs of a record on what was made, and drop what is not returned; 0 if that was not possible, and then
+; nothing is left behind.
+define internal i1 @run_all(ptr %block, ptr %record, ptr %places, ptr %made) nounwind {
+entry:
+  %wanted = word i64 %record, $RECORD_MADE
+  %outputs = word i64 %record, $RECORD_OUTPUTS
+  %runs = word i64 %record, $RECORD_RUNS
+  %body = getelementptr i64, ptr %record, i64 $RECORD_BODY
   %past = mul i64 %wanted, $MADE_WORDS
   %program_rows = getelementptr i64, ptr %body, i64 %past
   %run = word ptr %block, $BLOCK_RUN
   br label %step
 step:
-  %r = phi i64 [ 0, %begin ], [ %r_next, %ran ]
+  %r = phi i64 [ 0, %entry ], [ %r_next, %ran ]
   %r_skip = mul i64 %r, $RUN_WORDS
   %step_row = getelementptr i64, ptr %program_rows, i64 %r_skip
   %program = word ptr %step_row, 0
@@ -158,8 +147,7 @@ done:
   call void @drop(ptr %block, ptr %made, i64 %outputs, i64 %wanted)
   ret i1 true
 failed:
-  %got = phi i64 [ %i, %allocate ], [ %wanted, %call ]
-  call void @drop(ptr %block, ptr %made, i64 0, i64 %got)
+  call void @drop(ptr %block, ptr %made, i64 0, i64 %wanted)
   ret i1 false
 }
 
@@ -178,6 +166,33 @@ one:
   br i1 %more, label %one, label %done
 done:
   ret void
+}
+
+"""
+"""What all handlers are made of: reading tensors, making them, running programs."""
+
+SERVE = """
+; Copy a list of integers or truth values to words; 0 if it has not as many as it should.
+define internal i1 @unlist(ptr %block, ptr %list, i64 %wanted, ptr %words) nounwind {
+entry:
+  %size_at = alloca i64, align 8
+  %list_size = word ptr %block, $BLOCK_LIST_SIZE
+  %status = call i32 %list_size(ptr %list, ptr %size_at)
+  %size = load i64, ptr %size_at, align 8
+  %fits = icmp eq i64 %size, %wanted
+  br i1 %fits, label %copy, label %no
+copy:
+  %i = phi i64 [ 0, %entry ], [ %next, %copy ]
+  %to = getelementptr i64, ptr %words, i64 %i
+  %list_item = word ptr %block, $BLOCK_LIST_ITEM
+  %item_status = call i32 %list_item(ptr %list, i64 %i, ptr %to)
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %wanted
+  br i1 %more, label %copy, label %yes
+yes:
+  ret i1 true
+no:
+  ret i1 false
 }
 
 ; Serve a call; returns whether it failed.
@@ -352,7 +367,10 @@ addressed:
   %a_more = icmp ult i64 %a_next, $GIVEN
   br i1 %a_more, label %address, label %compute
 compute:
-  %computed = call i1 @carry_out(ptr %block, ptr %record, ptr %places, ptr %made)
+  %room = call i1 @make(ptr %block, ptr %record, ptr %places, ptr %made)
+  br i1 %room, label %run, label %decline
+run:
+  %computed = call i1 @run_all(ptr %block, ptr %record, ptr %places, ptr %made)
   br i1 %computed, label %finish, label %decline
 
 finish:

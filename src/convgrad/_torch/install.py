@@ -28,8 +28,10 @@ from .._errors import CompileError, InternalError
 from .._prepare import load_functions
 from .._prepare import load_runtime as _load_runtime
 from .._runtime import code, entry, threads
+from .._runtime.records import Table
 from .._runtime.state import STATE_BLOCK, address_of, keep_forever
-from . import handler, kernels, records
+from . import fused_handler, fused_records, handler, kernels, records
+from .fused_recipes import Row
 
 _FUNCTIONS = {
     "IS_DEFINED": "aoti_torch_is_defined",
@@ -106,7 +108,9 @@ class Handlers:
         self.library = library
         self._block = (ctypes.c_int64 * len(handler.BLOCK))()
         self.table = records.Table(lambda: self._block[handler.BLOCK.index("AT_WORK")])
-        self._miss = records.miss(self.table)
+        self._miss = records.convolution_miss(self.table)
+        self.fused_table = Table(lambda: self._block[handler.BLOCK.index("AT_WORK")])
+        self._fused_miss = fused_records.fused_miss(self.fused_table)
         self._what = _WHAT(kernels.last_error)
         self._texts = [
             ctypes.create_string_buffer(text.encode())
@@ -116,6 +120,8 @@ class Handlers:
         words = {name: _address(library, symbol) for name, symbol in _FUNCTIONS.items()}
         words["BUCKETS"] = ctypes.addressof(self.table.buckets)
         words["MISS"] = address_of(self._miss)
+        words["FUSED_BUCKETS"] = ctypes.addressof(self.fused_table.buckets)
+        words["FUSED_MISS"] = address_of(self._fused_miss)
         words["WHAT"] = address_of(self._what)
         words["RUN"] = runtime.addresses[entry.RUN_BIAS]
         words["VERSION"] = _VERSION
@@ -123,9 +129,13 @@ class Handlers:
             words[name] = ctypes.addressof(text)
         for name, word in words.items():
             self._block[handler.BLOCK.index(name)] = word
-        source = HandlerSource("cg_torch", handler.SYMBOLS, handler.text())
         imports = {handler.BLOCK_SYMBOL: ctypes.addressof(self._block)}
-        self._functions = load_functions(source, imports)
+        self._functions: dict[str, int] = {}
+        for source in (
+            HandlerSource("cg_torch", handler.SYMBOLS, handler.text()),
+            HandlerSource("cg_torch_fused", fused_handler.SYMBOLS, fused_handler.text()),
+        ):
+            self._functions |= load_functions(source, imports)
         self._layers = (ctypes.c_int64 * (_MOST_LAYERS * handler.LAYER_WORDS))()
         self._block[handler.BLOCK.index("LAYERS")] = ctypes.addressof(self._layers)
         self._seen: tuple[object, int] = (None, -1)
@@ -168,6 +178,7 @@ _lock = threading.RLock()
 _handlers: Handlers | None = None
 _installed = False
 _kept: list[Any] = []
+_fused_rows: dict[tuple[Any, Any], int] = {}
 
 
 def install() -> None:
@@ -189,6 +200,9 @@ def install() -> None:
                 _kept.append(_handlers.register(operator, symbol))
             ours.define(f"layer{DECLINED['DECLINED_LAYER'][1]}")
             _kept.append(_handlers.register("layer", handler.SYMBOLS[handler.LAYER], "convgrad"))
+            for schema, symbol in zip(fused_handler.SCHEMAS, fused_handler.SYMBOLS, strict=True):
+                ours.define(schema)
+                _kept.append(_handlers.register(schema.partition("(")[0], symbol, "convgrad"))
         python = torch.library.Library("aten", "IMPL")
         _kept.append(python)
         for operator, kernel, shapes in zip(
@@ -236,6 +250,25 @@ def layer_number(how: tuple[Any, ...]) -> int | None:
                 found = len(kernels.LAYERS)
                 _handlers.add_layer(found, words)
                 kernels.LAYERS[how] = found
+    return found
+
+
+def fused_row(convolution: tuple[Any, ...], how: Any) -> int | None:
+    """Return the number of what a block does, or None where compiled functions do not compute it."""
+    found = _fused_rows.get((convolution, how))
+    if found is None and _handlers is not None and len(fused_records.ROWS) < _MOST_LAYERS:
+        settings = kernels.settings_of(*convolution)
+        if settings is None:
+            return None
+        row = Row(settings, how)
+        if not row.has_recipes():
+            return None
+        with _lock:
+            found = _fused_rows.get((convolution, how))
+            if found is None:
+                found = len(fused_records.ROWS)
+                fused_records.ROWS.append(row)
+                _fused_rows[convolution, how] = found
     return found
 
 

@@ -128,7 +128,8 @@ def _whole(
     if convolution.__dict__.get("_channels_last"):
         image = modules.as_filter(image)
     parameters = norm._parameters
-    call = blocks.Call(settings, how, running, partial(_counted, norm), recompute)
+    momentum = 0.0 if how.frozen else norm.momentum
+    call = blocks.Call(settings, how, running, momentum, partial(_counted, norm), recompute)
     try:
         return blocks.convolve_and_normalize(
             *(image, weight, bias, parameters.get("weight"), parameters.get("bias"), residual),

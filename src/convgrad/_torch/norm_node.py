@@ -94,7 +94,7 @@ class _Normalize(torch.autograd.Function):
         passes: Norm,
     ) -> AnyTensor:
         y, saved = forward(passes, x, weight, bias, residual, running, momentum, how)
-        ctx.save_for_backward(x, saved, beside(passes, y, residual))
+        ctx.save_for_backward(x, saved, beside(how, y, residual))
         ctx.how, ctx.passes, ctx.parameters = how, passes, found_parameters(weight, bias)
         return y
 
@@ -151,9 +151,9 @@ def forward(
     return result
 
 
-def beside(passes: Norm, y: AnyTensor, residual: AnyTensor | None) -> AnyTensor | None:
+def beside(how: How, y: AnyTensor, residual: AnyTensor | None) -> AnyTensor | None:
     """Return what is kept besides the image."""
-    what = passes.beside
+    what = how.beside
     return None if not what else y if what == "y" else residual
 
 
@@ -179,10 +179,16 @@ def backward(
     if not any(asked):
         return (None, None, None, None)
     dx, dweight, dbias, dresidual = passes.backward(x, grad, beside, saved, how, asked)
-    return dx, _as(dweight, parameters.weight), _as(dbias, parameters.bias), dresidual
+    return (
+        dx,
+        as_parameter(dweight, parameters.weight),
+        as_parameter(dbias, parameters.bias),
+        dresidual,
+    )
 
 
-def _as(gradient: AnyTensor | None, parameter: AnyTensor | None) -> AnyTensor | None:
+def as_parameter(gradient: AnyTensor | None, parameter: AnyTensor | None) -> AnyTensor | None:
+    """Return a gradient in the dtype of what it is the gradient of."""
     if gradient is None or parameter is None:
         return None
     return gradient if gradient.dtype is parameter.dtype else gradient.to(parameter.dtype)
@@ -202,7 +208,7 @@ def composed_backward(
     weight, bias = ctx.parameters.unchanged()
     rows = saved.view(len(SAVED), -1)
     statistics = (rows[0], rows[1]) if how.frozen else None
-    kind = ctx.passes.beside
+    kind = how.beside
     return composed.gradients(
         grad,
         (*front, weight, bias, beside if kind == "residual" else None),

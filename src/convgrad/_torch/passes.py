@@ -14,7 +14,7 @@ import torch
 from torch import Tensor as AnyTensor
 
 from .. import _config, _engine
-from .._norm import SAVED, SCALARS, Task
+from .._norm import SAVED, SCALARS, Task, kept_beside
 from .._prepare import Passes
 from .kernels import Counted, describe
 from .tensors import DTYPES, layout
@@ -43,13 +43,18 @@ class How(NamedTuple):
     epsilon: float
     slope: float
 
+    @property
+    def beside(self) -> str:
+        """What is kept besides the image: "y", "residual" or nothing."""
+        return kept_beside(self.activation, self.residual)
+
 
 class Norm:
     """The passes of batch norm with activation on images of some sizes; programs are made when first asked for."""
 
     __slots__ = (
         *("_again", "_backward", "_forward", "_known", "_task"),
-        *("beside", "last", "parameter", "settings", "values"),
+        *("last", "parameter", "settings", "values"),
     )
 
     def __init__(self, task: Task, dtype: torch.dtype) -> None:
@@ -58,7 +63,6 @@ class Norm:
         self._again: Passes | None = None
         self._backward: dict[tuple[bool, bool, bool], Passes] = {}
         self._known: dict[tuple[float, float, float], Any] = {}
-        self.beside = task.beside
         self.values = task.values
         self.last = task.data_format == "NHWC"
         self.parameter = PARAMETERS[dtype]

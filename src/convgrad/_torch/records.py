@@ -11,7 +11,7 @@ from .._runtime import records
 from .._runtime.bound import Bound
 from . import handler, recipes
 from .handler import ABSENT, GIVEN, KEY, KEY_WORDS, MOST_MADE, TENSOR_WORDS
-from .recipes import Recipe, Settings
+from .recipes import Made, Recipe, Settings
 from .tensors import DTYPES, Tensor
 
 
@@ -31,13 +31,7 @@ def _body(recipe: Recipe | None) -> list[int]:
         return [0, 0, 0, 0]
     made = [*recipe.outputs, *recipe.temporaries]
     assert len(made) <= MOST_MADE, recipe
-    rows: list[int] = []
-    for each in made:
-        if each is None:
-            rows += [-1, *[0] * (handler.MADE_WORDS - 1)]
-            continue
-        missing = [0] * (4 - len(each.sizes))
-        rows += [len(each.sizes), each.dtype, *each.sizes, *missing, *each.strides, *missing]
+    rows = rows_of(made)
     # Temporaries lie behind the outputs there are.
     shift = GIVEN + len(recipe.outputs) - recipes.TEMPORARIES
     for run in recipe.runs:
@@ -49,6 +43,18 @@ def _body(recipe: Recipe | None) -> list[int]:
         ]
     item = DTYPES[next(each.dtype for each in made if each is not None)].itemsize
     return [len(recipe.runs), len(recipe.outputs), len(made), item - 1, *rows]
+
+
+def rows_of(made: Sequence[Made | None]) -> list[int]:
+    """Return the words of tensors to make."""
+    rows: list[int] = []
+    for each in made:
+        if each is None:
+            rows += [-1, *[0] * (handler.MADE_WORDS - 1)]
+            continue
+        missing = [0] * (4 - len(each.sizes))
+        rows += [len(each.sizes), each.dtype, *each.sizes, *missing, *each.strides, *missing]
+    return rows
 
 
 def read(words: Sequence[int]) -> Recipe | None:
@@ -80,22 +86,33 @@ MISS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_int64), ctypes.c
 """What a handler calls for a call without a record: its words and their hash; the record's address or 0."""
 
 
-def miss(table: Table) -> Callable[..., int]:
-    """Return the function that answers handlers, to be kept as long as they may ask."""
+def miss(
+    key_words: int, settings_at: int, learn: Callable[[Sequence[int], int], int]
+) -> Callable[..., int]:
+    """Return the function that answers handlers, to be kept as long as they may ask; `learn` links a record."""
 
     def answer(key: object, hash_: int) -> int:
         # Nothing may be raised through compiled code: without a record the call is left to Python, which raises.
         try:
-            words = key[:KEY_WORDS]  # type: ignore[index]
+            words = key[:key_words]  # type: ignore[index]
             # Another thread's block has other switches: a recipe made here would be found there.
-            if words[KEY["SETTINGS"]] != hash(_config.deciding()):
+            if words[settings_at] != hash(_config.deciding()):
                 return 0
-            try:
-                recipe = read(words)
-            except ConvgradError:
-                recipe = None
-            return table.add(words, hash_, recipe)
+            return learn(words, hash_)
         except BaseException:
             return 0
 
     return MISS(answer)
+
+
+def convolution_miss(table: Table) -> Callable[..., int]:
+    """Return what answers the handlers of `handler`."""
+
+    def learn(words: Sequence[int], hash_: int) -> int:
+        try:
+            recipe = read(words)
+        except ConvgradError:
+            recipe = None
+        return table.add(words, hash_, recipe)
+
+    return miss(KEY_WORDS, KEY["SETTINGS"], learn)
