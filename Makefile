@@ -64,7 +64,7 @@ test-long: $(STAMP) ## more random problems for vectors this machine does not ha
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m numeric_long tests/numeric tests/runtime tests/examples
 
 test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask.py tests/cli/test_run_scheduler.py tests/examples
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask_*.py tests/cli/test_run_scheduler.py tests/examples
 
 test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch, JAX, TensorFlow and Keras computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
 	@for each in $(BRIDGES); do \

@@ -1,18 +1,20 @@
 """`batch_norm_act` of frameworks with graphs: arguments whose sizes may not be known yet, as a `Call` of `_norm`.
 
-Settings are read as those of every other call (`_batch_norm`). JAX and TensorFlow share what is left: shapes of which
-sizes may be None, and dtypes by the framework's names for them.
+Settings are read as those of every other call (`_batch_norm`). JAX and TensorFlow share what is left: operands whose
+sizes may be None, and whose dtypes have names. How an array is made, asked and converted is said by the framework
+(`Arrays`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from . import _batch_norm
 from ._arguments import DataFormat
-from ._dtypes import FLOATING, DType
+from ._dtypes import FLOATING, DType, accumulator
 from ._errors import ArgumentError, ArgumentTypeError, DTypeError
 from ._norm import Task
 from ._norm.call import Call, Residual
@@ -26,6 +28,18 @@ ARGUMENTS = {
 }
 """What places of a task are called by who calls."""
 Sizes = tuple[int | None, ...]
+_ROWS = {row.numpy.name: row for row in FLOATING}
+
+
+class Arrays(NamedTuple):
+    """What a framework does with its arrays, whose dtypes have the names of NumPy's."""
+
+    made: Callable[[Any], Any]
+    """Make an array of an argument."""
+    shape: Callable[[Any], Sizes | None]
+    """Return what is known of a shape; None where not even the rank is."""
+    cast: Callable[[Any, str], Any]
+    """Convert an array to a dtype by its name."""
 
 
 @dataclass(frozen=True)
@@ -82,30 +96,6 @@ def settings(
     )
 
 
-def check_image(shape: Sizes) -> None:
-    """Check the shape of x; sizes that are not known yet are None."""
-    if len(shape) != 4:
-        raise ArgumentError(
-            f"{FUNCTION}: `x` must have 4 dimensions, got {len(shape)} (shape {shape})."
-        )
-
-
-def check_residual(shape: Sizes, wanted: Sizes) -> None:
-    """Check that a residual has the shape of x."""
-    if not _agree(shape, wanted):
-        raise ArgumentError(
-            f"{FUNCTION}: `residual` must have the shape of `x`, {wanted}, got {shape}."
-        )
-
-
-def check_row(argument: str, shape: Sizes, channels: int | None) -> None:
-    """Check that there is one number per channel."""
-    if not _agree(shape, (channels,)):
-        raise ArgumentError(
-            f"{FUNCTION}: `{argument}` must have shape ({channels},), the channels of `x`, got {shape}."
-        )
-
-
 def check_statistics(mean: Any, variance: Any) -> bool:
     """Return whether statistics are given: both or none."""
     if (mean is None) != (variance is None):
@@ -116,20 +106,66 @@ def check_statistics(mean: Any, variance: Any) -> bool:
     return mean is not None
 
 
-def check_dtype(argument: str, row: DType | None, name: str) -> DType:
-    """Return an array's dtype, which must be floating; `name` is what the caller's framework calls it."""
-    if row is None or row not in FLOATING:
+def operands(
+    how: Asked, arrays: Arrays, x: Any, rows: tuple[Any, ...], residual: Any
+) -> tuple[DType, dict[str, Any]]:
+    """Return x's dtype, and all that is given by its place in a task, checked.
+
+    `rows` are in the order of `ARGUMENTS`, None where they are left out; they are cast to the type of sums.
+    """
+    x = arrays.made(x)
+    dtype, shape = _checked_dtype("x", x), arrays.shape(x)
+    if shape is not None:
+        check_image(shape)
+    channels = None if shape is None else shape[how.channel_axis]
+    given = {"x": x}
+    for (place, argument), value in zip(ARGUMENTS.items(), rows, strict=True):
+        if value is not None:
+            row = arrays.made(value)
+            _checked_dtype(argument, row)
+            sizes = arrays.shape(row)
+            if not _agree(sizes, (channels,)):
+                raise ArgumentError(
+                    f"{FUNCTION}: `{argument}` must have shape ({channels},), the channels of `x`, got {sizes}."
+                )
+            given[place] = arrays.cast(row, accumulator(dtype).numpy.name)
+    if residual is not None:
+        given["residual"] = image = arrays.made(residual)
+        sizes = arrays.shape(image)
+        if not _agree(sizes, shape):
+            raise ArgumentError(
+                f"{FUNCTION}: `residual` must have the shape of `x`, {shape}, got {sizes}."
+            )
+        if image.dtype != x.dtype:
+            raise DTypeError(
+                f"{FUNCTION}: `residual` must have the dtype of `x`, {x.dtype.name}, got {image.dtype.name}."
+            )
+    return dtype, given
+
+
+def check_image(shape: Sizes) -> None:
+    """Check the shape of x; sizes that are not known yet are None."""
+    if len(shape) != 4:
+        raise ArgumentError(
+            f"{FUNCTION}: `x` must have 4 dimensions, got {len(shape)} (shape {shape})."
+        )
+
+
+def _checked_dtype(argument: str, array: Any) -> DType:
+    """Return an array's dtype, which must be floating."""
+    row = _ROWS.get(array.dtype.name)
+    if row is None:
         allowed = ", ".join(each.name for each in FLOATING)
-        raise DTypeError(f"{FUNCTION}: `{argument}` must be one of {allowed}, got {name}.")
+        raise DTypeError(
+            f"{FUNCTION}: `{argument}` must be one of {allowed}, got {array.dtype.name}."
+        )
     return row
 
 
-def _agree(one: Sizes, other: Sizes) -> bool:
+def _agree(one: Sizes | None, other: Sizes | None) -> bool:
+    """Tell whether two shapes may be the same, for all that is known."""
+    if one is None or other is None:
+        return True
     return len(one) == len(other) and all(
         None in (size, wanted) or size == wanted for size, wanted in zip(one, other, strict=True)
     )
-
-
-def differing_dtypes(argument: str, name: str, wanted: str) -> DTypeError:
-    """Return the error of an image that is not of x's dtype."""
-    return DTypeError(f"{FUNCTION}: `{argument}` must have the dtype of `x`, {wanted}, got {name}.")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from convgrad import _config
 from convgrad._cli.main import main
 
 
@@ -48,3 +49,10 @@ def convgrad_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callab
         return Ending(status, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture
+def without_compiler() -> Iterator[None]:
+    """Let the reference compute, where nothing is about kernels: each new shape of a block would be compiled."""
+    with _config.scope(kernels=False):
+        yield

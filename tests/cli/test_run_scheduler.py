@@ -17,11 +17,13 @@ import pytest
 
 import convgrad
 from cli.conftest import heed_interrupts
-from convgrad import _config, _dtypes
+from convgrad import _dtypes
 from convgrad._cli import dask_graph, parts, schedulers, sources, travel
 
 zarr = pytest.importorskip("zarr")
 distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.usefixtures("without_compiler")
 
 ENVIRONMENT = {**os.environ, "CONVGRAD_KERNELS": "0"}
 X = np.random.default_rng(0).integers(-4, 5, (6, 9, 8, 3)).astype(np.float32)
@@ -47,12 +49,6 @@ def cluster(workers, **how):
 def address():
     with cluster(2) as made:
         yield made.scheduler_address
-
-
-@pytest.fixture(autouse=True)
-def _without_compiler():
-    with _config.scope(kernels=False):
-        yield
 
 
 @pytest.fixture

@@ -71,6 +71,22 @@ class PreActivation(nn.Module):
         return torch.cat([x, self.conv(F.leaky_relu(self.bn(x), 0.1))], 1)
 
 
+BLOCKS = {
+    "0.0": "convolution + batch norm + relu6",
+    "1.conv1": "convolution + batch norm + relu",
+    "1.conv2": "convolution + batch norm + residual + relu",
+    "2.conv1": "convolution + batch norm + relu",
+    "2.conv2": "convolution + batch norm + residual + relu",
+    "2.downsample.0": "convolution + batch norm",
+    "3.front.0": "convolution + batch norm + silu",
+    "3.back.0": "convolution + batch norm + residual",
+    "3.pool": "pooling, and scaling by what follows",
+    "4.bn": "batch norm + leaky_relu",
+    "5": "convolution + batch norm + gelu_tanh",
+}
+"""What `accelerate(fuse=True)` says of `network`: its blocks, by their first layers."""
+
+
 def network() -> nn.Sequential:
     """A model with a block of every kind."""
     torch.manual_seed(0)

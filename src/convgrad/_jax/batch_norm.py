@@ -13,10 +13,10 @@ import jax
 import jax.numpy as jnp
 
 from .. import _batch_norm_graphs as asked
-from .. import _dtypes
-from .._dtypes import accumulator
 from .._norm.call import Call
 from . import formulas, meshes, passes
+
+_ARRAYS = asked.Arrays(jnp.asarray, jnp.shape, jnp.astype)
 
 
 def batch_norm_act(
@@ -83,24 +83,9 @@ def batch_norm_act(
         epsilon, activation, negative_slope, residual is not None, residual_position, data_format
     )
     frozen = asked.check_statistics(mean, variance)
-    x = jnp.asarray(x)
-    asked.check_image(x.shape)
-    row = asked.check_dtype("x", _dtypes.find(x.dtype), str(x.dtype))
-    wide = accumulator(row).numpy
-    operands = {"x": x}
-    for (place, argument), value in zip(
-        asked.ARGUMENTS.items(), (scale, offset, mean, variance), strict=True
-    ):
-        if value is not None:
-            array = jnp.asarray(value)
-            asked.check_dtype(argument, _dtypes.find(array.dtype), str(array.dtype))
-            asked.check_row(argument, array.shape, x.shape[how.channel_axis])
-            operands[place] = array.astype(wide)
-    if residual is not None:
-        operands["residual"] = jnp.asarray(residual)
-        asked.check_residual(operands["residual"].shape, x.shape)
-        if operands["residual"].dtype != x.dtype:
-            raise asked.differing_dtypes("residual", str(operands["residual"].dtype), str(x.dtype))
+    rows = (scale, offset, mean, variance)
+    row, operands = asked.operands(how, _ARRAYS, x, rows, residual)
+    x = operands["x"]
     given = tuple(place for place in ("weight", "bias") if place in operands)
     if not x.size:
         empty = how.call(row, (1, 1, 1, 1), given, frozen)

@@ -71,6 +71,20 @@ class Table:
 
 
 LOOK_UP = """
+; Write zeros to all words of a key.
+define internal void @clear(ptr %key) nounwind {
+entry:
+  br label %word
+word:
+  %i = phi i64 [ 0, %entry ], [ %next, %word ]
+  set i64 0, %key, %i
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, $KEY_WORDS
+  br i1 %more, label %word, label %done
+done:
+  ret void
+}
+
 ; Return the hash of a key.
 define internal i64 @hash(ptr %key) nounwind {
 entry:

@@ -13,12 +13,12 @@ from tensorflow.python.ops import control_flow_util
 
 from .. import _batch_norm_graphs as asked
 from .._batch_norm_graphs import Asked
-from .._dtypes import FLOATING, accumulator
+from .._dtypes import accumulator
 from .._norm import call as norm_call
 from . import passes
 from .problems import shape_of
 
-_ROWS = {row.numpy.name: row for row in FLOATING}
+_ARRAYS = asked.Arrays(tf.convert_to_tensor, shape_of, tf.cast)
 
 
 def batch_norm_act(
@@ -87,32 +87,11 @@ def batch_norm_act(
         epsilon, activation, negative_slope, residual is not None, residual_position, data_format
     )
     frozen = asked.check_statistics(mean, variance)
-    x = tf.convert_to_tensor(x)
-    row = asked.check_dtype("x", _row(x), x.dtype.name)
-    wide = tf.dtypes.as_dtype(accumulator(row).numpy.name)
-    shape = shape_of(x)
-    if shape is not None:
-        asked.check_image(shape)
-    given = {"x": x}
-    for (place, argument), value in zip(
-        asked.ARGUMENTS.items(), (scale, offset, mean, variance), strict=True
-    ):
-        if value is not None:
-            tensor = tf.convert_to_tensor(value)
-            asked.check_dtype(argument, _row(tensor), tensor.dtype.name)
-            sizes = shape_of(tensor)
-            if sizes is not None:
-                asked.check_row(argument, sizes, shape[how.channel_axis] if shape else None)
-            given[place] = tf.cast(tensor, wide)
-    if residual is not None:
-        given["residual"] = tf.convert_to_tensor(residual)
-        sizes = shape_of(given["residual"])
-        if sizes is not None and shape is not None:
-            asked.check_residual(sizes, shape)
-        if given["residual"].dtype != x.dtype:
-            raise asked.differing_dtypes("residual", given["residual"].dtype.name, x.dtype.name)
+    rows = (scale, offset, mean, variance)
+    row, given = asked.operands(how, _ARRAYS, x, rows, residual)
+    shape = shape_of(given["x"])
     if not _is_ours():
-        return _natively(how, given, wide)
+        return _natively(how, given, accumulator(row).numpy.name)
     call = how.call(row, (1, 1, 1, 1), tuple(p for p in ("weight", "bias") if p in given), frozen)
     made = passes.execute(call, given)
     y, saved = made["y"], made["saved"]
@@ -123,10 +102,6 @@ def batch_norm_act(
         return y, given["running_mean"], given["running_var"]
     statistics = tf.stop_gradient(saved)
     return y, statistics[0], statistics[1]
-
-
-def _row(tensor: Any) -> Any:
-    return _ROWS.get(tensor.dtype.name)
 
 
 def _is_ours() -> bool:
@@ -186,7 +161,7 @@ def register() -> None:
 # The same in TensorFlow's own operations. -----------------------------------------------------------------------------
 
 
-def _natively(how: Asked, given: Mapping[str, Any], wide: Any) -> tuple[Any, Any, Any]:
+def _natively(how: Asked, given: Mapping[str, Any], wide: str) -> tuple[Any, Any, Any]:
     x = tf.cast(given["x"], wide)
     axes = [0, 1, 2] if how.data_format == "NHWC" else [0, 2, 3]
 

@@ -111,6 +111,29 @@ entry:
   ret ptr %answer
 }
 
+; Give back the handles of tensors, null where there is none, and of the status.
+define internal void @release(ptr %block, ptr %tensors, i64 %count, ptr %status) nounwind {
+entry:
+  br label %each
+each:
+  %i = phi i64 [ 0, %entry ], [ %next, %given ]
+  %tensor = word ptr %tensors, %i
+  %there = icmp ne ptr %tensor, null
+  br i1 %there, label %give, label %given
+give:
+  %delete = word ptr %block, $BLOCK_DELETE_TENSOR
+  call void %delete(ptr %tensor)
+  br label %given
+given:
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %each, label %done
+done:
+  %delete_status = word ptr %block, $BLOCK_DELETE_STATUS
+  call void %delete_status(ptr %status)
+  ret void
+}
+
 ; Compute a call. Whatever happens, the handles of its tensors and its status are given back.
 define internal void @serve(ptr %node, ptr %context, i32 %at_first, i32 %at_second, i32 %at_values, i32 %at_bias,
                             i32 %outputs) nounwind {
@@ -118,14 +141,7 @@ entry:
   %key = alloca [$KEY_WORDS x i64], align 16
   %tensors = alloca [6 x ptr], align 16
   %block = load ptr, ptr @where, align 8
-  br label %clear
-clear:
-  %z = phi i64 [ 0, %entry ], [ %z_next, %clear ]
-  set i64 0, %key, %z
-  %z_next = add i64 %z, 1
-  %z_more = icmp ult i64 %z_next, $KEY_WORDS
-  br i1 %z_more, label %clear, label %fetch_all
-fetch_all:
+  call void @clear(ptr %key)
   %node_word = ptrtoint ptr %node to i64
   set i64 %node_word, %key, $KEY_NODE
   %switches = word i64 %block, $BLOCK_SWITCHES
@@ -219,21 +235,7 @@ failed:
   call void %failure(ptr %context, ptr %status)
   br label %give_back
 give_back:
-  %g = phi i64 [ 0, %ask ], [ 0, %run ], [ 0, %failed ], [ %g_next, %given ]
-  %tensor = word ptr %tensors, %g
-  %there = icmp ne ptr %tensor, null
-  br i1 %there, label %give, label %given
-give:
-  %delete = word ptr %block, $BLOCK_DELETE_TENSOR
-  call void %delete(ptr %tensor)
-  br label %given
-given:
-  %g_next = add i64 %g, 1
-  %g_more = icmp ult i64 %g_next, 6
-  br i1 %g_more, label %give_back, label %done
-done:
-  %delete_status = word ptr %block, $BLOCK_DELETE_STATUS
-  call void %delete_status(ptr %status)
+  call void @release(ptr %block, ptr %tensors, i64 6, ptr %status)
   ret void
 }
 

@@ -16,15 +16,10 @@ entry:
   %tensors = alloca [$MOST_TENSORS x ptr], align 16
   %words = alloca [$MOST_PLACES x i64], align 16
   %block = load ptr, ptr @where, align 8
-  br label %clear
-clear:
-  %z = phi i64 [ 0, %entry ], [ %z_next, %clear ]
-  set i64 0, %key, %z
-  %z_next = add i64 %z, 1
-  %z_more = icmp ult i64 %z_next, $KEY_WORDS
-  br i1 %z_more, label %clear, label %clear_tensors
+  call void @clear(ptr %key)
+  br label %clear_tensors
 clear_tensors:
-  %t = phi i64 [ 0, %clear ], [ %t_next, %clear_tensors ]
+  %t = phi i64 [ 0, %entry ], [ %t_next, %clear_tensors ]
   set ptr null, %tensors, %t
   %t_next = add i64 %t, 1
   %t_more = icmp ult i64 %t_next, $MOST_TENSORS
@@ -139,21 +134,7 @@ failed:
   call void %failure(ptr %context, ptr %status)
   br label %give_back
 give_back:
-  %g = phi i64 [ 0, %ask ], [ 0, %run ], [ 0, %failed ], [ %g_next, %next ]
-  %tensor = word ptr %tensors, %g
-  %there = icmp ne ptr %tensor, null
-  br i1 %there, label %give, label %next
-give:
-  %delete = word ptr %block, $BLOCK_DELETE_TENSOR
-  call void %delete(ptr %tensor)
-  br label %next
-next:
-  %g_next = add i64 %g, 1
-  %g_more = icmp ult i64 %g_next, $MOST_TENSORS
-  br i1 %g_more, label %give_back, label %done
-done:
-  %delete_status = word ptr %block, $BLOCK_DELETE_STATUS
-  call void %delete_status(ptr %status)
+  call void @release(ptr %block, ptr %tensors, i64 $MOST_TENSORS, ptr %status)
   ret void
 }
 

@@ -204,14 +204,7 @@ entry:
   %given = alloca [$GIVEN x ptr], align 16
   %flag = alloca i8, align 8
   %block = load ptr, ptr @where, align 8
-  br label %clear
-clear:
-  %z = phi i64 [ 0, %entry ], [ %z_next, %clear ]
-  set i64 0, %key, %z
-  %z_next = add i64 %z, 1
-  %z_more = icmp ult i64 %z_next, $KEY_WORDS
-  br i1 %z_more, label %clear, label %arrange
-arrange:
+  call void @clear(ptr %key)
   %one = word ptr %stack, 0
   %two = word ptr %stack, 1
   %three = word ptr %stack, 2

@@ -1,0 +1,13 @@
+"""Shared by the tests of `convgrad bench train`: a trainer without a framework in the place of PyTorch's."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.fake_training import FAKE
+from convgrad._bench.train.frameworks import TRAININGS
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TRAININGS, "torch", FAKE)
