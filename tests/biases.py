@@ -94,10 +94,16 @@ def rounded(case: Case, exact: Any) -> Any:
 
 
 def assert_close(
-    case: Case, kind: str, side: Side, data: Data, bias: Any, got: tuple[Any, Any]
+    case: Case,
+    kind: str,
+    side: Side,
+    data: Data,
+    bias: Any,
+    got: tuple[Any, Any],
+    algorithm: str = "",
 ) -> None:
     """Hold a result against the float64 one: one rounding, and the summation error of the accumulator."""
-    exact, allowed = bound(case, kind, data)
+    exact, allowed = bound(case, kind, data, algorithm)
     unit, accumulator = UNITS[case.dtype], ACCUMULATOR_UNITS[case.dtype]
     if kind == "filter":
         pixels = pixels_of(case, side, data)

@@ -127,7 +127,7 @@ def test_rounding_stays_in_the_bound(name: str, turns: int, seed: int) -> None:
                 problem = biased(case, kind, side)
                 bias = rng.standard_normal(problem.bias_c).astype(problem.dtype.numpy)
                 got = compute(name, HOST, problem, kind, data, bias)
-                assert_close(case, kind, side, data, bias, got)
+                assert_close(case, kind, side, data, bias, got, name)
 
 
 SHARED = [
@@ -165,7 +165,7 @@ def test_threads_change_no_bit(name: str) -> None:
                 got = compute(name, HOST, problem, kind, data, bias, threads=count)
                 bits.add((got[0].tobytes(), got[1].tobytes()))
             assert len(bits) == 1, (case, kind, side)
-            assert_close(case, kind, side, data, bias, got)
+            assert_close(case, kind, side, data, bias, got, name)
     assert shares, "none of these problems is shared"
 
 

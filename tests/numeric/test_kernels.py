@@ -77,7 +77,7 @@ def test_rounding_stays_in_the_bound_and_threads_change_no_bit(
         for kind in kinds:
             counts = (1, 2, 3, 8, 2)
             results = [compute(name, HOST, case, kind, data, threads=count) for count in counts]
-            assert_close(case, kind, data, results[0])
+            assert_close(case, kind, data, results[0], name)
             for other in results[1:]:
                 assert other.tobytes() == results[0].tobytes(), (case, kind)
             checked["problems with the same bits on 1, 2, 3 and 8 threads and when repeated"] += 1
