@@ -1,8 +1,9 @@
-"""What a call costs beside its arithmetic: tiny layers through PyTorch's own kernels and through ours, in turns.
+"""What a call costs beside its arithmetic: tiny layers and blocks by PyTorch's own kernels and by ours, in turns.
 
 ``python tools/torch_calls.py [--repeats N] [--json]`` prints microseconds, the best of many repeats on one thread:
 a forward call without gradients, with gradients recorded, and forward and backward together. The backward pass of both
-includes what `torch.autograd.grad` itself takes, some 35 us.
+includes what `torch.autograd.grad` itself takes, some 35 us. The last rows are for one of 16 blocks in a row, of
+convolution, batch norm and ReLU6: layer by layer accelerated, and fused.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ LAYERS = {
         "bias": False,
     },
 }
+BLOCKS = 16
 CALLS = ("forward", "forward, recorded", "forward and backward")
 _NUMBER = 300
 
@@ -54,26 +56,51 @@ def calls(layer: Any, images: Any) -> list[Any]:
     return [forward, lambda: layer(given), both]
 
 
-def measure(repeats: int) -> list[dict[str, Any]]:
-    """Return a row per layer: microseconds of PyTorch and of ours for each kind of call."""
+def contestants() -> list[tuple[str, Any, Any, int]]:
+    """Return what is compared: a name, PyTorch's module and ours, and how many times either does the same."""
     import torch
+    from torch import nn
 
     import convgrad.torch
 
+    made: list[tuple[str, Any, Any, int]] = []
+    for name, arguments in LAYERS.items():
+        theirs, ours = nn.Conv2d(**arguments), nn.Conv2d(**arguments)
+        made.append((name, theirs, ours, 1))
+    for name in ("a block, accelerated", "a block, fused"):
+        pair = [
+            nn.Sequential(
+                *(
+                    nn.Sequential(nn.Conv2d(8, 8, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU6(True))
+                    for _ in range(BLOCKS)
+                )
+            )
+            for _ in range(2)
+        ]
+        made.append((name, *pair, BLOCKS))
+    for name, theirs, ours, _ in made:
+        theirs.to(memory_format=torch.channels_last)
+        ours.to(memory_format=torch.channels_last)
+        convgrad.torch.accelerate(ours, fuse=name == "a block, fused")
+    return made
+
+
+def measure(repeats: int) -> list[dict[str, Any]]:
+    """Return a row per layer or block: microseconds of PyTorch and of ours for each kind of call."""
+    import torch
+
     torch.set_num_threads(1)
     rows = []
-    for name, arguments in LAYERS.items():
+    for name, theirs, ours, count in contestants():
         images = torch.randn(1, 8, 6, 6).to(memory_format=torch.channels_last)
-        theirs = torch.nn.Conv2d(**arguments).to(memory_format=torch.channels_last)
-        ours = torch.nn.Conv2d(**arguments).to(memory_format=torch.channels_last)
-        convgrad.torch.accelerate(ours)
-        contestants = [*calls(theirs, images), *calls(ours, images)]
-        for call in contestants:
+        timed = [*calls(theirs, images), *calls(ours, images)]
+        for call in timed:
             call()
-        best = [float("inf")] * len(contestants)
+        best = [float("inf")] * len(timed)
+        number = _NUMBER // count
         for _ in range(repeats):
-            for at, call in enumerate(contestants):
-                best[at] = min(best[at], timeit.timeit(call, number=_NUMBER) / _NUMBER * 1e6)
+            for at, call in enumerate(timed):
+                best[at] = min(best[at], timeit.timeit(call, number=number) / number / count * 1e6)
         half = len(CALLS)
         rows.append({"layer": name, "torch": best[:half], "ours": best[half:]})
     return rows

@@ -60,14 +60,7 @@ entry:
   %scalars = alloca [$SCALARS x i64], align 16
   %flag = alloca i8, align 8
   %block = load ptr, ptr @where, align 8
-  br label %zero
-zero:
-  %z = phi i64 [ 0, %entry ], [ %z_next, %zero ]
-  set i64 0, %key, %z
-  %z_next = add i64 %z, 1
-  %z_more = icmp ult i64 %z_next, $KEY_WORDS
-  br i1 %z_more, label %zero, label %arrange
-arrange:
+  call void @clear(ptr %key)
   set i64 %operation, %key, $KEY_OPERATION
   %settings = word i64 %block, $BLOCK_SETTINGS
   set i64 %settings, %key, $KEY_SETTINGS
@@ -80,7 +73,7 @@ arrange:
   br label %tensor
 
 tensor:
-  %t = phi i64 [ 0, %arrange ], [ %t_next, %described ]
+  %t = phi i64 [ 0, %entry ], [ %t_next, %described ]
   %t_skip = mul i64 %t, $TENSOR_WORDS
   %t_words = getelementptr i64, ptr %tensors_key, i64 %t_skip
   %t_value = word ptr %stack, %t
