@@ -28,19 +28,46 @@ def label(target: Target) -> str:
     return target.label + ("" if target.has_half or not target.has_fma else "-inthalf")
 
 
-def foreign(host: int, few: int, more: int) -> list[Any]:
-    """Return parameters (target, turns, seed): this machine's own target at length, the others in a few turns.
+def foreign(names: list[str], host: int, few: int, more: int) -> list[Any]:
+    """Return parameters (name, target, turns, seed): this machine's own target at length, two others in a few turns.
 
-    To compile for vectors that the machine does not have takes long, so `make test-long` has more of those.
+    To compile for vectors that the machine does not have takes long, so `make test-long` has more turns of every name
+    on every target. Names take their two in rotation: together they are on all targets in any run.
     """
     own = host_target()
-    short = [pytest.param(t, host if t == own else few, 1, id=label(t)) for t in TARGETS]
-    long = [
-        pytest.param(t, more, 5, id=f"{label(t)}-more", marks=pytest.mark.numeric_long)
-        for t in TARGETS
-        if t != own
+    others = [t for t in TARGETS if t != own]
+    found = []
+    for number, name in enumerate(names):
+        found.append(pytest.param(name, own, host, 1, id=f"{label(own)}-{name}"))
+        for target in {number % len(others), (number + 2) % len(others)} if others else ():
+            each = others[target]
+            found.append(pytest.param(name, each, few, 1, id=f"{label(each)}-{name}"))
+        for each in others:
+            marked = {"id": f"{label(each)}-more-{name}", "marks": pytest.mark.numeric_long}
+            found.append(pytest.param(name, each, more, 5, **marked))
+    return found
+
+
+def some_targets(first: int = 0) -> list[Any]:
+    """Return parameters: this machine's own target and two others from a first one on; all in `make test-long`."""
+    own = host_target()
+    others = [t for t in TARGETS if t != own]
+    chosen = {(first + step) % len(others) for step in (0, 2)} if others else set()
+    return [
+        pytest.param(own, id=label(own)),
+        *(
+            pytest.param(
+                *(each,), id=label(each), marks=[] if n in chosen else [pytest.mark.numeric_long]
+            )
+            for n, each in enumerate(others)
+        ),
     ]
-    return [*short, *long]
+
+
+def seeds(few: int, all_of_them: int) -> list[Any]:
+    """Return the first seeds for every run, and the others for `make test-long`."""
+    long = range(few, all_of_them)
+    return [*range(few), *(pytest.param(n, marks=pytest.mark.numeric_long) for n in long)]
 
 
 def few_and_more(few: int, more: int, seed: int) -> list[Any]:

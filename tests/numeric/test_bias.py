@@ -46,8 +46,7 @@ def whole_bias(case: Case, channels: int, rng: np.random.Generator) -> Any:
     return rng.integers(-9, 10, channels).astype(NUMPY[case.dtype])
 
 
-@pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize(("target", "turns", "seed"), foreign(host=8, few=2, more=6))
+@pytest.mark.parametrize(("name", "target", "turns", "seed"), foreign(EXACT, host=8, few=2, more=6))
 def test_whole_numbers_come_out_exact(name: str, target: Target, turns: int, seed: int) -> None:
     """On memory that ends at a forbidden page: vectors of channels must not read past the last one's bias."""
     rng = np.random.default_rng([10 + seed, *name.encode()])

@@ -36,8 +36,9 @@ def assert_exact(
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("target", "depthwise", "seed"), foreign(host=6, few=2, more=6))
+@pytest.mark.parametrize(
+    ("name", "target", "depthwise", "seed"), foreign(NAMES, host=6, few=2, more=6)
+)
 def test_whole_numbers_come_out_exact(
     name: str, target: Target, depthwise: int, seed: int, checked: Any
 ) -> None:
