@@ -72,7 +72,7 @@ def test_tensors_are_printed_as_tensorflow_prints_them(compiler: str, builds: Bu
 
 @pytest.mark.parametrize("compiler", FIRST)
 def test_memory_is_written_over_only_where_nobody_reads(compiler: str, builds: Builds) -> None:
-    done = run(builds.program(PROGRAMS / "review_reuse.cc", setting(compiler, "C++17")))
+    done = run(builds.all_together(setting(compiler, "C++17")), "review_reuse")
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
