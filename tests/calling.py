@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,38 +28,42 @@ def label(target: Target) -> str:
     return target.label + ("" if target.has_half or not target.has_fma else "-inthalf")
 
 
-def foreign(names: list[str], host: int, few: int, more: int) -> list[Any]:
-    """Return parameters (name, target, turns, seed): this machine's own target at length, two others in a few turns.
+def others() -> list[Target]:
+    """Return the targets of this machine that are not its own; a target's caches are no part of that."""
+    return [t for t in TARGETS if t.label != host_target().label]
+
+
+def two_of_them(turn: int) -> list[Target]:
+    """Return two of the other targets: in a few turns, all of them."""
+    found = others()
+    return [found[n] for n in sorted({turn % len(found), (turn + 2) % len(found)})] if found else []
+
+
+def foreign(names: Sequence[str], host: int, few: int, more: int) -> list[Any]:
+    """Return parameters (name, target, turns, seed): this machine's own target, and two others in fewer turns.
 
     To compile for vectors that the machine does not have takes long, so `make test-long` has more turns of every name
     on every target. Names take their two in rotation: together they are on all targets in any run.
     """
-    own = host_target()
-    others = [t for t in TARGETS if t != own]
     found = []
     for number, name in enumerate(names):
-        found.append(pytest.param(name, own, host, 1, id=f"{label(own)}-{name}"))
-        for target in {number % len(others), (number + 2) % len(others)} if others else ():
-            each = others[target]
-            found.append(pytest.param(name, each, few, 1, id=f"{label(each)}-{name}"))
-        for each in others:
-            marked = {"id": f"{label(each)}-more-{name}", "marks": pytest.mark.numeric_long}
-            found.append(pytest.param(name, each, more, 5, **marked))
+        for target in (own := host_target(), *two_of_them(number)):
+            turns = host if target is own else few
+            found.append(pytest.param(name, target, turns, 1, id=f"{label(target)}-{name}"))
+        for target in TARGETS:
+            marked = {"id": f"{label(target)}-more-{name}", "marks": pytest.mark.numeric_long}
+            found.append(pytest.param(name, target, more, 5, **marked))
     return found
 
 
-def some_targets(first: int = 0) -> list[Any]:
-    """Return parameters: this machine's own target and two others from a first one on; all in `make test-long`."""
-    own = host_target()
-    others = [t for t in TARGETS if t != own]
-    chosen = {(first + step) % len(others) for step in (0, 2)} if others else set()
+def some_targets(turn: int) -> list[Any]:
+    """Return parameters: this machine's own target and two others; `make test-long` has the rest."""
+    chosen = two_of_them(turn)
     return [
-        pytest.param(own, id=label(own)),
+        pytest.param(host_target(), id=label(host_target())),
         *(
-            pytest.param(
-                *(each,), id=label(each), marks=[] if n in chosen else [pytest.mark.numeric_long]
-            )
-            for n, each in enumerate(others)
+            pytest.param(t, id=label(t), marks=[] if t in chosen else [pytest.mark.numeric_long])
+            for t in others()
         ),
     ]
 
