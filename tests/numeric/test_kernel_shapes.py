@@ -27,15 +27,18 @@ NAMED = [*SHAPES, *(f"dense: {name}" for name in DENSE_SHAPES)]
 
 
 def in_turn() -> list[Any]:
-    """Return parameters: every shape in both layouts, of float32; of bfloat16 a sixth, the others are long."""
+    """Return parameters: every shape in one layout, every other in both; of bfloat16 a third. The rest is long."""
     found = []
     for number, shape in enumerate(NAMED):
-        found += [pytest.param(shape, form, "float32", id=f"{shape}-{form}") for form in FORMS]
         for place, form in enumerate(FORMS):
-            marks = [] if number % 6 == 3 * place else [pytest.mark.numeric_long]
-            found.append(
-                pytest.param(shape, form, "bfloat16", id=f"{shape}-{form}-bfloat16", marks=marks)
-            )
+            for dtype, always in (
+                ("float32", number % 2 == 0 or number // 2 % 2 == place),
+                ("bfloat16", number % 6 == 3 * place),
+            ):
+                marks = [] if always else [pytest.mark.numeric_long]
+                found.append(
+                    pytest.param(shape, form, dtype, id=f"{shape}-{form}-{dtype}", marks=marks)
+                )
     return found
 
 
