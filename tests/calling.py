@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,19 +28,50 @@ def label(target: Target) -> str:
     return target.label + ("" if target.has_half or not target.has_fma else "-inthalf")
 
 
-def foreign(host: int, few: int, more: int) -> list[Any]:
-    """Return parameters (target, turns, seed): this machine's own target at length, the others in a few turns.
+def others() -> list[Target]:
+    """Return the targets of this machine that are not its own; a target's caches are no part of that."""
+    return [t for t in TARGETS if t.label != host_target().label]
 
-    To compile for vectors that the machine does not have takes long, so `make test-long` has more of those.
+
+def another(turn: int) -> list[Target]:
+    """Return one of the other targets, if there are any; turns go through all of them."""
+    found = others()
+    return [found[turn % len(found)]] if found else []
+
+
+def foreign(names: Sequence[str], host: int, few: int, more: int) -> list[Any]:
+    """Return parameters (name, target, turns, seed): this machine's own target, and another in fewer turns.
+
+    To compile for vectors that the machine does not have takes long, so `make test-long` has more turns of every name
+    on every target. Names take the other in rotation: together they are on all targets in any run.
     """
-    own = host_target()
-    short = [pytest.param(t, host if t == own else few, 1, id=label(t)) for t in TARGETS]
-    long = [
-        pytest.param(t, more, 5, id=f"{label(t)}-more", marks=pytest.mark.numeric_long)
-        for t in TARGETS
-        if t != own
+    found = []
+    for number, name in enumerate(names):
+        for target in (own := host_target(), *another(number)):
+            turns = host if target is own else few
+            found.append(pytest.param(name, target, turns, 1, id=f"{label(target)}-{name}"))
+        for target in TARGETS:
+            marked = {"id": f"{label(target)}-more-{name}", "marks": pytest.mark.numeric_long}
+            found.append(pytest.param(name, target, more, 5, **marked))
+    return found
+
+
+def some_targets(turn: int) -> list[Any]:
+    """Return parameters: this machine's own target and another; `make test-long` has the rest."""
+    chosen = another(turn)
+    return [
+        pytest.param(host_target(), id=label(host_target())),
+        *(
+            pytest.param(t, id=label(t), marks=[] if t in chosen else [pytest.mark.numeric_long])
+            for t in others()
+        ),
     ]
-    return [*short, *long]
+
+
+def seeds(few: int, all_of_them: int) -> list[Any]:
+    """Return the first seeds for every run, and the others for `make test-long`."""
+    long = range(few, all_of_them)
+    return [*range(few), *(pytest.param(n, marks=pytest.mark.numeric_long) for n in long)]
 
 
 def few_and_more(few: int, more: int, seed: int) -> list[Any]:

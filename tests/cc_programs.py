@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+import cc_exports
+
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAMS = ROOT / "tests" / "cc"
 INCLUDE = ROOT / "src" / "convgrad" / "include"
@@ -32,8 +34,16 @@ SANITIZED = (
     "-fno-omit-frame-pointer",
 )
 MINUTES = 10
-OTHERS = ("messages", "fuzz", "core_graphs", "ops_cases", "conv_run", "conv_gradients")
-"""Programs that `all_together` has beside the guide's."""
+OTHERS = (
+    "messages",
+    "fuzz",
+    "core_graphs",
+    "ops_cases",
+    "conv_run",
+    "conv_gradients",
+    "review_reuse",
+)
+"""Programs that `all_together` has beside the guide's and those that are exported."""
 
 
 @dataclass(frozen=True)
@@ -156,15 +166,25 @@ class Builds:
     def all_together(self, how: Setting, *more: str) -> Path:
         """Return the guide's programs and all others that need every kernel as one program."""
         names = sorted(path.stem for path in PROGRAMS.glob("guide_*.cc"))
-        return self.program(together([*names, *OTHERS], self.folder), how, *more)
+        texts = {name: (PROGRAMS / f"{name}.cc").read_text() for name in [*names, *OTHERS]}
+        texts["exports"] = cc_exports.together()
+        _write(self.folder / "exports.cc", texts["exports"])
+        return self.program(together(texts, self.folder), how, *more)
 
 
-def together(names: list[str], folder: Path) -> Path:
+def _write(place: Path, text: str) -> None:
+    """Write a source at once, unless another worker has: it may be compiling it."""
+    if not place.exists() or place.read_text() != text:
+        part = place.with_suffix(f".{os.getpid()}")
+        part.write_text(text)
+        part.replace(place)
+
+
+def together(texts: dict[str, str], folder: Path) -> Path:
     """Write one program of several, chosen by its first argument: the kernels are then compiled once.
 
     Each is in a namespace of its own; what it includes has been included before it.
     """
-    texts = {name: (PROGRAMS / f"{name}.cc").read_text() for name in names}
     includes = {
         line
         for text in texts.values()
@@ -172,7 +192,7 @@ def together(names: list[str], folder: Path) -> Path:
         if line.startswith(("#include <", '#include "'))
     }
     lines = [*sorted(includes), ""]
-    for name in names:
+    for name in texts:
         lines += [f"#define main Main_{name}", f"namespace program_{name} {{"]
         lines += [f'#include "{name}.cc"', "}", "#undef main"]
     lines += [
@@ -180,13 +200,11 @@ def together(names: list[str], folder: Path) -> Path:
         '  const std::string name = argc > 1 ? argv[1] : "";',
     ]
     for name, text in texts.items():
-        arguments = "argc - 1, argv + 1" if "int main(int " in text else ""
+        arguments = "" if "int main()" in text else "argc - 1, argv + 1"
         lines.append(f'  if (name == "{name}") return program_{name}::Main_{name}({arguments});')
     lines += ["  return 2;", "}", ""]
     place = folder / "together.cc"
-    text = "\n".join(lines)
-    if not place.exists() or place.read_text() != text:
-        place.write_text(text)
+    _write(place, "\n".join(lines))
     return place
 
 

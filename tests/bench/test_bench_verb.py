@@ -306,7 +306,10 @@ def test_it_runs_from_a_zip_file(tmp_path: Path) -> None:
     """Children were started in the folder that holds the package, which is then a file."""
     packed = tmp_path / "packed.zip"
     source = Path(runner.__file__).resolve().parents[2]
-    with zipfile.ZipFile(packed, "w") as archive:
+    with zipfile.PyZipFile(packed, "w") as archive:
+        archive.writepy(
+            str(source / "convgrad")
+        )  # compiled, or each child would compile it once more
         for path in sorted(source.glob("convgrad/**/*.py")):
             archive.write(path, path.relative_to(source))
     (tmp_path / "elsewhere").mkdir()

@@ -286,6 +286,7 @@ def _check_bits(cases: list[Case], built: Program, threads: int) -> None:
     assert built.said == f"{len(cases)} on packs, 0 on plain loops\n"
 
 
+@pytest.mark.cc_long
 def test_record_export_link_gives_the_bits_of_the_jit(
     recorded: Callable[..., str], tmp_path: Path, builds: Builds
 ) -> None:

@@ -37,6 +37,7 @@ def same_numbers(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) ->
     np.testing.assert_array_equal(found[~nan].view(word), expected[~nan].view(word))
 
 
+@pytest.mark.cc_long
 @pytest.mark.parametrize("compiler", FIRST)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_numbers_are_rounded_as_numpy_does(compiler: str, builds: Builds, tmp_path: Path) -> None:
@@ -63,6 +64,7 @@ def test_numbers_are_rounded_as_numpy_does(compiler: str, builds: Builds, tmp_pa
         same_numbers(np.fromfile(tmp_path / name, dtype), source.astype(dtype))
 
 
+@pytest.mark.cc_long
 @pytest.mark.parametrize("compiler", FIRST)
 def test_tensors_are_printed_as_tensorflow_prints_them(compiler: str, builds: Builds) -> None:
     """What TensorFlow's own Tensor prints for this program is in goldens/summaries.txt."""
@@ -72,7 +74,7 @@ def test_tensors_are_printed_as_tensorflow_prints_them(compiler: str, builds: Bu
 
 @pytest.mark.parametrize("compiler", FIRST)
 def test_memory_is_written_over_only_where_nobody_reads(compiler: str, builds: Builds) -> None:
-    done = run(builds.program(PROGRAMS / "review_reuse.cc", setting(compiler, "C++17")))
+    done = run(builds.all_together(setting(compiler, "C++17")), "review_reuse")
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 

@@ -89,16 +89,19 @@ def test_known_runs_of_lanes_read_nothing_else(target, kind, at):
     element, dtype = KINDS[kind]
     lanes = _lanes(target, element)
     runs = [(first, behind) for behind in range(1, lanes + 1) for first in range(behind)]
-    for first, behind in runs if lanes <= 8 else runs[::5]:
-        x = guarded(np.arange(1, behind - first + 1).astype(dtype), at)
-        y = np.full(lanes, 77).astype(dtype)
-        mask = [first <= lane < behind for lane in range(lanes)]
+    runs = runs if lanes <= 8 else runs[::5]
+    sources = [guarded(np.arange(1, end - first + 1).astype(dtype), at) for first, end in runs]
+    results = np.full((len(runs), lanes), 77).astype(dtype)
 
-        def write(k, first=first, mask=mask):
-            source = k.arg_pointer(0, element).offset(-first)
-            k.arg_pointer(1, element).store(source.load(lanes, mask=mask))
+    def write(k):
+        for number, (first, behind) in enumerate(runs):
+            mask = [first <= lane < behind for lane in range(lanes)]
+            source = k.arg_pointer(number, element).offset(-first)
+            place = k.arg_pointer(len(runs), element).offset(number * lanes)
+            place.store(source.load(lanes, mask=mask))
 
-        run(target, write, x, y)
+    run(target, write, *sources, results)
+    for (first, behind), y in zip(runs, results, strict=True):
         expected = np.zeros(lanes)
         expected[first:behind] = np.arange(1, behind - first + 1)
         assert y.astype(np.float64).tolist() == expected.tolist(), (first, behind)

@@ -36,6 +36,7 @@ def export(folder, problems):
     return Library(folder, "exact")
 
 
+@pytest.mark.cc_long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_random_problems_have_the_bits_of_the_jit(tmp_path, seed):
     rng = np.random.default_rng(seed)
@@ -65,6 +66,7 @@ def test_threads_of_the_caller_change_no_bit(tmp_path):
     assert len(problems) == 12
 
 
+@pytest.mark.cc_long
 def test_the_look_up_finds_what_the_function_runs(tmp_path):
     library = export(tmp_path / "pack", LARGER)
 

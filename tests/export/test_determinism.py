@@ -36,7 +36,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     return contents(folder)
 
 
-@pytest.mark.parametrize("seed", ["0", "4711"])
+@pytest.mark.parametrize("seed", [pytest.param("0", marks=pytest.mark.cc_long), "4711"])
 def test_another_process_writes_the_same(tmp_path, written, seed):
     shuffled = [LINES[at] for at in (3, 6, 1, 5, 0, 4, 2)]
     source = str(Path(convgrad.__file__).parents[1])
@@ -49,6 +49,7 @@ def test_another_process_writes_the_same(tmp_path, written, seed):
     assert contents(tmp_path / "elsewhere" / "pack") == written
 
 
+@pytest.mark.cc_long
 def test_another_way_to_name_the_problems_writes_the_same(tmp_path, written):
     """As one text, with pads in numbers, and from the list that a pack has with it."""
     convgrad.export("\n".join(LINES), tmp_path / "text", name="same", target="avx2")

@@ -48,6 +48,7 @@ def program(tmp_path):
     return tmp_path / "one.c"
 
 
+@pytest.mark.cc_long
 def test_a_program_that_names_one_problem_gets_its_kernels_only(folder, program, tmp_path):
     whole, small = tmp_path / "whole", tmp_path / "small"
     files = ["-I", folder, program, folder / "net.c", folder / "libnet.a"]
@@ -78,7 +79,7 @@ target_link_libraries(test PRIVATE net::net)
 """
 
 
-@pytest.mark.parametrize("language", ["C", "CXX"])
+@pytest.mark.parametrize("language", ["C", pytest.param("CXX", marks=pytest.mark.cc_long)])
 def test_cmake_finds_it_in_a_clean_folder(folder, tmp_path, language):
     """Also after it was moved, and in a project that has no C."""
     tool("cmake")
@@ -124,6 +125,7 @@ def test_pkg_config_finds_it(folder, program, tmp_path, monkeypatch):
     assert run("pkg-config", "--modversion", "net").strip() == convgrad.__version__
 
 
+@pytest.mark.cc_long
 def test_two_packs_live_in_one_program(folder, tmp_path):
     """With kernels in common, which are one function then."""
     other = tmp_path / "other"

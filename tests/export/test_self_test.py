@@ -178,6 +178,7 @@ def test_the_largest_problems_are_left_out(monkeypatch, tmp_path):
     assert re.search(r"left out conv2d 1x8x8x4 .*\n", done.stdout), done.stdout
 
 
+@pytest.mark.cc_long
 def test_memory_of_the_test_is_what_its_program_counts(folder):
     report_needed = re.search(r"#define it_TEST_BYTES (\d+)", (folder / "it_test.c").read_text())[1]
     made = pack.make("it", _problem_text.read_lines(LINES, "LINES"), *_target())

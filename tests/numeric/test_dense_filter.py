@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from calling import TARGETS, label
+from calling import some_targets
 from cases import Case, Data, normal, random_case, run, whole_numbers
 from convgrad import _jit, _planner, _problem_text
 from convgrad._algorithms import ALGORITHMS
@@ -49,7 +49,7 @@ def check_exactly(target: Target, case: Case, rng: np.random.Generator, place: P
     )
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=label)
+@pytest.mark.parametrize("target", some_targets(1))
 def test_whole_numbers_come_out_exact(target: Target) -> None:
     rng = np.random.default_rng(1)
     for turn in range(12):
@@ -114,7 +114,7 @@ SMALL = [
 ]
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=label)
+@pytest.mark.parametrize("target", some_targets(1))
 @pytest.mark.parametrize("case", SMALL, ids=repr)
 def test_small_problems_take_one_launch(case: Case, target: Target) -> None:
     """Two more launches, of edges and to add up, took as long as the work."""

@@ -86,8 +86,10 @@ def test_dtypes(dtype: str, data_format: str) -> None:
         assert_exact(case_of(16, *channels, dtype=dtype, data_format=data_format))
 
 
-@pytest.mark.parametrize(("target", "layouts", "_"), foreign(host=2, few=1, more=2))
-def test_other_targets(target: Target, layouts: int, _: int) -> None:
+@pytest.mark.parametrize(
+    ("_name", "target", "layouts", "_"), foreign([NAME], host=2, few=1, more=2)
+)
+def test_other_targets(_name: str, target: Target, layouts: int, _: int) -> None:
     """Vectors of any width, and tiles of 16 and of 32 registers."""
     for data_format in ("NHWC", "NCHW")[-layouts:]:
         assert_exact(case_of(16, 4, 16, data_format=data_format), target=target)

@@ -36,8 +36,9 @@ def assert_exact(
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("target", "depthwise", "seed"), foreign(host=6, few=2, more=6))
+@pytest.mark.parametrize(
+    ("name", "target", "depthwise", "seed"), foreign(NAMES, host=3, few=2, more=6)
+)
 def test_whole_numbers_come_out_exact(
     name: str, target: Target, depthwise: int, seed: int, checked: Any
 ) -> None:
@@ -52,7 +53,7 @@ def test_whole_numbers_come_out_exact(
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("place", ["start", "end"])
-@pytest.mark.parametrize(("depthwise", "seed"), few_and_more(7, 15, seed=2))
+@pytest.mark.parametrize(("depthwise", "seed"), few_and_more(4, 15, seed=2))
 def test_no_cell_outside_the_arrays_is_touched(
     name: str, place: Place, depthwise: int, seed: int, checked: Any
 ) -> None:
@@ -66,7 +67,7 @@ def test_no_cell_outside_the_arrays_is_touched(
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(("turns", "seed"), few_and_more(10, 18, seed=3))
+@pytest.mark.parametrize(("turns", "seed"), few_and_more(6, 18, seed=3))
 def test_rounding_stays_in_the_bound_and_threads_change_no_bit(
     name: str, turns: int, seed: int, checked: Any
 ) -> None:

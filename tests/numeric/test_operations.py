@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import convgrad
+from calling import few_and_more
 from cases import DOORS, DTYPES, KINDS, Case, Data, normal, random_case, run, whole_numbers
 from convgrad import _config
 from kernels import expected_exactly
@@ -19,7 +20,10 @@ from tolerance import assert_close
 
 @pytest.fixture(autouse=True)
 def mostly_the_reference(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Test the doors, not the kernels: each new geometry would compile one. The first seed of a test uses kernels."""
+    """Test the doors, not the kernels: each new geometry would compile one.
+
+    The first seed of a test uses kernels, on fewer problems.
+    """
     seed = request.node.callspec.params.get("seed", 0) if hasattr(request.node, "callspec") else 0
     with _config.scope(kernels=seed == 0 and _config.get("kernels")):
         yield
@@ -28,7 +32,7 @@ def mostly_the_reference(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.mark.parametrize("seed", range(20))
 def test_whole_numbers_come_out_exact(seed: int, checked: Any) -> None:
     rng = np.random.default_rng(3000 + seed)
-    for _ in range(60):
+    for _ in range(60 if seed else 25):
         case = random_case(rng)
         data = whole_numbers(case, rng)
         for kind in KINDS:
@@ -45,7 +49,7 @@ def test_whole_numbers_come_out_exact(seed: int, checked: Any) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_normal_numbers_come_out_within_the_bound(seed: int, checked: Any) -> None:
     rng = np.random.default_rng(4000 + seed)
-    for _ in range(60):
+    for _ in range(60 if seed else 25):
         case = random_case(rng)
         data = normal(case, rng)
         for kind in KINDS:
@@ -168,9 +172,12 @@ def test_a_final_value_that_does_not_fit_becomes_infinite() -> None:
 
 @pytest.mark.parametrize("dtype", sorted(DTYPES))
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_not_a_number_reaches_its_own_windows_and_no_others(dtype: str, bad: float) -> None:
-    rng = np.random.default_rng(11)
-    for _ in range(40):
+@pytest.mark.parametrize(("turns", "draw"), few_and_more(15, 25, seed=11))
+def test_not_a_number_reaches_its_own_windows_and_no_others(
+    dtype: str, bad: float, turns: int, draw: int
+) -> None:
+    rng = np.random.default_rng(draw)
+    for _ in range(turns):
         case = random_case(rng, dtype=dtype)
         if 0 in (*case.input_shape, *case.output_shape, *case.filter_shape):
             continue

@@ -11,7 +11,7 @@ import pytest
 
 import convgrad
 from biases import operands
-from calling import TARGETS, label
+from calling import some_targets
 from cases import Case, Data, normal
 from convgrad import _config, _engine, _jit, _planner, _prepare
 from convgrad._errors import InternalError
@@ -75,7 +75,7 @@ def assert_right(result: Any, rows: Any, what: object, most: float = 2e-6) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("target", TARGETS, ids=label)
+@pytest.mark.parametrize("target", some_targets(0))
 def test_generated_problems(name: str, target: Target) -> None:
     """Strides, dilations, paddings, channels that fill no vector; the result has the bits it has without statistics."""
     rng = np.random.default_rng([31, *name.encode()])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from calling import TARGETS, label
+from calling import some_targets
 from cases import UNITS, Case, Data, normal, whole_numbers
 from convgrad import _costs, _jit, _oracle, _planner, _prepare
 from convgrad._algorithms.shared.winograd_tiles import tiles_along
@@ -78,7 +78,7 @@ def test_no_tile_is_empty() -> None:
                 assert covered.issuperset(range(cells)) and len(covered) == count * outputs
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=label)
+@pytest.mark.parametrize("target", some_targets(3))
 def test_whole_numbers_come_out_exact(target: Target, checked: Any) -> None:
     rng = np.random.default_rng(21)
     for turn in range(6):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from calling import TARGETS, label
+from calling import some_targets
 from cases import Case, Data, normal, whole_numbers
 from convgrad import _jit, _planner, _prepare
 from convgrad._algorithms.shared.table import Candidate
@@ -47,7 +47,7 @@ def operands(kind: str, data: Data) -> tuple[Any, Any]:
     return (data.x, data.f) if kind == "forward" else (data.f, data.g)
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=label)
+@pytest.mark.parametrize("target", some_targets(0))
 def test_whole_numbers_come_out_exact_with_the_input_apart(target: Target, checked: Any) -> None:
     rng = np.random.default_rng(41)
     for turn, case in enumerate(
