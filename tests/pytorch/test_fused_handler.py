@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
-import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import convgrad
-from convgrad import torch as ours
-from convgrad._torch import blocks, fused_records, install
+from convgrad._torch import install
+from convgrad._torch.passes import How
+from pytorch.blocks import (
+    ACTIVATIONS,
+    CONVOLUTIONS,
+    Spy,
+    assert_equal,
+    picture,
+    step,
+    step_by_step,
+    unit,
+)
 from pytorch.fusing import assert_same, images, network, pair
 from pytorch.fusing import step as mean_step
 
@@ -22,105 +29,10 @@ pytestmark = pytest.mark.skipif(
     install.handlers() is None, reason="this PyTorch has no functions for compiled handlers"
 )
 
-CONVOLUTIONS: dict[str, dict[str, Any]] = {
-    "1x1": {"kernel_size": 1},
-    "3x3": {"kernel_size": 3, "padding": 1, "stride": 2},
-    "depthwise": {"kernel_size": 3, "padding": 1, "groups": 6},
-    "grouped": {"kernel_size": (1, 3), "groups": 2, "dilation": 2, "padding": (0, 2)},
-}
-ACTIVATIONS = {
-    "none": nn.Identity,
-    "relu6": nn.ReLU6,
-    "leaky": lambda: nn.LeakyReLU(0.3),
-    "silu": nn.SiLU,
-}
-
-
-class Unit(nn.Module):
-    """One block, with the image itself as a residual where there is one."""
-
-    def __init__(self, convolution: str, activation: str, place: str, **norm: Any) -> None:
-        super().__init__()
-        how = CONVOLUTIONS[convolution]
-        self.conv = nn.Conv2d(6, 6, bias=place == "before", **how)
-        self.bn = nn.BatchNorm2d(6, **norm)
-        self.act = ACTIVATIONS[activation]()
-        self.place = place
-
-    def forward(self, x: Any) -> Any:
-        u = self.bn(self.conv(x))
-        if self.place == "before":
-            return self.act(u + x)
-        return self.act(u) + x if self.place == "after" else self.act(u)
-
-
-class Spy:
-    """Counts the calls of both functions, and those that were served."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls = self.served = 0
-        for name in ("_fused", "_fused_backward"):
-            monkeypatch.setattr(blocks, name, self._watched(getattr(blocks, name)))
-
-    def _watched(self, function: Any) -> Any:
-        def call(*args: Any) -> Any:
-            made = function(*args)
-            self.calls += 1
-            self.served += any(each is not None for each in made)
-            return made
-
-        return call
-
 
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     return Spy(monkeypatch)
-
-
-def step(model: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """Return what a forward and a backward pass leave, of a gradient that lies as the result does."""
-    model.zero_grad()
-    x = x.detach().requires_grad_()
-    y = model(x)
-    if y.requires_grad:
-        y.backward(torch.sin(y.detach() * 7))
-    made = {"result": y.detach(), "image": x.grad, **model.state_dict()}
-    made |= {f"d {name}": each.grad for name, each in model.named_parameters()}
-    return {
-        name: each.clone(memory_format=torch.preserve_format)
-        for name, each in made.items()
-        if each is not None
-    }
-
-
-def step_by_step(monkeypatch: pytest.MonkeyPatch, model: nn.Module, x: Tensor) -> Any:
-    """Return what a step leaves without compiled functions."""
-    with monkeypatch.context() as patch:
-        patch.setattr(blocks, "_fused", lambda *_: (None,) * 3)
-        patch.setattr(blocks, "_fused_backward", lambda *_: (None,) * 6)
-        return step(model, x)
-
-
-def assert_equal(mine: dict[str, Tensor], theirs: dict[str, Tensor]) -> None:
-    assert list(mine) == list(theirs)
-    for name, each in mine.items():
-        assert torch.equal(each, theirs[name]), name
-        assert each.stride() == theirs[name].stride(), name
-
-
-def unit(dtype: torch.dtype, last: bool, *what: str, **norm: Any) -> nn.Module:
-    torch.manual_seed(3)
-    made = Unit(*what, **norm).to(dtype)
-    if last:
-        made = made.to(memory_format=torch.channels_last)
-    report = ours.accelerate(made, fuse=True)
-    assert len(report.blocks) == 1, report
-    return made
-
-
-def picture(dtype: torch.dtype, last: bool, size: tuple[int, ...] = (3, 6, 8, 10)) -> Tensor:
-    made = torch.randn(size, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
-    return made.to(dtype, memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
 @pytest.mark.parametrize("convolution", CONVOLUTIONS)
@@ -220,7 +132,7 @@ def test_norms_without_parameters_or_statistics(monkeypatch, spy):
     assert spy.served == 4
 
 
-def test_a_cumulative_average_goes_the_longer_way(spy):
+def test_a_cumulative_average(spy):
     model = unit(torch.float32, True, "1x1", "relu6", "", momentum=None)
     x = picture(torch.float32, True)
     with torch.no_grad():
@@ -229,7 +141,7 @@ def test_a_cumulative_average_goes_the_longer_way(spy):
     step(model, x)
     torch.testing.assert_close(model.bn.running_mean, z.mean((0, 2, 3)))
     assert int(model.bn.num_batches_tracked) == 2
-    assert spy.served == 2  # backwards
+    assert spy.served == spy.calls == 4
 
 
 def test_tensors_that_must_be_copied_first(spy):
@@ -306,73 +218,12 @@ def test_switches_decide_which_record_is_found(spy):
     assert spy.served == spy.calls == 8
 
 
-def test_nothing_is_kept_of_calls_that_are_over():
-    model, x = unit(torch.float32, True, "1x1", "relu6", "before"), picture(torch.float32, True)
-    other = torch.randn(3, 6, 10, 8).transpose(2, 3)  # declined
-    for each in (x, other):
-        step(model, each)
-        gc.collect()
-        before = sum(1 for found in gc.get_objects() if type(found) is Tensor)
-        storage = each.untyped_storage()
-        uses = torch._C._storage_Use_Count(storage._cdata)
-        for _ in range(20):
-            step(model, each)
-        gc.collect()
-        assert sum(1 for found in gc.get_objects() if type(found) is Tensor) == before
-        assert torch._C._storage_Use_Count(storage._cdata) == uses
-
-
-def test_handles_of_tensors_are_deleted():
-    """Memory of tensors that only compiled code saw does not grow either."""
-    model, x = (
-        unit(torch.float32, True, "1x1", "relu6", ""),
-        picture(torch.float32, True, (8, 6, 64, 64)),
-    )
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-    for _ in range(20):
-        step(model, x)
-    before = resident()
-    for _ in range(200):
-        step(model, x)
-    # Each step makes eight images of 786 kB.
-    assert resident() - before < 50e6
-
-
-def test_many_threads_at_once():
-    made: list[Any] = []
-    right: dict[int, Tensor] = {}
-
-    models = [unit(torch.float32, True, "depthwise", "relu6", "after") for _ in range(6)]
-
-    def run(seed: int) -> None:
-        model = models[seed]
-        x = torch.randn(2, 6, 5 + seed, 7).to(memory_format=torch.channels_last)
-        for _ in range(10):
-            model.bn.reset_running_stats()
-            made.append((seed, step(model, x)["image"]))
-
-    workers = [threading.Thread(target=run, args=(seed,)) for seed in range(6)]
-    for each in workers:
-        each.start()
-    for each in workers:
-        each.join()
-    assert len(made) == 60
-    for seed, each in made:
-        assert torch.equal(right.setdefault(seed, each), each)
-
-
-def test_a_record_says_what_is_made_and_run():
-    """The words a handler reads, spelt out once."""
-    from convgrad._torch import fused_handler
-
-    unit(torch.float32, True, "1x1", "relu6", "")
-    row = fused_records.ROWS[0]
-    assert row.has_recipes()
-    assert not row._replace(how=row.how._replace(epsilon=0.0)).has_recipes()
-    crooked = row.how._replace(activation="leaky_relu", slope=-0.1, residual="before")
-    assert not row._replace(how=crooked).has_recipes()
-    assert fused_records.body(None) == [0]
-    assert fused_handler.RECORD["BODY"] == 1 + fused_handler.KEY_WORDS + 4 + 4 + 10
+def test_numbers_our_passes_do_not_compute():
+    how = How("leaky_relu", "before", False, 1e-5, 0.1)
+    assert how.computable
+    assert not how._replace(epsilon=0.0).computable
+    assert not how._replace(slope=-0.1).computable
+    assert how._replace(slope=-0.1, residual="").computable
+    settings = ((1, 1), (0, 0), (1, 1), False, (0, 0), 1)
+    assert install.fused_row(settings, how) is not None
+    assert install.fused_row(settings, how._replace(epsilon=0.0)) is None

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from torch import Tensor as AnyTensor
 
-from .passes import How, norm, readable
+from .norm_node import alike
+from .passes import How
 
 _NAME = "_convgrad_origin"
 
@@ -40,7 +41,5 @@ def origin(image: AnyTensor) -> Origin | None:
 
 def computed(how: How, z: AnyTensor, saved: AnyTensor) -> AnyTensor:
     """Return the image that was made of z."""
-    z = readable(z)
-    passes = norm(z, how)
-    assert passes is not None
+    z, saved, _, _, passes, _ = alike(z, saved, z, None, how)
     return passes.again(z, saved, how)

@@ -8,17 +8,19 @@ asked for, and where there are no compiled functions, the convolution and batch 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor as AnyTensor
 
+from .. import _config
 from . import again, functional, install
+from .counting import count, uncount
 from .kernels import forward_with_statistics
 from .norm import fits
 from .norm_node import (
     Running,
+    alike,
     as_parameter,
     backward,
     beside,
@@ -26,8 +28,8 @@ from .norm_node import (
     forward,
     found_parameters,
 )
-from .passes import How, Norm, as_lies, norm, readable
-from .plain import applied, arrives_plain, plain
+from .passes import How, as_lies, norm
+from .plain import applied, arrives_plain, plain, there
 
 _compiled = install.handlers() is not None
 _fused: Any = torch.ops.convgrad.fused.default._op if _compiled else None
@@ -41,10 +43,8 @@ class Call(NamedTuple):
     """What `functional.settings` returned."""
     how: How
     running: Running
-    momentum: float | None
-    """By how much the batch's statistics count; None if that depends on how many there have been."""
-    counted: Callable[[], float]
-    """Counts a batch, and returns the momentum."""
+    norm: Any
+    """The layer, which counts batches."""
     recompute: bool = False
     """Whether an image that a block before has made is computed anew and not kept; see `again`."""
 
@@ -77,8 +77,9 @@ def convolve_and_normalize(
 
 class _Made(NamedTuple):
     y: AnyTensor
-    z: AnyTensor
-    saved: AnyTensor
+    z: AnyTensor | None
+    saved: AnyTensor | None
+    """None where they are not kept."""
 
 
 def _forward(
@@ -92,22 +93,38 @@ def _forward(
     keeps: bool,
 ) -> _Made:
     """Compute a block; z and `saved` are there if they are to be kept."""
-    convolution, how, running, momentum, counted, _ = call
-    number = install.fused_row(convolution, how) if type(momentum) is float else None
-    if number is not None and _all_plain(weight, bias, *running):
+    momentum = count(call.norm)
+    mean, variance = call.running
+    number = install.fused_row(call.convolution, call.how)
+    if number is not None and _readable(weight, bias, mean, variance):
         install.heed()
-        made = _fused(
-            *(image, filter, filter_bias, residual, weight, bias, *running),
-            *(number, 1 if keeps else 0, momentum),
+        y, z, saved = _fused(
+            *(image, filter, filter_bias, residual, weight, bias, mean, variance),
+            *(number, int(keeps), hash(_config.deciding()), momentum),
         )
-        if made[0] is not None:
-            counted()
-            return _Made(*made)
-    return _step_by_step(image, filter, filter_bias, weight, bias, residual, call, keeps)
+        if y is not None:
+            return _Made(y, z, saved)
+    try:
+        tensors = (image, filter, filter_bias, weight, bias, residual)
+        return _step_by_step(*tensors, call, momentum, keeps)
+    except BaseException:
+        uncount(call.norm)
+        raise
 
 
-def _all_plain(*tensors: AnyTensor | None) -> bool:
-    return all(each is None or plain(each) for each in tensors)
+def _readable(
+    weight: AnyTensor | None,
+    bias: AnyTensor | None,
+    mean: AnyTensor | None,
+    variance: AnyTensor | None,
+) -> bool:
+    """Tell whether numbers per channel are ordinary tensors, of which autograd does not watch the statistics."""
+    return (
+        (weight is None or plain(weight))
+        and (bias is None or plain(bias))
+        and (mean is None or (plain(mean) and not mean.requires_grad))
+        and (variance is None or (plain(variance) and not variance.requires_grad))
+    )
 
 
 def _step_by_step(
@@ -118,6 +135,7 @@ def _step_by_step(
     bias: AnyTensor | None,
     residual: AnyTensor | None,
     call: Call,
+    momentum: float,
     keeps: bool,
 ) -> _Made:
     how = call.how
@@ -134,15 +152,19 @@ def _step_by_step(
         passes is None
         or (passes.values < 2 and not how.frozen)
         or not fits(z, weight, bias, call.running, how)
-        or (residual is not None and (residual.shape != z.shape or residual.dtype != z.dtype))
+        or not (residual is None or _adds_to(residual, z))
     ):
         raise Unfit
     other = None if residual is None else as_lies(residual, passes.last)
     y, saved = forward(
-        *(passes, z, weight, bias, other, call.running, call.counted(), how, not keeps),
+        *(passes, z, weight, bias, other, call.running, momentum, how, not keeps),
         counted,
     )
     return _Made(y, z, saved)
+
+
+def _adds_to(residual: AnyTensor, z: AnyTensor) -> bool:
+    return residual.shape == z.shape and residual.dtype is z.dtype and there(residual)
 
 
 class _Block(torch.autograd.Function):
@@ -207,28 +229,25 @@ def _backward(
     needs: tuple[bool, ...],
 ) -> tuple[AnyTensor | None, ...]:
     """Return the gradients of image, filter, its bias, weight, bias and a residual before the activation."""
-    how, settings, parameters = ctx.how, ctx.call.convolution, ctx.parameters
+    how, parameters = ctx.how, ctx.parameters
     inner = needs[5] and how.residual == "before"
     wanted = needs[0] | needs[1] << 1 | needs[2] << 2 | needs[3] << 3 | needs[4] << 4 | inner << 5
     if not wanted:
         return (None,) * 6
+    settings = ctx.call.convolution
     number = install.fused_row(settings, how)
-    passes = None
-    # The second time on copies: a gradient may come in another order than z, and so may what hooks give back.
-    while number is not None:
-        install.heed()
-        made = _fused_backward(
-            image, filter, z, saved, grad, beside, None, None, number, wanted, 0.0
-        )
-        if any(each is not None for each in made):
-            *front, dweight, dbias, dresidual = made
-            dweight = as_parameter(dweight, parameters.weight)
-            return *front, dweight, as_parameter(dbias, parameters.bias), dresidual
-        if passes is not None:
-            break
-        z, grad, beside, passes = _alike(z, grad, beside, how)
-    z, grad, beside, passes = _alike(z, grad, beside, how)
+    made = _compiled_backward(image, filter, z, saved, grad, beside, number, wanted)
+    if made is None:
+        found = alike(z, saved, grad, beside, how)
+        # A gradient often comes in another order than z: on a copy the compiled function may do.
+        if found.copied:
+            made = _compiled_backward(image, filter, *found[:4], number, wanted)
+    if made is not None:
+        *front, dweight, dbias, dresidual = made
+        dweight = as_parameter(dweight, parameters.weight)
+        return *front, dweight, as_parameter(dbias, parameters.bias), dresidual
     mask = (needs[0], needs[1], needs[2])
+    z, saved, grad, beside, passes, _ = found
     dz, *others = backward(
         *(passes, z, grad, saved, beside, parameters, how),
         (any(mask), needs[3], needs[4], needs[5]),
@@ -238,15 +257,24 @@ def _backward(
     return *functional.gradients(dz, image, filter, settings, mask), *others
 
 
-def _alike(
-    z: AnyTensor, grad: AnyTensor, beside: AnyTensor | None, how: How
-) -> tuple[AnyTensor, AnyTensor, AnyTensor | None, Norm]:
-    """Return tensors that lie as z does, or as z nearly does, and the passes for them."""
-    z = readable(z)
-    passes = norm(z, how)
-    assert passes is not None
-    last = passes.last
-    return z, as_lies(grad, last), None if beside is None else as_lies(beside, last), passes
+def _compiled_backward(
+    image: AnyTensor,
+    filter: AnyTensor,
+    z: AnyTensor,
+    saved: AnyTensor,
+    grad: AnyTensor,
+    beside: AnyTensor | None,
+    number: int | None,
+    wanted: int,
+) -> tuple[AnyTensor | None, ...] | None:
+    if number is None:
+        return None
+    install.heed()
+    switches = hash(_config.deciding())
+    made: tuple[AnyTensor | None, ...] = _fused_backward(
+        image, filter, z, saved, grad, beside, None, None, number, wanted, switches, 0.0
+    )
+    return made if any(each is not None for each in made) else None
 
 
 _apply = applied(_Block)

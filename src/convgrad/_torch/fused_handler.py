@@ -6,9 +6,9 @@ norm's passes, and need no interpreter between them. Written in Python the same 
 a tiny block, of which PyTorch's own cost for a node is about a fourth.
 
 Both operators have the same arguments: `GIVEN` tensors that may be absent, the number of a row of settings, what is
-wanted as bits, and the momentum. They work as the handlers of `handler` do, with a key and a table of their own. What
-has no record is not computed: all results are undefined then, and the node goes the longer way (`blocks`), where
-tensors are copied and errors are raised.
+wanted as bits, the hash of the calling thread's switches, and the momentum. They work as the handlers of `handler` do,
+with a key and a table of their own. What has no record is not computed: all results are undefined then, and the node
+goes the longer way (`blocks`), where tensors are copied and errors are raised.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DIMENSION = 256
 """A tensor's first word is its dtype and this many times its dimensions, which are one or four."""
 KEY = {
     "OPERATION": 0,
-    "SETTINGS": 1,  # changes with the switches that decide which programs run
+    "SETTINGS": 1,  # the hash of the switches that decide which programs run
     "ROW": 2,
     "WANTED": 3,
     "TENSORS": 4,
@@ -56,8 +56,8 @@ RECORD = {
 }
 _TENSORS = ", ".join(f"Tensor? {'abcdefgh'[at]}" for at in range(GIVEN))
 SCHEMAS = (
-    f"fused({_TENSORS}, int row, int wanted, float momentum) -> (Tensor, Tensor, Tensor)",
-    f"fused_backward({_TENSORS}, int row, int wanted, float momentum)"
+    f"fused({_TENSORS}, int row, int wanted, int settings, float momentum) -> (Tensor, Tensor, Tensor)",
+    f"fused_backward({_TENSORS}, int row, int wanted, int settings, float momentum)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 
@@ -86,7 +86,8 @@ def text() -> str:
         "BLOCK": f"@{BLOCK_SYMBOL}",
         "ARGUMENT_ROW": GIVEN,
         "ARGUMENT_WANTED": GIVEN + 1,
-        "ARGUMENT_MOMENTUM": GIVEN + 2,
+        "ARGUMENT_SETTINGS": GIVEN + 2,
+        "ARGUMENT_MOMENTUM": GIVEN + 3,
     }
     whole = LOOK_UP + PARTS + SERVE
     whole += "".join(

@@ -62,7 +62,7 @@ entry:
   %block = load ptr, ptr @where, align 8
   call void @clear(ptr %key)
   set i64 %operation, %key, $KEY_OPERATION
-  %settings = word i64 %block, $BLOCK_SETTINGS
+  %settings = word i64 %stack, $ARGUMENT_SETTINGS
   set i64 %settings, %key, $KEY_SETTINGS
   %row = word i64 %stack, $ARGUMENT_ROW
   set i64 %row, %key, $KEY_ROW
@@ -136,7 +136,12 @@ somewhere:
   %alignment = word i64 %record, $RECORD_ALIGNMENT
   %a_low = and i64 %a_address, %alignment
   %a_crooked = icmp ne i64 %a_low, 0
-  br i1 %a_crooked, label %unserved, label %addressed
+  ; Records are of tensors with elements: one without an address has been robbed of its memory.
+  %a_failed = icmp ne i32 %a_status, 0
+  %a_null = icmp eq i64 %a_address, 0
+  %a_nowhere = or i1 %a_failed, %a_null
+  %a_unusable = or i1 %a_crooked, %a_nowhere
+  br i1 %a_unusable, label %unserved, label %addressed
 addressed:
   %a_next = add i64 %a, 1
   %a_more = icmp ult i64 %a_next, $GIVEN

@@ -6,7 +6,6 @@ passes, is left to `blocks`, which knows what then.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -40,13 +39,6 @@ class Row(NamedTuple):
 
     convolution: Settings
     how: How
-
-    def has_recipes(self) -> bool:
-        """Tell whether our passes compute what PyTorch would, with these numbers."""
-        how = self.how
-        # The sign of a leaky result does not tell that of its argument where the slope is negative.
-        crooked = how.activation == "leaky_relu" and not how.slope >= 0 and how.residual == "before"
-        return 0.0 < how.epsilon < math.inf and not crooked
 
 
 class Given(NamedTuple):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .._errors import ConvgradError
-from .._runtime import records
 from .._runtime.bound import Bound
 from . import fused_recipes
-from .fused_handler import BACKWARD, DIMENSION, GIVEN, KEY, KEY_WORDS, MOST_ADDRESSES
+from .fused_handler import BACKWARD, DIMENSION, GIVEN, KEY, MOST_ADDRESSES
 from .fused_recipes import Fused, Given, Row
 from .handler import ABSENT, TENSOR_WORDS
-from .records import miss, rows_of
+from .records import rows_of
 from .tensors import Tensor
 
 ROWS: list[Row] = []
@@ -50,18 +48,3 @@ def body(recipe: Fused | None) -> list[int]:
         assert isinstance(program, Bound)
         words += [program.address, *(max(place, 0) for place in places[:3]), places[3]]
     return words
-
-
-def fused_miss(table: records.Table) -> Callable[..., int]:
-    """Return what answers the handlers of `fused_handler`."""
-
-    def learn(words: Sequence[int], hash_: int) -> int:
-        try:
-            recipe = read(words)
-        except ConvgradError:
-            recipe = None
-        programs = [] if recipe is None else [run.program for run in recipe.runs]
-        nbytes = sum(each.nbytes for each in programs if isinstance(each, Bound))
-        return table.link(words, hash_, body(recipe), recipe, nbytes)
-
-    return miss(KEY_WORDS, KEY["SETTINGS"], learn)

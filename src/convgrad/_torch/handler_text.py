@@ -35,7 +35,10 @@ type:
   %get_strides = word ptr %block, $BLOCK_GET_STRIDES
   %strides_status = call i32 %get_strides(ptr %tensor, ptr %list_at)
   %strides = load ptr, ptr %list_at, align 8
-  br label %copy
+  %two_statuses = or i32 %dtype_status, %sizes_status
+  %statuses = or i32 %two_statuses, %strides_status
+  %known = icmp eq i32 %statuses, 0
+  br i1 %known, label %copy, label %no
 copy:
   %i = phi i64 [ 0, %type ], [ %next, %copy ]
   %size = word i64 %sizes, %i
@@ -354,7 +357,12 @@ ask_address:
   %alignment = word i64 %record, $RECORD_ALIGNMENT
   %a_low = and i64 %a_address, %alignment
   %a_crooked = icmp ne i64 %a_low, 0
-  br i1 %a_crooked, label %decline, label %addressed
+  ; Records are of tensors with elements: one without an address has been robbed of its memory.
+  %a_failed = icmp ne i32 %a_status, 0
+  %a_null = icmp eq i64 %a_address, 0
+  %a_nowhere = or i1 %a_failed, %a_null
+  %a_unusable = or i1 %a_crooked, %a_nowhere
+  br i1 %a_unusable, label %decline, label %addressed
 addressed:
   %a_next = add i64 %a, 1
   %a_more = icmp ult i64 %a_next, $GIVEN

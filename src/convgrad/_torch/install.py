@@ -107,10 +107,16 @@ class Handlers:
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
         self._block = (ctypes.c_int64 * len(handler.BLOCK))()
-        self.table = records.Table(lambda: self._block[handler.BLOCK.index("AT_WORK")])
-        self._miss = records.convolution_miss(self.table)
-        self.fused_table = Table(lambda: self._block[handler.BLOCK.index("AT_WORK")])
-        self._fused_miss = fused_records.fused_miss(self.fused_table)
+        self.table, self.fused_table = (
+            Table(lambda: self._block[handler.BLOCK.index("AT_WORK")]) for _ in range(2)
+        )
+        self._miss, self._fused_miss = (
+            records.miss(table, texts.KEY_WORDS, texts.KEY["SETTINGS"], made.read, made.body)
+            for table, texts, made in (
+                (self.table, handler, records),
+                (self.fused_table, fused_handler, fused_records),
+            )
+        )
         self._what = _WHAT(kernels.last_error)
         self._texts = [
             ctypes.create_string_buffer(text.encode())
@@ -146,9 +152,11 @@ class Handlers:
         """Compute calls as the switches decide here and now, and on as many threads, until this is called again."""
         if _config.same(*self._seen) and self._process == os.getpid():
             return
-        self._seen, self._process = _config.seen(), os.getpid()
-        self._block[handler.BLOCK.index("SETTINGS")] = hash(_config.deciding())
-        STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = threads.ready()
+        with _heeding:
+            self._block[handler.BLOCK.index("SETTINGS")] = hash(_config.deciding())
+            STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = threads.ready()
+            # Last: who finds it trusts the words above.
+            self._seen, self._process = _config.seen(), os.getpid()
 
     def add_layer(self, number: int, settings: Sequence[int]) -> None:
         """Write the settings of a layer to a row; it is known to handlers from then on."""
@@ -175,6 +183,7 @@ class Handlers:
 
 
 _lock = threading.RLock()
+_heeding = threading.RLock()
 _handlers: Handlers | None = None
 _installed = False
 _kept: list[Any] = []
@@ -261,7 +270,7 @@ def fused_row(convolution: tuple[Any, ...], how: Any) -> int | None:
         if settings is None:
             return None
         row = Row(settings, how)
-        if not row.has_recipes():
+        if not row.how.computable:
             return None
         with _lock:
             found = _fused_rows.get((convolution, how))

@@ -21,6 +21,7 @@ from .._errors import AllocationError, ArgumentError
 from .._runtime.bound import Bound
 from .._runtime.run import run as run_program
 from . import recipes
+from .plain import there
 from .recipes import (
     NOWHERE,
     OUTPUTS,
@@ -64,6 +65,8 @@ def forward(
     """Return the result of a layer, or None where it is not for us."""
     if image.dim() != 4 or weight.dim() != 4 or (bias is not None and bias.dim() != 1):
         return None
+    if not all(each is None or there(each) for each in (image, weight, bias)):
+        return None  # PyTorch says what is wrong
     if recipes.sides(describe(image).sizes, describe(weight).sizes, settings) is None:
         return None
     recipe = _known_forward(image, weight, bias, settings)
@@ -105,6 +108,8 @@ def forward_with_statistics(
         _engine.remember(key, found)
     if isinstance(found, str) or (image.data_ptr() | weight.data_ptr()) % image.element_size():
         return None
+    if not (there(image) and there(weight)):
+        return None
     result, statistics = carry_out("convolution", found.recipe, (image, weight, None))
     assert result is not None and statistics is not None
     return Counted(result, statistics, found.shares)
@@ -115,6 +120,8 @@ def backward(
 ) -> list[AnyTensor | None] | None:
     """Return the gradients of a layer's input, weight and bias, those of `mask`, or None where it is not for us."""
     if not image.dim() == weight.dim() == grad.dim() == 4:
+        return None
+    if not all(there(each) for each in (image, weight, grad)):
         return None
     if recipes.sides(describe(image).sizes, describe(weight).sizes, settings) is None:
         return None

@@ -10,6 +10,7 @@ from torch import nn
 
 from . import blocks, functional, modules
 from .activations import LAYERS
+from .counting import count
 from .norm import fits, placed
 from .norm_node import Running, normalize
 from .passes import How, Place, readable
@@ -87,18 +88,6 @@ def _statistics(norm: Any) -> tuple[Running, bool]:
     return (mean, variance), mean is not None or variance is not None
 
 
-def _counted(norm: Any) -> float:
-    """Count a batch as `torch.nn.BatchNorm2d` does, and return by how much its statistics count."""
-    momentum: float | None = norm.momentum
-    if norm.training and norm.track_running_stats:
-        count = norm._buffers.get("num_batches_tracked")
-        if count is not None:
-            count.add_(1)
-            if momentum is None:
-                return 1.0 / float(count)
-    return 0.0 if momentum is None else momentum
-
-
 def _whole(
     convolution: Any,
     norm: Any,
@@ -128,8 +117,7 @@ def _whole(
     if convolution.__dict__.get("_channels_last"):
         image = modules.as_filter(image)
     parameters = norm._parameters
-    momentum = 0.0 if how.frozen else norm.momentum
-    call = blocks.Call(settings, how, running, momentum, partial(_counted, norm), recompute)
+    call = blocks.Call(settings, how, running, norm, recompute)
     try:
         return blocks.convolve_and_normalize(
             *(image, weight, bias, parameters.get("weight"), parameters.get("bias"), residual),
@@ -153,4 +141,4 @@ def _normalized(
         or (not how.frozen and image.numel() == image.shape[1])
     ):
         return None
-    return normalize(readable(image), weight, bias, residual, running, partial(_counted, norm), how)
+    return normalize(readable(image), weight, bias, residual, running, partial(count, norm), how)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from torch import Tensor as AnyTensor
@@ -13,7 +12,7 @@ from .._norm import ACTIVATIONS
 from . import composed
 from .norm_node import Running, normalize
 from .passes import PARAMETERS, How, readable
-from .plain import plain, undisturbed
+from .plain import plain, there, undisturbed
 
 
 def batch_norm_act(
@@ -144,16 +143,14 @@ def ours(
     how: How,
 ) -> bool:
     """Tell whether our passes compute a call as PyTorch would; all else, with its errors, is PyTorch's."""
-    mean, variance = running
     return (
         undisturbed()
         and plain(x)
         and x.dim() >= 2
         and x.dtype in PARAMETERS
         and fits(x, weight, bias, running, how)
-        and (residual is None or plain(residual))
-        and not (mean is not None and mean.requires_grad)
-        and not (variance is not None and variance.requires_grad)
+        and (residual is None or (plain(residual) and there(residual)))
+        and there(x)
     )
 
 
@@ -164,9 +161,10 @@ def fits(
     mean, variance = running
     if (mean is None) is not (variance is None) or (mean is None and how.frozen):
         return False
-    if not 0.0 < how.epsilon < math.inf or (
-        # The sign of the result does not tell that of the argument.
-        how.activation == "leaky_relu" and not how.slope >= 0 and how.residual == "before"
+    if not how.computable:
+        return False
+    if (mean is not None and mean.requires_grad) or (
+        variance is not None and variance.requires_grad
     ):
         return False
     channels, dtype = x.shape[1], x.dtype
@@ -179,6 +177,8 @@ def fits(
             if kind is not dtype and kind is not PARAMETERS[dtype]:
                 return False
         if each.dtype is not kind or each.shape != (channels,) or not plain(each):
+            return False
+        if not there(each):
             return False
     return True
 

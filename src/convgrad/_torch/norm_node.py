@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor as AnyTensor
 
-from .. import _config
 from .._norm import SAVED
 from . import composed
 from .kernels import Counted
-from .passes import How, Norm, as_lies, norm, parameter
-from .plain import applied, arrives_plain
+from .passes import How, Norm, as_lies, norm, parameter, readable
+from .plain import applied, arrives_plain, there
 
 Running = tuple[AnyTensor | None, AnyTensor | None]
 """Mean and variance."""
@@ -95,7 +94,7 @@ class _Normalize(torch.autograd.Function):
     ) -> AnyTensor:
         y, saved = forward(passes, x, weight, bias, residual, running, momentum, how)
         ctx.save_for_backward(x, saved, beside(how, y, residual))
-        ctx.how, ctx.passes, ctx.parameters = how, passes, found_parameters(weight, bias)
+        ctx.how, ctx.parameters = how, found_parameters(weight, bias)
         return y
 
     @staticmethod
@@ -105,9 +104,8 @@ class _Normalize(torch.autograd.Function):
         how = ctx.how
         wants = ctx.needs_input_grad[:4]
         if arrives_plain(grad):
-            *others, inner = backward(
-                ctx.passes, x, grad, saved, beside, ctx.parameters, how, wants
-            )
+            x, saved, grad, beside, passes, _ = alike(x, saved, grad, beside, how)
+            *others, inner = backward(passes, x, grad, saved, beside, ctx.parameters, how, wants)
         else:
             *others, inner = composed_backward((x,), _itself, grad, saved, beside, ctx, wants)
         residual = grad if how.residual == "after" and wants[3] else inner
@@ -157,6 +155,54 @@ def beside(how: How, y: AnyTensor, residual: AnyTensor | None) -> AnyTensor | No
     return None if not what else y if what == "y" else residual
 
 
+class Alike(NamedTuple):
+    """What a backward pass reads, as it can read it."""
+
+    z: AnyTensor
+    saved: AnyTensor
+    grad: AnyTensor
+    beside: AnyTensor | None
+    passes: Norm
+    copied: bool
+    """Whether one of them is a copy."""
+
+
+def alike(
+    z: AnyTensor, saved: AnyTensor, grad: AnyTensor, beside: AnyTensor | None, how: How
+) -> Alike:
+    """Return tensors in z's order, or the one it is nearest to; raises where they cannot be what a forward pass left.
+
+    Hooks of saved tensors may give back anything, and gradients come in any order.
+    """
+    image = readable(z)
+    passes = norm(image, how)
+    if passes is None:
+        raise _given_back("an image", z)
+    images = [grad] if beside is None else [grad, beside]
+    for each in images:
+        if each.shape != z.shape or each.dtype is not z.dtype or not there(each):
+            raise _given_back("a tensor beside an image", each)
+    if saved.dtype is not passes.parameter or saved.numel() != len(SAVED) * z.shape[1]:
+        raise _given_back("statistics", saved)
+    if not (there(image) and there(saved)):
+        raise _given_back("a tensor without memory", image)
+    laid = [as_lies(each, passes.last) for each in images]
+    numbers = saved.contiguous()
+    copied = image is not z or numbers is not saved or any(map(_differs, laid, images))
+    return Alike(image, numbers, laid[0], laid[1] if beside is not None else None, passes, copied)
+
+
+def _differs(a: AnyTensor, b: AnyTensor) -> bool:
+    return a is not b
+
+
+def _given_back(what: str, tensor: AnyTensor) -> RuntimeError:
+    return RuntimeError(
+        f"the backward pass of a batch norm found {what} that its forward pass cannot have left: "
+        f"{tuple(tensor.shape)} of {tensor.dtype}; do saved tensors' hooks give back something else?"
+    )
+
+
 def backward(
     passes: Norm,
     x: AnyTensor,
@@ -167,24 +213,14 @@ def backward(
     how: How,
     wants: tuple[bool, bool, bool, bool],
 ) -> Gradients:
-    """Run the passes backwards."""
-    if passes.settings is not _config.deciding():
-        passes = norm(x, how) or passes
-    # Hooks of saved tensors may have given x back in another order.
-    x, grad = as_lies(x, passes.last), as_lies(grad, passes.last)
-    if beside is not None:
-        beside = as_lies(beside, passes.last)
+    """Run the passes backwards on what `alike` returned."""
     wants_x, wants_weight, wants_bias, wants_residual = wants
     asked = (wants_x, wants_weight or wants_bias, wants_residual and how.residual == "before")
     if not any(asked):
         return (None, None, None, None)
     dx, dweight, dbias, dresidual = passes.backward(x, grad, beside, saved, how, asked)
-    return (
-        dx,
-        as_parameter(dweight, parameters.weight),
-        as_parameter(dbias, parameters.bias),
-        dresidual,
-    )
+    dweight = as_parameter(dweight, parameters.weight)
+    return dx, dweight, as_parameter(dbias, parameters.bias), dresidual
 
 
 def as_parameter(gradient: AnyTensor | None, parameter: AnyTensor | None) -> AnyTensor | None:

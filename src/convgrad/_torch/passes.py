@@ -7,6 +7,7 @@ the image's dtype, sizes and strides.
 from __future__ import annotations
 
 import ctypes
+import math
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, cast
 
@@ -47,6 +48,15 @@ class How(NamedTuple):
     def beside(self) -> str:
         """What is kept besides the image: "y", "residual" or nothing."""
         return kept_beside(self.activation, self.residual)
+
+    @property
+    def computable(self) -> bool:
+        """Whether our passes compute what PyTorch would, with these numbers."""
+        # The sign of a leaky result does not tell that of its argument where the slope is negative.
+        crooked = (
+            self.activation == "leaky_relu" and not self.slope >= 0 and self.residual == "before"
+        )
+        return 0.0 < self.epsilon < math.inf and not crooked
 
 
 class Norm:

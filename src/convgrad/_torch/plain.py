@@ -24,6 +24,11 @@ def plain(tensor: Any) -> bool:
     )
 
 
+def there(tensor: Any) -> bool:
+    """Tell whether a tensor has its memory: those who shard or offload models take it away for a while."""
+    return bool(tensor.data_ptr()) or not tensor.numel()
+
+
 def applied(function: Any) -> Any:
     """Return `function.apply` of an autograd function without what it does for `torch.func`: only where that is not
     at work. It takes half as long."""

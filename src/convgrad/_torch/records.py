@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from .. import _config
 from .._errors import ConvgradError
 from .._runtime import records
 from .._runtime.bound import Bound
 from . import handler, recipes
-from .handler import ABSENT, GIVEN, KEY, KEY_WORDS, MOST_MADE, TENSOR_WORDS
+from .handler import ABSENT, GIVEN, KEY, MOST_MADE, TENSOR_WORDS
 from .recipes import Made, Recipe, Settings
 from .tensors import DTYPES, Tensor
 
 
-class Table(records.Table):
-    """Records of recipes by the words of their calls."""
-
-    def add(self, words: Sequence[int], hash_: int, recipe: Recipe | None) -> int:
-        """Link the record of a call; returns its address."""
-        programs = [] if recipe is None else [run.program for run in recipe.runs]
-        nbytes = sum(program.nbytes for program in programs if isinstance(program, Bound))
-        return self.link(words, hash_, _body(recipe), recipe, nbytes)
-
-
-def _body(recipe: Recipe | None) -> list[int]:
+def body(recipe: Recipe | None) -> list[int]:
     """Return the words behind a record's key; a call that Python computes has no runs."""
     if recipe is None or not all(isinstance(run.program, Bound) for run in recipe.runs):
         return [0, 0, 0, 0]
@@ -87,9 +78,16 @@ MISS = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(ctypes.c_int64), ctypes.c
 
 
 def miss(
-    key_words: int, settings_at: int, learn: Callable[[Sequence[int], int], int]
+    table: records.Table,
+    key_words: int,
+    settings_at: int,
+    read: Callable[[Sequence[int]], Any],
+    body: Callable[[Any], list[int]],
 ) -> Callable[..., int]:
-    """Return the function that answers handlers, to be kept as long as they may ask; `learn` links a record."""
+    """Return the function that answers handlers, to be kept as long as they may ask.
+
+    `read` returns the recipe of a key, or None, and `body` what a record has behind its key.
+    """
 
     def answer(key: object, hash_: int) -> int:
         # Nothing may be raised through compiled code: without a record the call is left to Python, which raises.
@@ -98,21 +96,14 @@ def miss(
             # Another thread's block has other switches: a recipe made here would be found there.
             if words[settings_at] != hash(_config.deciding()):
                 return 0
-            return learn(words, hash_)
+            try:
+                recipe = read(words)
+            except ConvgradError:
+                recipe = None
+            programs = [] if recipe is None else [run.program for run in recipe.runs]
+            nbytes = sum(program.nbytes for program in programs if isinstance(program, Bound))
+            return table.link(words, hash_, body(recipe), recipe, nbytes)
         except BaseException:
             return 0
 
     return MISS(answer)
-
-
-def convolution_miss(table: Table) -> Callable[..., int]:
-    """Return what answers the handlers of `handler`."""
-
-    def learn(words: Sequence[int], hash_: int) -> int:
-        try:
-            recipe = read(words)
-        except ConvgradError:
-            recipe = None
-        return table.add(words, hash_, recipe)
-
-    return miss(KEY_WORDS, KEY["SETTINGS"], learn)
