@@ -156,10 +156,11 @@ def test_what_no_forward_pass_has_left_is_refused(change, dimensions, alone):
 
 @pytest.mark.parametrize("which", ["image", "filter", "weight", "mean", "residual"])
 @pytest.mark.parametrize("fuse", [False, True])
-def test_tensors_robbed_of_their_memory_are_refused(which, fuse):
+@pytest.mark.parametrize("window", ["1x1", "grouped"])
+def test_tensors_robbed_of_their_memory_are_refused(which, fuse, window):
     """Those who shard or offload models take it away, and bring it back before it is needed."""
     torch.manual_seed(3)
-    model = Unit("1x1", "relu6", "before").to(memory_format=torch.channels_last)
+    model = Unit(window, "relu6", "before").to(memory_format=torch.channels_last)
     ours.accelerate(model, fuse=fuse)
     x = picture(torch.float32, True)
     model(x)

@@ -65,8 +65,7 @@ def forward(
     """Return the result of a layer, or None where it is not for us."""
     if image.dim() != 4 or weight.dim() != 4 or (bias is not None and bias.dim() != 1):
         return None
-    if not all(each is None or there(each) for each in (image, weight, bias)):
-        return None  # PyTorch says what is wrong
+    _require(image=image, weight=weight, bias=bias)
     if recipes.sides(describe(image).sizes, describe(weight).sizes, settings) is None:
         return None
     recipe = _known_forward(image, weight, bias, settings)
@@ -121,8 +120,7 @@ def backward(
     """Return the gradients of a layer's input, weight and bias, those of `mask`, or None where it is not for us."""
     if not image.dim() == weight.dim() == grad.dim() == 4:
         return None
-    if not all(there(each) for each in (image, weight, grad)):
-        return None
+    _require(grad=grad, image=image, weight=weight)
     if recipes.sides(describe(image).sizes, describe(weight).sizes, settings) is None:
         return None
     recipe = _known_backward(grad, image, weight, settings, mask)
@@ -161,6 +159,16 @@ def gradient(
         return None
     given = (None, known, grad) if which == 0 else (known, None, grad)
     return carry_out("gradient", found, given)[which]
+
+
+def _require(**tensors: AnyTensor | None) -> None:
+    """Raise for tensors without memory. PyTorch's own kernels do, but a copy to another order reads it unasked."""
+    for name, each in tensors.items():
+        if each is not None and not there(each):
+            raise RuntimeError(
+                f"the {name} of a convolution has elements, but its data is not allocated: "
+                "its storage was resized"
+            )
 
 
 def _readable(tensor: AnyTensor, last: bool | None = None) -> AnyTensor:
