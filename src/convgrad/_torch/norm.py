@@ -67,9 +67,9 @@ def batch_norm_act(
     >>> y = convgrad.torch.batch_norm_act(x, training=True, eps=1.0, activation="relu")
     >>> [round(each, 4) for each in y.flatten().tolist()]
     [0.0, 0.4082, 0.0, 1.2247]
-    >>> y.sum().backward()
+    >>> y.square().sum().backward()
     >>> [round(each, 4) for each in x.grad.flatten().tolist()]
-    [-0.1361, 0.1361, 0.0, 0.0]
+    [-0.1944, -0.1389, 0.0833, 0.25]
     """
     tensors = tuple(
         each
