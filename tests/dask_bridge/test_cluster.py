@@ -132,6 +132,7 @@ def test_a_filter_of_numpy_goes_with_chunks(client: Client) -> None:
     )
 
 
+@pytest.mark.numeric_long
 def test_a_killed_worker_changes_no_bit(client: Client) -> None:
     scheduler = client.cluster.scheduler
     slow = [filter_gradient(each, wait=0.03) for each in DTYPES]
@@ -199,6 +200,7 @@ def test_a_worker_without_convgrad_says_so(client: Client, folder: Path) -> None
         on(client, "lacking", filter_gradient(seed=3))
 
 
+@pytest.mark.numeric_long
 def test_a_scheduler_needs_no_convgrad(strangers: Strangers) -> None:
     """Tasks pass through it, to workers with and without."""
     expected = filter_gradient(seed=4).compute(scheduler="sync")

@@ -211,6 +211,7 @@ def test_a_photograph_left_blurred_fails(
     assert "NOT GOOD ENOUGH" in capsys.readouterr().out
 
 
+@pytest.mark.numeric_long
 def test_an_image_in_chunks_is_sharpened(tmp_path: Path) -> None:
     """A small one, in chunks along rows and columns. No store is left behind."""
     for extra in ("sklearn", "PIL", "matplotlib", "dask", "zarr"):
@@ -279,6 +280,7 @@ def tiny_training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return example
 
 
+@pytest.mark.numeric_long
 def test_digits_on_workers_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     example = tiny_training(monkeypatch)
     (first, before, after), (second, *_) = (example.train(workers, 3) for workers in (1, 2))
