@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from convgrad._torch import excitation, passes
+from convgrad._torch import blocks, excitation, passes
 from pytorch.fusing import BLOCKS, Residual, assert_same, images, network, nodes, pair, step
 
 OURS = {"_BlockBackward", "_NormalizeBackward", "_ForkBackward", "_ScaleBackward"}
@@ -192,7 +192,7 @@ def test_what_is_kept() -> None:
     assert sums[1] < 0.9 * sums[0]
 
 
-@pytest.mark.parametrize("where", ["norm", "excitation"])
+@pytest.mark.parametrize("where", ["norm", "block", "excitation"])
 def test_a_planted_error_is_noticed(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One part in a thousand of one gradient."""
     if where == "norm":
@@ -203,6 +203,14 @@ def test_a_planted_error_is_noticed(where: str, monkeypatch: pytest.MonkeyPatch)
             return (None if dx is None else dx * 1.001, *others)
 
         monkeypatch.setattr(passes.Norm, "backward", wrong)
+    elif where == "block":
+        compiled = blocks._compiled_backward
+
+        def a_little_wrong(*arguments: Any) -> Any:
+            made = compiled(*arguments)
+            return made and (*made[:3], made[3] * 1.001, *made[4:])
+
+        monkeypatch.setattr(blocks, "_compiled_backward", a_little_wrong)
     else:
         scale = excitation._Scale.backward
         monkeypatch.setattr(
