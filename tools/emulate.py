@@ -48,7 +48,7 @@ import numpy as np  # noqa: E402
 import calling  # noqa: E402
 from cases import DTYPES, KINDS, NUMPY, Case, random_case, whole_numbers  # noqa: E402
 from convgrad import _algorithms, _planner, _prepare, _targets  # noqa: E402
-from convgrad._jit import elf, llvm  # noqa: E402
+from convgrad._jit import elf, functions, llvm  # noqa: E402
 from convgrad._kernel import Kernel, KernelSource  # noqa: E402
 from convgrad._plan import Plan  # noqa: E402
 from convgrad._program import Launch  # noqa: E402
@@ -532,7 +532,7 @@ def probe_loader(machine: Machine, copies: int = 64) -> list[str]:
 
 def stress_loop(machine: Machine, way: parking.Parking, jobs: int) -> list[str]:
     """Run random jobs on several numbers of workers and callers; returns what went wrong."""
-    source = _prepare.runtime_source(parfor.source("aarch64", way))
+    source = functions.table(parfor.source("aarch64", way))
     code = llvm.compile_object(source.ir, ROW, triple=TRIPLE)
     failures = []
     for workers, callers in ((1, 1), (3, 1), (7, 1), (3, 3)):

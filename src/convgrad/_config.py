@@ -176,6 +176,13 @@ _ROWS: tuple[Switch, ...] = (
         meaning="File to which each problem is added, as one line of text, when a process first computes it.",
     ),
     Switch(
+        name="kernel_log",
+        variable="CONVGRAD_KERNEL_LOG",
+        parse=str,
+        default=None,
+        meaning="File to which each process adds a line at its end: kernels compiled and found, and how long it took.",
+    ),
+    Switch(
         name="free_threading",
         variable="CONVGRAD_FREE_THREADING",
         parse=_flag,

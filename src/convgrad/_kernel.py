@@ -18,7 +18,8 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
-Origin = Literal["disk", "llvm"]
+Origin = Literal["disk", "text", "llvm"]
+"""Found on disk by its key, found there by its text, or compiled."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from ._algorithms.shared import filter_order as filter_orders
 from ._algorithms.shared import statistics
 from ._dtypes import AnyArray
 from ._errors import InternalError
-from ._kernel import Kernel, KernelSource, spelled
+from ._jit import functions
+from ._jit.functions import Functions
+from ._kernel import Kernel, spelled
 from ._norm import Task
 from ._norm import plan as _norm_plan
 from ._norm import without_kernels as without_kernels_of_passes
@@ -195,41 +197,6 @@ _kept: list[Kernel] = []
 """Workers live in the loop until the process ends."""
 
 
-class Functions(Protocol):
-    """A text of LLVM IR with functions to be found by name."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def symbols(self) -> tuple[str, ...]: ...
-
-    @property
-    def text(self) -> str: ...
-
-
-def runtime_source(source: ParforSource) -> KernelSource:
-    """Return the compiled half of the runtime as a kernel that writes the addresses of its functions to its words.
-
-    They are local to the object (`dso_local`), so that it needs no table of imports to be loaded.
-    """
-    return _table_source(source)
-
-
-def _table_source(source: Functions) -> KernelSource:
-    symbol = f"{source.name}_table"
-    stores = "".join(
-        f"  %at{i} = getelementptr i64, ptr %args, i64 {i}\n  store ptr @{name}, ptr %at{i}, align 8\n"
-        for i, name in enumerate(source.symbols)
-    )
-    table = f"define void @{symbol}(ptr %args, i64 %begin, i64 %end, ptr %scratch) {{\n{stores}  ret void\n}}\n"
-    text = source.text
-    for name in source.symbols:
-        for kind in ("void", "i64"):
-            text = text.replace(f"define {kind} @{name}(", f"define dso_local {kind} @{name}(")
-    return KernelSource(symbol, text + table)
-
-
 def load_runtime(source: ParforSource) -> dict[str, int]:
     """Compile the entry and the parallel loop, or find them on disk; returns the addresses of their functions."""
     return load_functions(source)
@@ -238,7 +205,7 @@ def load_runtime(source: ParforSource) -> dict[str, int]:
 def load_functions(source: Functions, imports: Mapping[str, int] | None = None) -> dict[str, int]:
     """Compile functions that are no kernels, or find them on disk; returns their addresses. They are never unloaded."""
     target = _jit.host_target()
-    kernel = _jit.load(source, lambda: _table_source(source), target, imports or {})
+    kernel = _jit.load(source, partial(functions.table, source), target, imports or {})
     _kept.append(kernel)
     addresses = (ctypes.c_int64 * len(source.symbols))()
     write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)

@@ -17,6 +17,7 @@ from convgrad._jit import cache
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows cannot open folders")
 
 DIGEST, KEY = "0" * 32, "key"
+TEXT = ("2" * 32, "text")
 OURS, THEIRS = cache.Entry("symbol", 0, b"ours" * 2000), cache.Entry("symbol", 0, b"theirs" * 2000)
 
 
@@ -25,11 +26,11 @@ def base(tmp_path, monkeypatch):
     """Return a folder with ours, `kernels-1`, and theirs, `bait`: entries in both, unfinished files in theirs."""
     settings = {"cache_dir": str(tmp_path), "disk_cache": True, "cache_bytes": 1 << 30}
     monkeypatch.setattr(_config, "_process", settings)
-    assert cache.write(DIGEST, KEY, THEIRS)
+    assert cache.write(DIGEST, KEY, THEIRS, TEXT)
     (tmp_path / "kernels-1" / "a.1.1.partial").write_text("")
     os.utime(tmp_path / "kernels-1" / "a.1.1.partial", (0, 0))
     (tmp_path / "kernels-1").rename(tmp_path / "bait")
-    assert cache.write(DIGEST, KEY, OURS)
+    assert cache.write(DIGEST, KEY, OURS, TEXT)
     return tmp_path
 
 
@@ -52,17 +53,18 @@ def _put_back(base: Path, kind: str) -> None:
 
 def _evict() -> None:
     with _config.scope(cache_bytes=1):
-        cache.write("1" * 32, KEY, OURS)
+        cache.write("1" * 32, KEY, OURS, TEXT)
 
 
 ACTIONS = {
     "read": lambda: cache.read(DIGEST, KEY),
-    "write": lambda: cache.write("1" * 32, KEY, OURS),
+    "read by text": lambda: cache.read_by_text(*TEXT),
+    "write": lambda: cache.write("1" * 32, KEY, OURS, TEXT),
     "usage": cache.usage,
     "clear": cache.clear,
     "evict": _evict,
 }
-CALLS = ("lstat", "stat", "fstat", "open", "mkdir", "scandir", "replace", "unlink", "utime")
+CALLS = ("lstat", "stat", "fstat", "open", "mkdir", "scandir", "replace", "link", "unlink", "utime")
 
 
 def _exchanged_after(moment: int, base: Path, action: str, kind: str):
@@ -100,11 +102,11 @@ def test_a_folder_exchanged_after_any_call_is_not_used(base, action, kind):
         found, seen = _exchanged_after(moment, base, action, kind)
         if seen < moment:
             break
-        if action == "read":
+        if action.startswith("read"):
             assert found in (OURS, None), moment
         _put_back(base, kind)
         assert _bait(base) == bait, moment
-        assert cache.write(DIGEST, KEY, OURS)  # what `clear` and `evict` have removed
+        assert cache.write(DIGEST, KEY, OURS, TEXT)  # what `clear` and `evict` have removed
     assert 3 < moment < 99
 
 
@@ -113,7 +115,7 @@ def test_a_folder_exchanged_after_any_call_is_not_used(base, action, kind):
 def test_a_folder_exchanged_before_is_left_alone(base, action, kind):
     bait = _bait(base)
     _exchange(base, kind)
-    assert ACTIONS[action]() in (None, False, 0, (0, 0))
+    assert ACTIONS[action]() in (None, False, 0, (0, 0, 0))
     _put_back(base, kind)
     assert _bait(base) == bait
 

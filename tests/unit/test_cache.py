@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,8 @@ from convgrad._jit import cache, key, llvm, private
 
 TARGET = ROWS[0]
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+LOST = 0
+"""Of `cache.lost`, in a test."""
 
 
 @pytest.fixture(params=["by descriptor", "by name"])
@@ -29,6 +32,7 @@ def folder(request, tmp_path, monkeypatch):
     """Return where entries are; also as on Windows, where the folder is not opened."""
     monkeypatch.setattr(private, "BY_DESCRIPTOR", request.param == "by descriptor")
     monkeypatch.setattr(_jit, "_kernels", {})
+    monkeypatch.setattr(cache, "_lost", (LOST, None))
     # For the process, not a scope(): other threads do not see the scopes of this one.
     settings = {"cache_dir": str(tmp_path / "cache"), "disk_cache": True, "cache_bytes": 1 << 30}
     monkeypatch.setattr(_config, "_process", settings)
@@ -53,6 +57,9 @@ def _load(number=7, memory=False):
 
 
 def _entry(folder):
+    """Return the only entry, without its second name: that is tested further below."""
+    for path in folder.glob("*.text"):
+        path.unlink()
     (path,) = folder.glob("*.kernel")
     return path
 
@@ -62,7 +69,8 @@ def test_first_llvm_then_disk_then_memory(folder):
     assert _load() == "disk"
     before = next(iter(_jit._kernels.values()))
     assert _jit.load(("answer", 7), pytest.fail, TARGET) is before
-    assert not [path for path in folder.iterdir() if path.suffix != ".kernel"]
+    one, other = sorted(folder.iterdir())
+    assert {one.suffix, other.suffix} == {".kernel", ".text"} and one.samefile(other)
 
 
 def test_emit_is_not_called_when_the_disk_has_it(folder):
@@ -304,6 +312,143 @@ def test_a_failed_compile_can_be_tried_again(folder):
     assert _load() == "llvm"
 
 
+# A kernel's second name: by its text.
+
+
+def _renamed(number=7, scratch=None):
+    """Load the same text under another key, as after a change of the sources; return the kernel."""
+    _jit._kernels.clear()
+
+    def emit():
+        written = _write(number)
+        return written if scratch is None else replace(written, scratch_bytes=scratch)
+
+    _renamed.count += 1
+    kernel = _jit.load(("renamed", _renamed.count), emit, TARGET)
+    out = np.zeros(1, np.int64)
+    SIGNATURE(kernel.address)(np.array([out.ctypes.data]).ctypes.data, 0, 1, 0)
+    assert out[0] == number
+    return kernel
+
+
+_renamed.count = 0
+
+
+def test_another_key_and_the_same_text_compile_nothing(folder, monkeypatch):
+    _load()
+    with monkeypatch.context() as without:
+        without.setattr(llvm, "compile_object", pytest.fail)
+        before = _jit.counted()
+        assert _renamed().origin == "text" and _load() == "disk"
+        spent = _jit.counted() - before
+        assert (spent.compiled, spent.from_text, spent.from_disk) == (0, 1, 1)
+        assert spent.writing_s > 0 < spent.loading_s and spent.llvm_s == 0
+    before = _jit.counted()
+    assert _renamed(8).origin == "llvm"
+    spent = _jit.counted() - before
+    assert (spent.compiled, spent.from_text) == (1, 0) and spent.llvm_s > 0
+
+
+def test_the_new_key_is_found_without_the_text_next_time(folder):
+    _load()
+    _renamed()
+    _jit._kernels.clear()
+    again = ("renamed", _renamed.count)
+    assert _jit.load(again, pytest.fail, TARGET).origin == "disk"
+    assert _load() == "disk", "the old one stays: another version may still use it"
+    assert sorted(path.suffix for path in folder.iterdir()) == [".kernel", ".kernel", ".text"]
+
+
+def test_the_workspace_is_that_of_the_new_source(folder):
+    """It is no part of the text."""
+    _load()
+    kernel = _renamed(scratch=640)
+    assert (kernel.origin, kernel.scratch_bytes) == ("text", 640)
+    _jit._kernels.clear()
+    kernel = _jit.load(("renamed", _renamed.count), pytest.fail, TARGET)
+    assert (kernel.origin, kernel.scratch_bytes) == ("disk", 640)
+
+
+@posix
+@pytest.mark.parametrize("how", ["cut", "bit", "shared", "link", "another text", "folder"])
+def test_what_is_wrong_by_text_is_compiled_anew(folder, tmp_path, how):
+    _load(8)
+    (eight,) = folder.glob("*.text")
+    kept = eight.read_bytes()
+    eight.unlink()
+    _load(7)
+    (path,) = folder.glob("*.text")
+    good = path.read_bytes()
+    path.unlink()  # not the same file as the entry by its key any more
+    content = {"cut": good[:-9], "bit": good[:-1] + bytes([good[-1] ^ 1]), "another text": kept}
+    if how == "folder":
+        path.mkdir()
+    elif how == "link":
+        (tmp_path / "elsewhere").write_bytes(good)
+        (tmp_path / "elsewhere").chmod(0o600)
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.write_bytes(content.get(how, good))
+        path.chmod(0o666 if how == "shared" else 0o600)
+    assert _renamed().origin == "llvm"
+    if how != "folder":
+        assert _renamed().origin == "text" and not path.is_symlink()
+    assert _load(7) == "disk"
+
+
+@posix
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP])
+def test_a_disk_without_second_names_keeps_kernels_by_key(folder, monkeypatch, code):
+    _break(monkeypatch, "link", code)
+    assert _load() == "llvm" and _load() == "disk"
+    assert [path.suffix for path in folder.iterdir()] == [".kernel"]
+    assert _renamed().origin == "llvm" and cache.lost()[0] == LOST
+
+
+@posix
+def test_a_read_only_disk_still_gives_what_it_has(folder, monkeypatch):
+    """The key is new each time, so the text is written each time; nothing counts as lost, for nothing was compiled."""
+    _load()
+    before = sorted(folder.iterdir())
+    _break(monkeypatch, "open new", errno.EROFS)
+    assert [_renamed().origin for _ in range(2)] == ["text", "text"]
+    assert sorted(folder.iterdir()) == before and cache.lost()[0] == LOST
+
+
+def test_both_names_go_together_and_count_once(folder):
+    _load(1)
+    one = cache.usage()
+    assert (one.kernels, one.by_text) == (1, 1)
+    assert one.bytes == next(folder.glob("*.kernel")).stat().st_size
+    for path in folder.iterdir():
+        os.utime(path, (1, 1))
+    with _config.scope(cache_bytes=one.bytes + one.bytes // 2):
+        _load(2)
+        assert cache.usage()[0] == 1
+    assert len({path.stat().st_ino for path in folder.iterdir()}) == 1
+    assert _load(2) == "disk" and _renamed(2).origin == "text" and _renamed(1).origin == "llvm"
+
+
+def test_a_hit_by_text_makes_it_young(folder):
+    _load(1)
+    _load(2)
+    for path in folder.iterdir():
+        os.utime(path, (1, 1))
+    with _config.scope(disk_cache=True):
+        text = key.text_of(_write(1).ir, TARGET)
+        assert cache.read_by_text(key.digest(text), text) is not None
+    young = [path for path in folder.iterdir() if path.stat().st_mtime > 1e6]
+    assert sorted(path.suffix for path in young) == [".kernel", ".text"]
+
+
+def test_clearing_removes_both_names(folder):
+    _load(1)
+    _load(2)
+    _renamed(2)
+    assert _jit.stats().disk_by_text == 2 and _jit.stats().from_text == 1
+    assert _jit.clear() == 3 and [*folder.iterdir()] == []
+
+
 PROGRAM = """
 import sys, time
 sys.path.insert(0, {tests!r})
@@ -348,7 +493,8 @@ def test_many_processes_share_a_folder(tmp_path):
     for process in running:
         _, errors = process.communicate()
         assert process.returncode == 0 and errors == "", errors
-    assert len([*(tmp_path / "kernels-1").iterdir()]) == 20
+    kept = [*(tmp_path / "kernels-1").iterdir()]
+    assert sorted(path.suffix for path in kept) == [".kernel"] * 20 + [".text"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

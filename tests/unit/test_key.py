@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.machinery
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-import convgrad
 from convgrad._codegen import symbol
 from convgrad._jit import key
 from convgrad._runtime import parfor
 from convgrad._runtime.parking import Parking
 from convgrad._targets import find
+from sources import FILES, imported_files, imports, read
 
 AVX2 = find("avx2")
 
@@ -50,6 +52,8 @@ def test_sources_are_hashed_by_content(tmp_path, monkeypatch):
     (tmp_path / "_codegen").mkdir()
     path = tmp_path / "_codegen" / "x.py"
     monkeypatch.setattr(key, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(key, "_FOLDERS", ("_codegen",))
+    monkeypatch.setattr(key, "_FILES", ())
     hashes = []
     for content in ("a = 1", "a = 2", "a = 1"):
         path.write_text(content)
@@ -67,6 +71,8 @@ def house(tmp_path, monkeypatch):
     (family.parent / "kernel.py").write_text("a = 1")
     (family / "tile.py").write_text("b = 1")
     monkeypatch.setattr(key, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(key, "_FOLDERS", ("_algorithms",))
+    monkeypatch.setattr(key, "_FILES", ("_problem.py",))
     return tmp_path
 
 
@@ -98,6 +104,7 @@ def test_what_is_no_source_is_not_hashed(house):
     (beside.parent / "notes.txt").write_text("")
     (house / "_api").mkdir()
     (house / "_api" / "calls.py").write_text("doors write no kernels")
+    (house / "_text.py").write_text("nor do words for people")
     assert key.sources.__wrapped__() == before
 
 
@@ -116,25 +123,90 @@ def test_a_folder_that_cannot_be_read_raises(house, monkeypatch, folder):
         key.sources.__wrapped__()
 
 
+@pytest.mark.parametrize("missing", ["_problem.py", "_algorithms"])
+def test_what_must_be_hashed_and_is_not_there_raises(house, missing):
+    """Where only compiled files are installed, two versions would have one name."""
+    if missing.endswith(".py"):
+        (house / missing).unlink()
+    else:
+        (house / missing).rename(house / "elsewhere")
+    with pytest.raises(FileNotFoundError):
+        key.sources.__wrapped__()
+
+
+HASHED = set(key._source_names())
+WRITE_NOTHING = {
+    "_costs": "prices choose among kernels; a kernel's identity says what was chosen",
+    "_errors.py": "what is raised is no kernel",
+    "_oracle.py": "sums for the reference, which has no kernels",
+}
+"""What files with kernels import, and why a change of it cannot change a kernel."""
+
+
+def unhashed(files: set[str], hashed: set[str]) -> list[str]:
+    """Return which files import something that is not hashed, and what."""
+    return [
+        f"{file} imports {other}, which is not hashed: add it to _FILES of _jit/key.py"
+        for file in sorted(files)
+        for other in sorted(imported_files(file, read(file)) - hashed)
+        if not {other, other.split("/")[0]} & WRITE_NOTHING.keys()
+    ]
+
+
 def test_every_source_a_kernel_comes_from_is_hashed():
-    """A folder missing in the list would serve old kernels after an update."""
-    package = Path(convgrad.__file__).resolve().parent
-    hashed = {(package / name).resolve() for name in key._source_names()}
-    program = (
-        "import sys, numpy as np, convgrad; from convgrad import _prepare;"
-        "x = np.ones((1, 4, 4, 2), np.float32);"
-        "convgrad.depthwise_conv2d(x, np.ones((3, 3, 2, 1), np.float32), 1, 'SAME');"
-        "print(*(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'convgrad'), sep='\\n')"
+    """Something missing in the list would serve old kernels after an update. What is hashed is closed under imports."""
+    # These import what keeps and runs kernels; what they write themselves is all in these files.
+    writers = HASHED - {"_jit/__init__.py", "_jit/llvm.py", "_probe.py"}
+    assert unhashed(writers, HASHED) == []
+    assert {"_algorithms/shared/table.py", "_codegen/builder.py", "_norm/plan.py"} < writers
+    assert set(FILES) >= HASHED
+    reasons = {file.split("/")[0] for each in writers for file in imported_files(each, read(each))}
+    assert WRITE_NOTHING.keys() <= reasons, "a reason that nothing needs"
+
+
+def test_an_import_that_is_not_hashed_is_named():
+    (found,) = unhashed({"_kernel.py", "_codegen/builder.py"}, HASHED - {"_kernel.py"})[:1]
+    assert found.startswith("_codegen/builder.py imports _kernel.py, which is not hashed")
+
+
+def test_whoever_writes_texts_is_hashed():
+    """By the builder, or by hand into a `KernelSource`; others only show texts, or rename kernels of packs."""
+    tools = {
+        "convgrad._codegen",
+        "convgrad._codegen.KernelBuilder",
+        "convgrad._kernel.KernelSource",
+    }
+    users = {file for file in FILES if tools & imports(file, read(file))}
+    assert users - HASHED <= {
+        "_explain.py",
+        "_export/pack.py",
+        "_jit/objects.py",
+        "_jit/symbols.py",
+    }
+    assert {"_probe.py", "_jit/functions.py"} < users
+
+
+def test_functions_of_bridges_carry_their_text():
+    """Their sources are not hashed, so their identities must say all: the text is a plain field of each."""
+    found = {}
+    for file in FILES:
+        for node in ast.walk(ast.parse(read(file))):
+            if isinstance(node, ast.ClassDef):
+                lines = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+                plain = {ast.unparse(each.target): each.value is None for each in lines}
+                if {"name", "symbols", "text"} <= plain.keys():
+                    found[file] = plain["text"]
+    assert found == dict.fromkeys(
+        ["_jax/handler.py", "_runtime/parfor.py", "_tensorflow/kernels.py", "_torch/install.py"],
+        True,
     )
-    out = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout
-    used = {Path(line).resolve() for line in out.splitlines()}
-    beside = {path.relative_to(package).parts[0] for path in used - hashed}
-    # Doors, arguments, arrays, prices, threads and memory: they choose or call kernels and write none.
-    assert beside <= {"_api", "_arguments", "_arrays", "_costs", "_runtime", "compat"}, beside
-    inside = {path.relative_to(package).parts[:2] for path in used & hashed}
-    assert {("_algorithms", "shared"), ("_codegen", "builder.py")} <= inside
+    users = [file for file in FILES if re.search(r"load_functions\(|load_runtime\(", read(file))]
+    assert {file.split("/")[0] for file in users} == {
+        "_jax",
+        "_prepare.py",
+        "_tensorflow",
+        "_torch",
+    }
 
 
 def test_the_parallel_loop_carries_its_text():
@@ -144,27 +216,82 @@ def test_the_parallel_loop_carries_its_text():
     assert key.text(source, AVX2) != key.text(changed, AVX2)
 
 
-@pytest.mark.parametrize("change", ["version", "library", "time", "more"])
-def test_another_llvmlite_is_another_key(tmp_path, monkeypatch, change):
+def test_a_text_is_named_by_all_that_decides_its_code(monkeypatch):
+    names = [name for name, _ in key.text_entries("text", AVX2)]
+    assert names == ["text", "machine", "compiler", "llvm", "platform"]
+    before = key.text_of("text", AVX2)
+    assert before != key.text_of("text ", AVX2)
+    assert before != key.text_of("text", find("sse2"))
+    assert before != key.text_of("text", replace(AVX2, features="+avx2"))
+    # How wide vectors are written, and which instructions are asked for, is in the text.
+    assert before == key.text_of("text", AVX2.with_vector_bits(128).with_caches(1, 2, 3))
+    for patch in (
+        ("convgrad._jit.key.llvm_version", lambda: "another"),
+        ("convgrad._jit.key._compiler", lambda: "another"),
+        ("platform.machine", lambda: "z80"),
+        ("sys.platform", "plan9"),
+    ):
+        with monkeypatch.context() as changed:
+            changed.setattr(*patch)
+            assert key.text_of("text", AVX2) != before, patch
+
+
+def test_what_compiles_is_hashed_for_texts(tmp_path, monkeypatch):
+    monkeypatch.setattr(key, "_PACKAGE", tmp_path)
+    path = tmp_path / "_jit" / "llvm.py"
+    path.parent.mkdir()
+    path.write_text("OPT_LEVEL = 2")
+    before = key._compiler.__wrapped__()
+    path.write_text("OPT_LEVEL = 3")
+    assert key._compiler.__wrapped__() != before
+
+
+@pytest.fixture
+def llvmlite(tmp_path, monkeypatch):
+    """A package in place of the installed one."""
     package = tmp_path / "llvmlite"
     (package / "binding").mkdir(parents=True)
-    version, library = package / "_version.py", package / "binding" / "libllvmlite.so"
-    version.write_text("version = '1'")
-    library.write_bytes(b"code")
+    (package / "_version.py").write_text("version = '1'")
+    (package / "binding" / "libllvmlite.so").write_bytes(b"code")
     spec = importlib.machinery.ModuleSpec("llvmlite", None, is_package=True)
     spec.submodule_search_locations = [str(package)]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: spec)
+    return package
+
+
+@pytest.mark.parametrize("change", ["version", "library", "time", "more"])
+def test_another_llvmlite_is_another_key(llvmlite, change):
     before = key.llvm_version.__wrapped__()
     assert key.llvm_version.__wrapped__() == before
+    library = llvmlite / "binding" / "libllvmlite.so"
     if change == "version":
-        version.write_text("version = '2'")
+        (llvmlite / "_version.py").write_text("version = '2'")
     elif change == "library":
         library.write_bytes(b"more code")
     elif change == "time":
         os.utime(library, (1, 1))
     else:
-        (package / "binding" / "other.so").write_bytes(b"")
+        (llvmlite / "binding" / "other.so").write_bytes(b"")
     assert key.llvm_version.__wrapped__() != before
+
+
+@pytest.mark.parametrize("change", ["time", "hash", "size", "content"])
+def test_an_llvmlite_installed_anew_is_the_same(llvmlite, change):
+    """Installers set times of their own and write hashes down: kernels that CI has kept are found from a new place."""
+    library = llvmlite / "binding" / "libllvmlite.so"
+    record = llvmlite.parent / "llvmlite-1.dist-info" / "RECORD"
+    record.parent.mkdir()
+    record.write_text("llvmlite/binding/libllvmlite.so,sha256=abc,4\n")
+    before = key.llvm_version.__wrapped__()
+    if change == "time":
+        os.utime(library, (1, 1))
+    elif change == "hash":
+        record.write_text("llvmlite/binding/libllvmlite.so,sha256=abd,4\n")
+    elif change == "size":
+        library.write_bytes(b"edoc1")
+    else:
+        library.write_bytes(b"edoc")
+    assert (key.llvm_version.__wrapped__() == before) is (change == "time")
 
 
 def test_every_entry_is_part_of_the_key(monkeypatch):

@@ -6,17 +6,12 @@ allowed. A module without a row fails, and so does a row that nothing needs: the
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable
-from functools import cache
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-import convgrad
-
-ROOT = Path(convgrad.__file__).parent
+from sources import FILES, ROOT, imports, read
 
 OPEN = {"_errors"}  # an error may be raised anywhere
 ALLOWED = {
@@ -346,32 +341,10 @@ BRIDGES = {
 }
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
-FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
-
 
 def component(file: str) -> str:
     """Return the row a file belongs to."""
     return file.removesuffix(".py").split("/")[0]
-
-
-@cache  # three tests ask for each file
-def imports(file: str, source: str) -> set[str]:
-    """Return the dotted names of everything a file imports, at any depth, relative ones resolved.
-
-    `from a import b` counts as `a.b`, since `b` may be a module.
-    """
-    package = ["convgrad", *file.split("/")[:-1]]
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            parts = [*base, *(node.module.split(".") if node.module else [])]
-            found |= {".".join([*parts, alias.name]) for alias in node.names}
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            found |= {word.value for word in node.args[:1] if isinstance(word, ast.Constant)}
-    return found
 
 
 def neighbours(file: str, source: str) -> set[str]:
@@ -384,10 +357,6 @@ def neighbours(file: str, source: str) -> set[str]:
 
 def outsiders(file: str, source: str) -> set[str]:
     return {name.split(".")[0] for name in imports(file, source)} - {"convgrad"}
-
-
-def read(file: str) -> str:
-    return (ROOT / file).read_text(encoding="utf-8")
 
 
 def unallowed(file: str, source: str) -> str | None:

@@ -62,6 +62,7 @@ def _stats(given: Namespace, screen: Screen) -> int:
         rows += [
             ("folder", kept["folder"]),
             ("kernels", f"{kept['entries']:,}"),
+            ("by text", f"{kept['by_text']:,} are also found where only our sources have changed"),
             ("bytes", f"{kept['bytes']:,} of at most {kept['limit']:,}"),
         ]
     screen.table(("what", "value"), rows, left=2)
@@ -114,12 +115,14 @@ def _warm(given: Namespace, screen: Screen) -> int:
         raise Refusal(f"{_named(kept)} cannot be warmed: {kept['reason']}")
     lost_before = cache.lost()[0]
     before, start = _jit.stats(), time.perf_counter()
+    spent = _jit.counted()
     problems = list(dict.fromkeys(_problems(layers, given.dtype, given.layout)))
     with screen.progress("compiling", len(problems)) as advance:
         for problem in problems:
             executable(problem)
             advance(1, "x".join(map(str, problem.input_shape)))
     after, seconds = _jit.stats(), time.perf_counter() - start
+    spent = _jit.counted() - spent
     lost, why = cache.lost()
     lost -= lost_before
     done = {
@@ -128,7 +131,12 @@ def _warm(given: Namespace, screen: Screen) -> int:
         "kernels": after.kernels - before.kernels,
         "compiled": after.compiled - before.compiled,
         "kept": after.compiled - before.compiled - lost,
+        "found": spent.from_disk,
+        "found_by_text": spent.from_text,
         "seconds": seconds,
+        "writing_s": spent.writing_s,
+        "llvm_s": spent.llvm_s,
+        "loading_s": spent.loading_s,
         "folder": after.folder,
         "trouble": why.kind if lost and why is not None else None,
         "reason": why.reason if lost and why is not None else None,
@@ -136,6 +144,10 @@ def _warm(given: Namespace, screen: Screen) -> int:
     screen.line(
         f"{done['layers']} layers, {done['problems']} problems, {done['kernels']} kernels: "
         f"{done['compiled']} compiled in {seconds:.1f} s, the others were there"
+    )
+    screen.line(
+        f"{spent.llvm_s:.1f} s in LLVM, {spent.writing_s:.1f} writing texts, {spent.loading_s:.1f} loading; "
+        f"{spent.from_disk:,} kernels found by key, {spent.from_text:,} by text"
     )
     if lost:
         screen.line(f"{lost} were not kept in {done['folder']}: {done['reason']}", "bad")

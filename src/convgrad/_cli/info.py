@@ -72,12 +72,13 @@ def run(given: Namespace, screen: Screen) -> int:
 def kernel_cache() -> dict[str, Any]:
     """Describe the kernels on disk."""
     place = cache.folder()
-    entries, size = cache.usage()
+    held = cache.usage()
     trouble = _jit.find_trouble()
     return {
         "folder": None if place is None else str(place),
-        "entries": entries,
-        "bytes": size,
+        "entries": held.kernels,
+        "by_text": held.by_text,
+        "bytes": held.bytes,
         "limit": _config.get("cache_bytes"),
         "used": trouble is None or not trouble.is_refusal,
         "writable": trouble is None,
@@ -238,7 +239,10 @@ def _cache_text(kept: dict[str, Any]) -> Cell:
     if kept["folder"] is None:
         return state
     megabytes = kept["bytes"] / 1e6
-    text = f"{kept['entries']:,} kernels, {megabytes:,.1f} of {kept['limit'] / 1e6:,.0f} MB in {kept['folder']}"
+    text = (
+        f"{kept['entries']:,} kernels, {kept['by_text']:,} of them by text, "
+        f"{megabytes:,.1f} of {kept['limit'] / 1e6:,.0f} MB in {kept['folder']}"
+    )
     return Cell(text) if kept["trouble"] is None else Cell(f"{text}; {state.text}", state.mood)
 
 

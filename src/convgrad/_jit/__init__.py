@@ -2,7 +2,8 @@
 
 `load` is the only way in. A kernel is compiled once per process however many threads ask, and
 once per machine as long as the disk keeps it; a process that finds its kernels on disk never
-imports llvmlite.
+imports llvmlite. The disk is asked twice: by a key that is known before anything is written, which
+changes with our sources, and by the text that was written, which a change may have left as it was.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from types import MappingProxyType
 from typing import Any
 
 from convgrad._errors import CompileError
-from convgrad._kernel import Kernel, KernelSource
+from convgrad._kernel import Kernel, KernelSource, Origin
 from convgrad._targets import Target
 
-from . import cache, elf, key, llvm, trouble
+from . import cache, counts, elf, key, llvm, trouble
+from .counts import Counts
 from .host import target as host_target
 
-__all__ = ["Stats", "clear", "find_trouble", "host_target", "load", "stats"]
+__all__ = ["Counts", "Stats", "clear", "counted", "find_trouble", "host_target", "load", "stats"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +34,15 @@ class Stats:
     kernels: int
     """Kernels loaded in this process."""
     from_disk: int
+    from_text: int
+    """Found on disk by their texts: their keys had changed."""
     compiled: int
     compile_ms: float
     """Spent in LLVM in total."""
     disk_entries: int
     disk_bytes: int
+    disk_by_text: int
+    """How many of the entries can be found by their texts."""
     folder: str | None
 
 
@@ -82,19 +88,26 @@ def load(
 
 
 def stats() -> Stats:
-    """Return what the cache holds and has done."""
+    """Return what the cache holds and has done, as far as kernels are remembered."""
     kernels = list(_kernels.values())
-    entries, size = cache.usage()
+    held = cache.usage()
     place = cache.folder()
     return Stats(
         kernels=len(kernels),
         from_disk=sum(kernel.origin == "disk" for kernel in kernels),
+        from_text=sum(kernel.origin == "text" for kernel in kernels),
         compiled=sum(kernel.origin == "llvm" for kernel in kernels),
         compile_ms=sum(kernel.compile_ms for kernel in kernels),
-        disk_entries=entries,
-        disk_bytes=size,
+        disk_entries=held.kernels,
+        disk_bytes=held.bytes,
+        disk_by_text=held.by_text,
         folder=None if place is None else str(place),
     )
+
+
+def counted() -> Counts:
+    """Return all that kernels have cost this process, remembered or not."""
+    return counts.current()
 
 
 def clear() -> int:
@@ -124,39 +137,68 @@ def _from_disk_or_llvm(
         name = ""
     digest = key.digest(name)
     entry = cache.read(digest, name) if name else None
-    if entry is not None:
-        try:
-            address, placed = _place(entry.code, entry.symbol, target, imports)
-            return Kernel(entry.symbol, address, entry.scratch_bytes, 0.0, "disk", placed)
-        except CompileError:
-            if elf.supported():
-                raise  # the system refuses, and will refuse a new one too
+    if entry is not None and (kernel := _placed(entry, "disk", target, imports)):
+        counts.add("from_disk")
+        return kernel
     if elf.supported():
         elf.check_allowed()  # before the import: without executable memory llvmlite fails in ways of its own
-    source = emit()
+    with counts.timed("writing_s"):
+        source = emit()
+    if not name:
+        cache.lose(trouble.NO_SOURCES)
+        return _compiled(source, target, imports)[0]
+    written = key.text_of(source.ir, target)
+    text = (key.digest(written), written)
+    entry = cache.read_by_text(*text)
+    if entry is not None:
+        # The code is what the text says, but how much workspace goes with it is not in the text.
+        entry = cache.Entry(source.symbol, source.scratch_bytes, entry.code)
+    if entry is not None and (kernel := _placed(entry, "text", target, imports)):
+        counts.add("from_text")
+        cache.write(digest, name, entry, text, compiled=False)
+        return kernel
+    kernel, entry = _compiled(source, target, imports)
+    cache.write(digest, name, entry, text)
+    return kernel
+
+
+def _placed(
+    entry: cache.Entry, origin: Origin, target: Target, imports: Mapping[str, int]
+) -> Kernel | None:
+    """Return an entry as a kernel, or None if a new one may fare better."""
+    try:
+        address, code = _place(entry.code, entry.symbol, target, imports)
+    except CompileError:
+        if elf.supported():
+            raise  # the system refuses, and will refuse a new one too
+        return None
+    return Kernel(entry.symbol, address, entry.scratch_bytes, 0.0, origin, code)
+
+
+def _compiled(
+    source: KernelSource, target: Target, imports: Mapping[str, int]
+) -> tuple[Kernel, cache.Entry]:
     llvm.binding()  # not part of compiling: the import takes longer than the kernel
     start = time.perf_counter()
     code = llvm.compile_object(source.ir, target)
     compile_ms = (time.perf_counter() - start) * 1e3
     address, placed = _place(code, source.symbol, target, imports)
-    if name:
-        cache.write(digest, name, cache.Entry(source.symbol, source.scratch_bytes, code))
-    else:
-        cache.lose(trouble.NO_SOURCES)
-    return Kernel(source.symbol, address, source.scratch_bytes, compile_ms, "llvm", placed)
+    kernel = Kernel(source.symbol, address, source.scratch_bytes, compile_ms, "llvm", placed)
+    return kernel, cache.Entry(source.symbol, source.scratch_bytes, code)
 
 
 def _place(
     code: bytes, symbol: str, target: Target, imports: Mapping[str, int]
 ) -> tuple[int, object]:
     """Put an object into executable memory; returns the address and what keeps it mapped."""
-    if elf.supported():
-        try:
-            placed = elf.place(code, symbol, imports)
-            return placed.entry, placed
-        except elf.Unsupported:
-            pass
-    return llvm.load(code, symbol, target, imports), None
+    with counts.timed("loading_s"):
+        if elf.supported():
+            try:
+                placed = elf.place(code, symbol, imports)
+                return placed.entry, placed
+            except elf.Unsupported:
+                pass
+        return llvm.load(code, symbol, target, imports), None
 
 
 def _before_fork() -> None:
@@ -174,6 +216,7 @@ def _after_fork_in_child() -> None:
     global _locks_guard
     llvm.lock = threading.RLock()
     llvm.forget_jobs()  # their threads are not here
+    counts.after_fork_in_child()
     _locks_guard = threading.Lock()
     _locks.clear()
 

@@ -18,6 +18,8 @@ from convgrad import _headroom
 from convgrad._errors import CompileError
 from convgrad._targets import Target
 
+from . import counts
+
 lock = threading.RLock()
 """Held while LLVM works. llvmlite has a lock of its own; this one is ours to hold across a fork."""
 
@@ -59,7 +61,7 @@ def binding() -> Any:
     global _binding
     if _binding is None:
         # On the calling thread: CPython's lock of all imports is lost to others if a signal handler raises inside it.
-        with lock:
+        with lock, counts.timed("importing_s"):
             _binding = _imported()
     return _binding
 
@@ -189,8 +191,12 @@ def _locked_object(ir: str, target: Target, triple: str | None) -> bytes:
 
 
 def _emit_object(ir: str, machine: Machine) -> bytes:
-    module, made = _prepare(ir, machine)
-    return bytes(made.emit_object(module))
+    binding()
+    with counts.timed("llvm_s"):
+        module, made = _prepare(ir, machine)
+        code = bytes(made.emit_object(module))
+    counts.add("compiled")
+    return code
 
 
 def _emit_assembly(ir: str, machine: Machine) -> str:

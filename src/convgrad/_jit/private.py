@@ -87,6 +87,13 @@ class Folder:
         here = self.descriptor
         os.replace(self._at(name), self._at(wanted), src_dir_fd=here, dst_dir_fd=here)
 
+    def link(self, name: str, second: str) -> None:
+        """Give a file a second name, which nothing has yet; raises OSError where the system or the disk has none."""
+        here = self.descriptor
+        if not hasattr(os, "link") or (here is not None and os.link not in os.supports_dir_fd):
+            raise OSError(errno.ENOTSUP, os.strerror(errno.ENOTSUP), second)
+        os.link(self._at(name), self._at(second), src_dir_fd=here, dst_dir_fd=here)
+
     def drop(self, name: str) -> bool:
         """Remove a file or a link, never what it points to; tells whether it is gone by our doing."""
         try:
