@@ -1,12 +1,53 @@
-"""Shared by all tests: counting the generated problems, so that a run says how many it has checked."""
+"""Shared by all tests: one thread per test process, and what a run says at its end.
+
+It says how many generated problems it has checked, what share LLVM had, and which tests were slowest.
+"""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+# Before NumPy is imported, which reads the second. Several test processes keep all processors busy; with two threads
+# each they wait for one another. Children of tests get the same. Tests that are about threads set their own number.
+ONE_THREAD = {"CONVGRAD_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+if "PYTEST_XDIST_WORKER" in os.environ:
+    ALONE = {name: value for name, value in ONE_THREAD.items() if name not in os.environ}
+    os.environ.update(ALONE)
+else:
+    ALONE = {}
+
+import kernel_counts  # noqa: E402
+from convgrad import _config  # noqa: E402
+
+AS_MANY_AS_USUAL = {
+    "bench",
+    "jax_bridge",
+    "keras_bridge",
+    "pytorch",
+    "runtime",
+    "tensorflow_bridge",
+}
+"""Folders with tests of how many threads there are where nobody says it."""
+
+
+@pytest.fixture(autouse=True)
+def _as_many_threads_as_usual(request: pytest.FixtureRequest) -> Iterator[None]:
+    here = Path(request.path).relative_to(Path(__file__).parent.parent).parts
+    if not ALONE or here[:1] != ("tests",) or here[1] not in AS_MANY_AS_USUAL:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ALONE:
+            patch.delenv(name, raising=False)
+        patch.delitem(_config._environment, "num_threads", raising=False)
+        yield
+    _config._environment.pop("num_threads", None)
 
 
 @pytest.fixture
@@ -18,16 +59,54 @@ def checked(record_property: Callable[[str, object], None]) -> Any:
         record_property("checked " + name, number)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
+_LOG: pytest.StashKey[Path | None] = pytest.StashKey()
+_PROCESSES: pytest.StashKey[list[dict[str, Any]]] = pytest.StashKey()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[_PROCESSES] = []
+    config.stash[_LOG] = None if hasattr(config, "workerinput") else kernel_counts.tell_children()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    log = config.stash.get(_LOG, None)
+    if log is not None:
+        os.environ.pop(kernel_counts.LOG, None)
+        log.unlink(missing_ok=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    row = kernel_counts.of_this_process()
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["kernels"] = row
+    elif not session.config.getoption("numprocesses", None):
+        session.config.stash[_PROCESSES].append(row)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A test process of pytest-xdist has ended; one that crashed has nothing to say."""
+    row = getattr(node, "workeroutput", {}).get("kernels")
+    if row is not None:
+        node.config.stash[_PROCESSES].append(row)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     totals: Counter[str] = Counter()
-    for report in (each for reports in terminalreporter.stats.values() for each in reports):
+    reports = [each for found in terminalreporter.stats.values() for each in found]
+    for report in reports:
         if getattr(report, "when", None) != "teardown":
             continue  # the properties are attached to every later phase too; the teardown has them all
         for name, number in report.user_properties:
             if name.startswith("checked "):
                 totals[name.removeprefix("checked ")] += number
-    for name, number in sorted(totals.items()):
-        terminalreporter.write_line(f"checked {number} {name}")
+    lines = [f"checked {number} {name}" for name, number in sorted(totals.items())]
+    rows = config.stash[_PROCESSES]
+    pids = [os.getpid(), *(row["process"] for row in rows)]
+    lines += kernel_counts.told(rows, kernel_counts.of_children(config.stash[_LOG], pids))
+    lines += kernel_counts.slowest(reports)
+    for line in lines:
+        terminalreporter.write_line(line)
 
 
 LONG = {

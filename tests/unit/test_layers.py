@@ -334,10 +334,16 @@ STORES = {
     "_cli/stores.py": {"zarr"},
 }
 """Of the command line, what a run through Dask imports, inside functions: nothing else of it waits for that."""
-BRIDGES = {
+BRIDGES = {  # like ALLOWED a plain table, which tools/affected.py reads too
     "_dask": "dask",
-    **{name: name for name in ("jax", "keras", "tensorflow", "torch")},
-    **{f"_{name}": name for name in ("jax", "keras", "tensorflow", "torch")},
+    "_jax": "jax",
+    "_keras": "keras",
+    "_tensorflow": "tensorflow",
+    "_torch": "torch",
+    "jax": "jax",
+    "keras": "keras",
+    "tensorflow": "tensorflow",
+    "torch": "torch",
 }
 """Rows that are imported only by who asks for a framework, or has one of its arrays."""
 
