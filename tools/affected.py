@@ -110,7 +110,7 @@ def rows_named(text: str, table: Layers) -> set[str]:
     found |= {f"_{name}" for name in names & {"explain", "export"} if f"_{name}" in table.allowed}
     if re.search(r"-m['\", ]+convgrad\b|\bconvgrad_command\b|bin/convgrad\b", text):
         found.add("_cli")
-    imported = set(re.findall(r"\b(?:import|from|importorskip\(.) ?(\w+)", text))
+    imported = set(re.findall(r"\b(?:importorskip\(.|import |from )(\w+)", text))
     return found | {row for row, framework in table.bridges.items() if framework in imported}
 
 
