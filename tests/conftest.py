@@ -36,18 +36,20 @@ AS_MANY_AS_USUAL = {
 """Folders with tests of how many threads there are where nobody says it."""
 
 
-@pytest.fixture(autouse=True)
-def _as_many_threads_as_usual(request: pytest.FixtureRequest) -> Iterator[None]:
-    here = Path(request.path).relative_to(Path(__file__).parent.parent).parts
-    if not ALONE or here[:1] != ("tests",) or here[1] not in AS_MANY_AS_USUAL:
-        yield
-        return
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Run a test of these folders, and the fixtures it is the first to need, as if nobody had said a number."""
+    folders = [Path(__file__).parent / name for name in AS_MANY_AS_USUAL]
+    if not ALONE or not any(item.path.is_relative_to(folder) for folder in folders):
+        return (yield)
     with pytest.MonkeyPatch.context() as patch:
         for name in ALONE:
             patch.delenv(name, raising=False)
-        patch.delitem(_config._environment, "num_threads", raising=False)
-        yield
-    _config._environment.pop("num_threads", None)
+        _config._environment.pop("num_threads", None)
+        try:
+            return (yield)
+        finally:
+            _config._environment.pop("num_threads", None)
 
 
 @pytest.fixture

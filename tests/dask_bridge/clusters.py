@@ -125,7 +125,7 @@ def keep_kernels_in(folder: str | None) -> None:
 def counted() -> tuple[int, int]:
     """Return how many kernels a process has compiled, and how many it found on disk."""
     stats = _jit.stats()
-    return stats.compiled, stats.from_disk
+    return stats.compiled, stats.from_disk + stats.from_text
 
 
 _seen: list[int] = []

@@ -91,7 +91,7 @@ def _child(network: str, batch: int, threads: int, dtype: str, layout: str) -> d
     known = _jit.stats()
     return {
         "calls": len(calls),
-        "kernels": known.compiled + known.from_disk,
+        "kernels": known.compiled + known.from_disk + known.from_text,
         "compiled": known.compiled,
         "compile_ms": known.compile_ms,
         "first_ms": seconds[0] * 1e3,
