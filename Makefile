@@ -61,10 +61,10 @@ test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and export
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export)
 
 test-long: $(STAMP) ## more random problems, vectors this machine does not have, whole trainings of the examples, slow tests of clusters, the fit of costs
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m numeric_long tests/numeric tests/runtime tests/examples tests/dask_bridge tests/tools/test_fit.py
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m long tests/numeric tests/runtime tests/examples tests/dask_bridge tests/tools/test_fit.py
 
 test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or numeric_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask_*.py tests/cli/test_run_scheduler.py tests/examples
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask_*.py tests/cli/test_run_scheduler.py tests/examples
 
 test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch, JAX, TensorFlow and Keras computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
 	@for each in $(BRIDGES); do \
