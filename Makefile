@@ -19,11 +19,15 @@ FRAMEWORKS_STAMP := $(FRAMEWORKS)/.installed
 # Tests of the bridges, and what of the package and the tools imports a framework.
 BRIDGES := $(wildcard tests/pytorch tests/jax_bridge tests/tensorflow_bridge tests/keras_bridge)
 BRIDGE_SOURCES := $(foreach name,torch jax tensorflow keras,$(wildcard src/convgrad/$(name).py src/convgrad/_$(name))) tools/fused_gradients.py
+# What has targets of its own.
+ELSEWHERE := tests/studio_browser tests/outside $(BRIDGES) $(BRIDGE_SOURCES)
+# Kernels of these tests are compiled at level 0: a fifth of the time, the same bits. The others have users' code.
+QUICK := CONVGRAD_OPT_LEVEL=0
 # The studio's page: `make studio PAGE=my.json`.
 PAGE ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format docs changelog emulate devices campaign accuracy soak faults clean
+.PHONY: help demo install install-frameworks test lint format docs changelog emulate devices campaign accuracy soak faults clean
 .PHONY: studio studio-build test-studio test-cc test-long test-dask test-frameworks dist wheel test-dist
 .DEFAULT_GOAL := help
 
@@ -41,7 +45,7 @@ demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a networ
 
 test: lint ## run every check and test
 	@echo "== pytest"
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --ignore tests/studio_browser --ignore tests/outside $(addprefix --ignore ,$(BRIDGES) $(BRIDGE_SOURCES)) tests src tools
+	@$(QUICK) $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal $(addprefix --ignore ,$(ELSEWHERE)) tests src tools
 
 studio: studio-build ## build the block studio's page if needed and open it in the browser (PAGE=my.json)
 	@$(VENV)/bin/convgrad studio $(PAGE)
@@ -58,13 +62,13 @@ test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then
 	@$(PY) -m pytest --quiet tests/studio_browser
 
 test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and exported packs on every target found here
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export)
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export) tests/pages_files/test_exports.py
 
-test-long: $(STAMP) ## more random problems, vectors this machine does not have, whole trainings of the examples, slow tests of clusters, the fit of costs
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m numeric_long tests/numeric tests/runtime tests/examples tests/dask_bridge tests/tools/test_fit.py
+test-long: $(STAMP) ## more random problems, vectors this machine does not have, whole trainings, slow faults and clusters, the fit of costs, the site
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m long $(addprefix --ignore ,$(ELSEWHERE)) tests
 
 test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or numeric_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask_*.py tests/cli/test_run_scheduler.py tests/examples
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask_*.py tests/cli/test_run_scheduler.py tests/examples
 
 test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch, JAX, TensorFlow and Keras computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
 	@for each in $(BRIDGES); do \
@@ -125,6 +129,10 @@ accuracy: $(STAMP) ## measure errors in units of rounding, beside the frameworks
 SOAK_MINUTES ?= 60
 soak: $(STAMP) ## mixed calls from several threads for an hour: nothing may grow or change (Linux)
 	@$(PY) -m tools.soak --minutes $(SOAK_MINUTES)
+
+install: $(STAMP) ## create .venv, as the other targets do
+
+install-frameworks: $(FRAMEWORKS_STAMP) ## create .venv-frameworks, as `make test-frameworks` does
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) $(FRAMEWORKS) build dist studio/node_modules src/convgrad/_studio/static .mypy_cache .ruff_cache .pytest_cache .hypothesis

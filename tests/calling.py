@@ -51,7 +51,7 @@ def foreign(names: Sequence[str], host: int, few: int, more: int) -> list[Any]:
             turns = host if target is own else few
             found.append(pytest.param(name, target, turns, 1, id=f"{label(target)}-{name}"))
         for target in TARGETS:
-            marked = {"id": f"{label(target)}-more-{name}", "marks": pytest.mark.numeric_long}
+            marked = {"id": f"{label(target)}-more-{name}", "marks": pytest.mark.long}
             found.append(pytest.param(name, target, more, 5, **marked))
     return found
 
@@ -62,7 +62,7 @@ def some_targets(turn: int) -> list[Any]:
     return [
         pytest.param(host_target(), id=label(host_target())),
         *(
-            pytest.param(t, id=label(t), marks=[] if t in chosen else [pytest.mark.numeric_long])
+            pytest.param(t, id=label(t), marks=[] if t in chosen else [pytest.mark.long])
             for t in others()
         ),
     ]
@@ -71,12 +71,12 @@ def some_targets(turn: int) -> list[Any]:
 def seeds(few: int, all_of_them: int) -> list[Any]:
     """Return the first seeds for every run, and the others for `make test-long`."""
     long = range(few, all_of_them)
-    return [*range(few), *(pytest.param(n, marks=pytest.mark.numeric_long) for n in long)]
+    return [*range(few), *(pytest.param(n, marks=pytest.mark.long) for n in long)]
 
 
 def few_and_more(few: int, more: int, seed: int) -> list[Any]:
     """Return parameters (turns, seed): a few turns, and more of them, with another seed, in `make test-long`."""
-    long = pytest.param(more, seed + 100, id="more", marks=pytest.mark.numeric_long)
+    long = pytest.param(more, seed + 100, id="more", marks=pytest.mark.long)
     return [pytest.param(few, seed, id="few"), long]
 
 

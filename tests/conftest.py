@@ -6,6 +6,7 @@ It says how many generated problems it has checked, what share LLVM had, and whi
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -114,13 +115,14 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 LONG = {
     "cc_long": "minutes of compiling: `make test-cc`",
     "dask_long": "minutes: `make test-dask`",
-    "numeric_long": "minutes: `make test-long`",
+    "long": "minutes: `make test-long`",
 }
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    asked = re.findall(r"\w+", config.getoption("markexpr"))
     for marker, reason in LONG.items():
-        if marker not in config.getoption("markexpr"):
+        if marker not in asked:
             for item in items:
                 if item.get_closest_marker(marker):
                     item.add_marker(pytest.mark.skip(reason=reason))

@@ -1,8 +1,10 @@
 """Plant known bugs in a copy of the package, one at a time, and show that the tests notice each of them.
 
-Usage: python tools/plant_bugs.py [NAME ...]
+Usage: python -m tools.plant_bugs [NAME ...]     a name of a bug, of a room such as _dask, or "frameworks"
 
-A bug is one replacement in one file. Exit status 1 means that a bug went unnoticed, or that a row no longer fits.
+A bug is one replacement in one file: here those in sums and kernels, in `planted_rooms` one for every room and bridge.
+Bugs in bridges need `make install-frameworks` and are left out unless they are named. Exit status 1 means that a bug
+went unnoticed, or that a row no longer fits.
 """
 
 from __future__ import annotations
@@ -12,28 +14,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from tools.planted_rooms import ROOMS, Bug
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = [f"tests/numeric/test_{name}.py" for name in ("oracle", "operations", "rounding")]
 """Run without kernels: each copy of the package would compile all of them again."""
 KERNEL_TESTS = ["tests/numeric/test_kernels.py", "-k", "no_cell and (dense or winograd)"]
 """For bugs in kernels and their plans: generated dense problems on this machine, exact."""
-
-
-@dataclass(frozen=True)
-class Bug:
-    """One mistake people really make in convolution kernels."""
-
-    name: str
-    file: str
-    right: str
-    wrong: str
-
-    @property
-    def in_kernels(self) -> bool:
-        return self.file.startswith("_algorithms/") and self.file != "_algorithms/reference.py"
 
 
 BUGS = (
@@ -210,7 +199,7 @@ BUGS = (
 
 
 def noticed(bug: Bug) -> bool:
-    """Run the numeric tests against a copy of the package that has the bug."""
+    """Run the tests of a bug against a copy of the package that has it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "convgrad"
         shutil.copytree(ROOT / "src" / "convgrad", copy)
@@ -221,39 +210,73 @@ def noticed(bug: Bug) -> bool:
         target.write_text(text.replace(bug.right, bug.wrong), encoding="utf-8")
         run = subprocess.run(
             [
-                *(sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"),
-                *(KERNEL_TESTS if bug.in_kernels else TESTS),
+                *(python_for(bug), "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"),
+                *(bug.tests or (KERNEL_TESTS if bug.in_kernels else TESTS)),
             ],
             cwd=ROOT,
             env={
                 **os.environ,
                 "PYTHONPATH": folder,
-                "CONVGRAD_KERNELS": str(int(bug.in_kernels)),
+                "CONVGRAD_KERNELS": str(int(bug.in_kernels or bool(bug.tests))),
                 "CONVGRAD_CACHE_DIR": str(Path(folder) / "cache"),
+                "CONVGRAD_OPT_LEVEL": "0",
             },
             capture_output=True,
             text=True,
             check=False,
         )
         # A kernel that leaves its arrays ends the process by a signal: that is noticed.
-        if bug.in_kernels and run.returncode < 0:
+        if run.returncode < 0 and (bug.in_kernels or bug.tests):
             return True
-        if run.returncode not in (0, 1):
+        # 2: a module of the tests could not even be imported, which only a row with tests of its own may cause.
+        if run.returncode not in (0, 1, *((2,) if bug.tests else ())):
             sys.exit(
                 f"{bug.name}: the tests did not run:\n{run.stdout[-2000:]}{run.stderr[-2000:]}"
             )
-        return run.returncode == 1
+        return run.returncode != 0
+
+
+def python_for(bug: Bug) -> str:
+    """Return the interpreter of the environment a bug's tests need."""
+    if not bug.needs_frameworks:
+        return sys.executable
+    folder = ROOT / ".venv-frameworks"
+    found = [
+        each
+        for each in (folder / "bin" / "python", folder / "Scripts" / "python.exe")
+        if each.exists()
+    ]
+    if not found:
+        sys.exit(f"{bug.name}: run 'make install-frameworks' first")
+    return str(found[0])
+
+
+def chosen(names: list[str]) -> list[Bug]:
+    """Return the bugs that are named, by their own name or their room's; by default all but the frameworks'."""
+    known = (*BUGS, *ROOMS)
+    if not names:
+        return [bug for bug in known if not bug.needs_frameworks]
+    unknown = set(names) - {"frameworks"} - {word for bug in known for word in (bug.name, bug.room)}
+    if unknown:
+        sys.exit(f"unknown bug or room: {', '.join(sorted(unknown))}")
+    return [
+        bug
+        for bug in known
+        if bug.name in names
+        or bug.room in names
+        or (bug.needs_frameworks and "frameworks" in names)
+    ]
 
 
 def main() -> int:
     """Try the bugs named on the command line, or all of them."""
-    chosen = [bug for bug in BUGS if not sys.argv[1:] or bug.name in sys.argv[1:]]
+    bugs = chosen(sys.argv[1:])
     missed = 0
-    for bug in chosen:
+    for bug in bugs:
         found = noticed(bug)
         missed += not found
-        print(f"{'noticed' if found else 'MISSED ':8} {bug.name}", flush=True)
-    print(f"{len(chosen) - missed} of {len(chosen)} planted bugs noticed")
+        print(f"{'noticed' if found else 'MISSED ':8} {bug.room:14} {bug.name}", flush=True)
+    print(f"{len(bugs) - missed} of {len(bugs)} planted bugs noticed")
     return 1 if missed else 0
 
 

@@ -119,6 +119,14 @@ _ROWS: tuple[Switch, ...] = (
         meaning="Vector width kernels are written for, whatever the CPU has.",
     ),
     Switch(
+        name="opt_level",
+        variable="CONVGRAD_OPT_LEVEL",
+        parse=_one_of(0, 2),
+        default=2,
+        meaning="Level of LLVM's code generator; 0 compiles in a fifth of the time to code that is several times slower "
+        "and gives the same bits: for tests.",
+    ),
+    Switch(
         name="disk_cache",
         variable="CONVGRAD_DISK_CACHE",
         parse=_flag,

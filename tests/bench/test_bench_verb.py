@@ -302,6 +302,7 @@ def test_a_short_run_probes_the_machine_once(monkeypatch: pytest.MonkeyPatch, ca
         assert len(probes) == times
 
 
+@pytest.mark.long
 def test_it_runs_from_a_zip_file(tmp_path: Path) -> None:
     """Children were started in the folder that holds the package, which is then a file."""
     packed = tmp_path / "packed.zip"

@@ -45,9 +45,10 @@ LOOSE = {"float16": 2e-2, "bfloat16": 1e-1, "float32": 2e-5, "float64": 1e-12}
 Cases = Iterator[Case]
 
 
-@pytest.fixture(
-    scope="module", params=["C++17", pytest.param("sanitized", marks=pytest.mark.cc_long)]
-)
+pytestmark = pytest.mark.cc_long  # all of the headers in one program: 15 s of compiling
+
+
+@pytest.fixture(scope="module", params=["C++17", "sanitized"])
 def runner(
     request: pytest.FixtureRequest, builds: Builds, tmp_path_factory: pytest.TempPathFactory
 ) -> Runner:

@@ -46,6 +46,7 @@ def read(printed: str) -> list[np.ndarray[Any, Any]]:
     return arrays
 
 
+@pytest.mark.cc_long
 @pytest.mark.parametrize("compiler", one_and_others())
 @pytest.mark.parametrize("name", sources())
 def test_exports_compute_the_same(name: str, compiler: str, builds: Builds) -> None:

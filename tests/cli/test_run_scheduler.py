@@ -166,6 +166,7 @@ def test_interrupted_half_way(tmp_path, address):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_a_scheduler_that_is_lost(tmp_path):
     program = (

@@ -85,6 +85,7 @@ def cached(directory: Path) -> dict[str, int]:
     return {each.name: each.stat().st_mtime_ns for each in files}
 
 
+@pytest.mark.long
 def test_the_second_worker_finds_what_the_first_has_compiled(client: Client, folder: Path) -> None:
     first, second = sorted(client.scheduler_info()["workers"])
     client.run(clusters.keep_kernels_in, str(folder / "cache"))
@@ -132,7 +133,7 @@ def test_a_filter_of_numpy_goes_with_chunks(client: Client) -> None:
     )
 
 
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_a_killed_worker_changes_no_bit(client: Client) -> None:
     scheduler = client.cluster.scheduler
     slow = [filter_gradient(each, wait=0.03) for each in DTYPES]
@@ -200,7 +201,7 @@ def test_a_worker_without_convgrad_says_so(client: Client, folder: Path) -> None
         on(client, "lacking", filter_gradient(seed=3))
 
 
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_a_scheduler_needs_no_convgrad(strangers: Strangers) -> None:
     """Tasks pass through it, to workers with and without."""
     expected = filter_gradient(seed=4).compute(scheduler="sync")

@@ -28,7 +28,7 @@ SLACK = 0.6
 @pytest.mark.skipif(
     not Path("/proc/self/clear_refs").exists(), reason="reads memory as Linux tells it"
 )
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_a_task_holds_the_chunks_that_are_stated() -> None:
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("held.py"))],

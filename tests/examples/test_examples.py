@@ -34,9 +34,7 @@ TENSORFLOW = ["tensorflow_digits.py"]  # run by tests/tensorflow_bridge/test_exa
 KERAS = ["keras_digits.py"]  # run by tests/keras_bridge/test_examples.py
 
 
-def run(
-    script: str, *arguments: str, folder: Path, threads: str = ""
-) -> subprocess.CompletedProcess[str]:
+def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-W", "error::RuntimeWarning", str(EXAMPLES / script), *arguments],
         capture_output=True,
@@ -46,7 +44,6 @@ def run(
         env={
             **os.environ,
             "PYTHONPATH": str(Path(convgrad.__file__).parents[1]),  # the one under test
-            **({"CONVGRAD_NUM_THREADS": threads} if threads else {}),
         },
     )
 
@@ -89,24 +86,16 @@ def test_docstring_and_imports(script: str) -> None:
     assert top <= {*sys.stdlib_module_names, "numpy", "convgrad", *examples}
 
 
-HALF = ("--epochs", "10")
-"""Half a training, which is enough to learn; whole ones are for `make test-long`.
-
-It is on one thread, which gives the same bits: other tests keep the other processors busy, and threads would wait.
-"""
-WHOLE = pytest.param((), marks=pytest.mark.numeric_long, id="whole")
-
-
-@pytest.mark.parametrize("arguments", [pytest.param(HALF, id="half"), WHOLE])
-def test_digits_are_learnt_and_drawn(arguments: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.long
+def test_digits_are_learnt_and_drawn(tmp_path: Path) -> None:
     """Piped, there is no bar and no escape sequence."""
     for extra in ("sklearn", "matplotlib"):
         pytest.importorskip(extra)
-    done = run("digits.py", *arguments, folder=tmp_path, threads="1" if arguments else "")
+    done = run("digits.py", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr == "" and "\x1b" not in done.stdout and "\r" not in done.stdout
     rows = re.findall(r"^ +(\d+) +([\d.]+) +([\d.]+)% +([\d.]+)% ", done.stdout, re.MULTILINE)
-    assert [int(row[0]) for row in rows] == list(range(1, 11 if arguments else 21))
+    assert [int(row[0]) for row in rows] == list(range(1, 21))
     assert float(rows[-1][1]) < 0.1 < 1 < float(rows[0][1])  # the loss fell
     assert float(rows[-1][3]) >= 97
     assert f"verdict: ok, {rows[-1][3]}% of the test images" in done.stdout
@@ -128,14 +117,14 @@ def test_digits_fail_where_too_little_is_learnt(
     assert first == second != other
 
 
-@pytest.mark.parametrize("arguments", [pytest.param(HALF, id="half"), WHOLE])
-def test_digits_are_learnt_as_a_graph(arguments: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.long
+def test_digits_are_learnt_as_a_graph(tmp_path: Path) -> None:
     """Through symbolic gradients, to the accuracy of the training whose gradients are written by hand."""
     pytest.importorskip("sklearn")
-    done = run("digits_graph.py", *arguments, folder=tmp_path, threads="1" if arguments else "")
+    done = run("digits_graph.py", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = re.findall(r"^ +(\d+) +([\d.]+) +([\d.]+)% ", done.stdout, re.MULTILINE)
-    assert len(rows) == (10 if arguments else 20)
+    assert len(rows) == 20
     assert float(rows[-1][1]) < 0.1 and float(rows[-1][2]) >= 97
 
 
@@ -189,6 +178,7 @@ def test_the_tf1_snippet_against_tensorflow(tmp_path: Path) -> None:
     assert done.stdout.count("WRONG: dilations ignored") == 2
 
 
+@pytest.mark.long
 def test_the_photograph_is_sharpened(tmp_path: Path) -> None:
     for extra in ("sklearn", "PIL", "matplotlib"):
         pytest.importorskip(extra)
@@ -211,7 +201,7 @@ def test_a_photograph_left_blurred_fails(
     assert "NOT GOOD ENOUGH" in capsys.readouterr().out
 
 
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_an_image_in_chunks_is_sharpened(tmp_path: Path) -> None:
     """A small one, in chunks along rows and columns. No store is left behind."""
     for extra in ("sklearn", "PIL", "matplotlib", "dask", "zarr"):
@@ -280,7 +270,7 @@ def tiny_training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return example
 
 
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_digits_on_workers_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     example = tiny_training(monkeypatch)
     (first, before, after), (second, *_) = (example.train(workers, 3) for workers in (1, 2))

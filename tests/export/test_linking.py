@@ -79,7 +79,8 @@ target_link_libraries(test PRIVATE net::net)
 """
 
 
-@pytest.mark.parametrize("language", ["C", pytest.param("CXX", marks=pytest.mark.cc_long)])
+@pytest.mark.cc_long
+@pytest.mark.parametrize("language", ["C", "CXX"])
 def test_cmake_finds_it_in_a_clean_folder(folder, tmp_path, language):
     """Also after it was moved, and in a project that has no C."""
     tool("cmake")

@@ -53,6 +53,7 @@ def test_it_passes(folder, tmp_path, compiler, standard):
     assert done.stdout.count("right ") == 10
 
 
+@pytest.mark.cc_long
 @pytest.mark.parametrize("what", ["table", "word", "digest", "sample"])
 def test_it_fails_where_one_number_was_changed(folder, tmp_path, what):
     source, test = (folder / "it.c").read_text(), (folder / "it_test.c").read_text()
@@ -90,6 +91,7 @@ def _other_digit(match: re.Match[str]) -> str:
     return f"{match[1]}{int(match[2], 16) ^ 1:x}u"
 
 
+@pytest.mark.cc_long
 def test_with_less_memory_it_says_what_it_left_out(folder, tmp_path):
     done = compiled(folder, tmp_path / "test", "-Dit_TEST_BYTES=20000")
     assert done.returncode == 0
@@ -100,6 +102,7 @@ def test_with_less_memory_it_says_what_it_left_out(folder, tmp_path):
     assert "left out" in done.stdout
 
 
+@pytest.mark.cc_long
 def test_without_any_memory_it_does_not_pass(tmp_path):
     convgrad.export("conv2d 1x8x8x4 3x3x4x8", tmp_path / "pack", name="it")
     done = compiled(tmp_path / "pack", tmp_path / "test", "-Dit_TEST_BYTES=64")
@@ -154,6 +157,7 @@ def test_kernels_and_the_oracle_agree_on_large_problems():
     )
 
 
+@pytest.mark.cc_long
 def test_sums_that_are_not_exact_are_compared_with_a_tolerance(tmp_path):
     """Winograd's F(4,3) divides by 3."""
     with convgrad.options(winograd="fast"):
@@ -169,6 +173,7 @@ def test_sums_that_are_not_exact_are_compared_with_a_tolerance(tmp_path):
     assert compiled(tmp_path / "pack", tmp_path / "test").returncode == 1
 
 
+@pytest.mark.cc_long
 def test_the_largest_problems_are_left_out(monkeypatch, tmp_path):
     """Their results would take minutes, and programs cannot have static memory of any size."""
     monkeypatch.setattr(self_test, "LARGEST", 3000)

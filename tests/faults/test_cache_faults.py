@@ -148,6 +148,7 @@ def test_no_free_descriptor_is_no_reason_to_remove_an_entry(folder):
     assert origins() == {"disk"}
 
 
+@pytest.mark.long
 @linux
 def test_one_free_descriptor_is_enough(warm):
     run(
@@ -246,6 +247,7 @@ def _warm_together(cache: Path, processes: int, calls: str) -> None:
     )
 
 
+@pytest.mark.long
 @linux
 def test_many_processes_warm_one_cache(tmp_path):
     _warm_together(tmp_path, 6, "range(1, 2)")

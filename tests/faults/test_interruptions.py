@@ -47,6 +47,7 @@ def _alarms(seconds: float) -> str:
     """
 
 
+@pytest.mark.long
 def test_alarms_that_raise(warm):
     out = run(_alarms(1.0), warm, "-W", "ignore")
     assert int(out) < 16
@@ -139,6 +140,7 @@ def test_fork_in_the_middle_of_a_parallel_call(warm):
     )
 
 
+@pytest.mark.long
 def test_sixty_four_threads_at_once(warm):
     """Cold, so that all of them plan and load; lists too, so that no warning filter is left behind."""
     run(
@@ -197,6 +199,7 @@ def test_exit_while_daemon_threads_compute(warm, ending):
     )
 
 
+@pytest.mark.long
 def test_reloaded_and_imported_again(warm):
     """Two imports share no classes, and a plan made by one for the other would be for another problem."""
     out = run(

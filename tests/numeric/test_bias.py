@@ -90,7 +90,7 @@ def tails_in_turn() -> list[Any]:
         for dtype, step in (("float32", 2), ("bfloat16", 4)):
             always = TAILS[number::step]
             rest = [tail for tail in TAILS if tail not in always]
-            long = pytest.mark.numeric_long
+            long = pytest.mark.long
             found.append(pytest.param(layout, dtype, always, id=f"{layout}-{dtype}"))
             found.append(pytest.param(layout, dtype, rest, id=f"{layout}-{dtype}-rest", marks=long))
     return found
@@ -152,7 +152,7 @@ def shared_by(name: str) -> list[tuple[Case, str]]:
     return [(case, kind) for case in cases for kind in taken(name, case, HOST)]
 
 
-@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.numeric_long)])
+@pytest.mark.parametrize("part", [0, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
 def test_threads_change_no_bit(name: str, part: int) -> None:
     """Every other layer, or the rest."""

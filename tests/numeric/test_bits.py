@@ -119,6 +119,7 @@ def test_what_came_before_changes_no_bit() -> None:
         assert answers(-1) == first
 
 
+@pytest.mark.long
 def test_other_processes_give_the_same_bits(tmp_path: Path) -> None:
     """In another order, on other threads, with other hashes: first what was just compiled, then what was on disk."""
     mine = answers()

@@ -35,7 +35,7 @@ def in_turn() -> list[Any]:
                 ("float32", number % 2 == 0 or number // 2 % 2 == place),
                 ("bfloat16", number % 6 == 3 * place),
             ):
-                marks = [] if always else [pytest.mark.numeric_long]
+                marks = [] if always else [pytest.mark.long]
                 found.append(
                     pytest.param(shape, form, dtype, id=f"{shape}-{form}-{dtype}", marks=marks)
                 )

@@ -60,6 +60,7 @@ def build(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_the_site(tmp_path: Path) -> None:
     """Built once, with warnings as errors, as `make docs` does; then looked at."""
     done = build("--site-dir", str(tmp_path), folder=ROOT)

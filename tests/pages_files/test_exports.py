@@ -231,6 +231,7 @@ def test_cpp_makes_every_op(make: Callable[[], Case]) -> None:
         assert f"= {space}{node.type}(" in source
 
 
+@pytest.mark.cc_long
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith("hostile ")])
 def test_cpp_compiles(name: str, compiler: Callable[[str], str]) -> None:
     """Under hostile names; the same graphs with plain ones are compiled by tests/cc/test_exported_programs.py."""
@@ -240,6 +241,7 @@ def test_cpp_compiles(name: str, compiler: Callable[[str], str]) -> None:
         compiler(cpp_source(case.graph))  # without values for anything
 
 
+@pytest.mark.cc_long
 def test_cpp_keeps_the_bits_of_constants(compiler: Callable[[str], str]) -> None:
     scope = Scope.new_root_scope()
     values = [*odd_constants(), np.array(2.5, np.float32)]

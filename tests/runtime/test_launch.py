@@ -33,7 +33,7 @@ def stress(counting, seed: int, jobs: int, most_threads: int = 8) -> None:
             time.sleep(0.001)  # lets the workers park
 
 
-@pytest.mark.parametrize("jobs", [25_000, pytest.param(100_000, marks=pytest.mark.numeric_long)])
+@pytest.mark.parametrize("jobs", [25_000, pytest.param(100_000, marks=pytest.mark.long)])
 def test_random_jobs(make_counting, jobs):
     stress(make_counting(most=48), jobs, jobs)
 

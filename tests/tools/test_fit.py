@@ -27,7 +27,7 @@ def measured() -> Any:
     return fit.samples("avx2")
 
 
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_the_table_is_what_the_fit_gives(measured: Any) -> None:
     """Solvers of other machines may differ in the last digits."""
     _, found = measured
@@ -40,7 +40,7 @@ def test_the_table_is_what_the_fit_gives(measured: Any) -> None:
             assert price == pytest.approx(written[unit], rel=1e-3, abs=1e-6), (kind, unit)
 
 
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_the_error_is_stated_and_bearable(measured: Any) -> None:
     _, found = measured
     table = {kind: dict(known) for kind, known in _costs.TABLES["avx2"].items()}
@@ -50,7 +50,7 @@ def test_the_error_is_stated_and_bearable(measured: Any) -> None:
     assert f"{len(wrong)} measured times" in text and "in the median" in text
 
 
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_a_wrong_price_shows(measured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     target, found = measured
     few = [each for each in found if each.case.text in QUICK and each.case.dtype == "float32"]
@@ -71,7 +71,7 @@ def test_a_wrong_price_shows(measured: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert before < 0.1 and after > before + 0.02, (before, after)
 
 
-@pytest.mark.numeric_long
+@pytest.mark.long
 def test_wrong_picks_are_listed(measured: Any, monkeypatch: Any, capsys: Any) -> None:
     target, found = measured
     case = next(each.case for each in found if each.algorithm == "winograd")

@@ -94,6 +94,7 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_type_checker_accepts_right_programs_and_refuses_wrong_ones(tmp_path):
     """One run of mypy, which is quick where the package was checked before."""
     good, bad = tmp_path / "good.py", tmp_path / "bad.py"

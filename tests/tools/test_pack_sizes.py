@@ -24,6 +24,7 @@ DIGITS = (
 """The layers of `examples/digits.py`."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("row", ["avx2", "neon"])
 @pytest.mark.parametrize("network", ["digits", "mobilenet_v2", "resnet50"])
 def test_tables_are_no_larger_than_code(network, row):

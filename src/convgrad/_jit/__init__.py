@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from convgrad import _config
 from convgrad._errors import CompileError
 from convgrad._kernel import Kernel, KernelSource, Origin
 from convgrad._targets import Target
@@ -46,11 +47,11 @@ class Stats:
     folder: str | None
 
 
-_kernels: dict[tuple[Any, Target], Kernel] = {}
+_kernels: dict[tuple[Any, Target, int], Kernel] = {}
 _MOST = 2048
 """Kernels remembered; a program that meets more starts over, from disk. One takes about 10 KB, its code is unmapped
 when the last call prepared with it is forgotten too."""
-_locks: dict[tuple[Any, Target], threading.Lock] = {}
+_locks: dict[tuple[Any, Target, int], threading.Lock] = {}
 _locks_guard = threading.Lock()
 
 
@@ -67,7 +68,7 @@ def load(
     `identity` is hashable, and its repr is the same in every process and says all that shapes the
     code besides the target. Raises CompileError if LLVM or the system refuses.
     """
-    name = (identity, target)
+    name = (identity, target, _config.get("opt_level"))
     kernel = _kernels.get(name)
     if kernel is not None:
         return kernel

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from convgrad import _config
 from convgrad._kernel import spelled
 from convgrad._targets import Target
 
@@ -61,7 +62,7 @@ def text_entries(ir: str, target: Target) -> tuple[tuple[str, str], ...]:
     """
     return (
         ("text", hashlib.blake2b(ir.encode(), digest_size=32).hexdigest()),
-        ("machine", f"{target.architecture} {target.cpu} {target.features}"),
+        ("machine", f"{target.architecture} {target.cpu} {target.features}{_level()}"),
         ("compiler", _compiler()),
         ("llvm", llvm_version()),
         ("platform", f"{sys.platform} {platform.machine()}"),
@@ -69,8 +70,14 @@ def text_entries(ir: str, target: Target) -> tuple[tuple[str, str], ...]:
 
 
 def _flags(target: Target) -> str:
-    known = f"fma={target.has_fma} half={target.has_half}"
+    known = f"fma={target.has_fma} half={target.has_half}{_level()}"
     return known if target.has_double else f"{known} double=False"
+
+
+def _level() -> str:
+    """Return the code generator's level where it is not the usual one."""
+    level = _config.get("opt_level")
+    return "" if level == _config.SWITCHES["opt_level"].default else f" opt={level}"
 
 
 def text(identity: object, target: Target) -> str:

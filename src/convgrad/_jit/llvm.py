@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from convgrad import _headroom
+from convgrad import _config, _headroom
 from convgrad._errors import CompileError
 from convgrad._targets import Target
 
@@ -24,9 +24,9 @@ lock = threading.RLock()
 """Held while LLVM works. llvmlite has a lock of its own; this one is ours to hold across a fork."""
 
 OPT_LEVEL = 2
-"""The code generator's level. 1, 2 and 3 took the same time (15-37 ms on Zen 3) and made equally
-fast code on depthwise kernels of 450-1360 lines; 0 takes half as long and its code runs several
-times slower. No mid-level passes: `_codegen` writes what they would leave. Turning the machine
+"""The code generator's level, unless a switch says otherwise. 1, 2 and 3 took the same time (15-37 ms on Zen 3) and
+made equally fast code on depthwise kernels of 450-1360 lines; 0 took a fifth of it (11 kernels, 98 ms against 545 on
+Zen 4) and its code runs several times slower. No mid-level passes: `_codegen` writes what they would leave. Turning the machine
 scheduler off would save about 10 %, but only by an option that reaches every user of LLVM in the
 process."""
 
@@ -46,6 +46,7 @@ class Machine:
     codemodel: str = "small"
     abi: str = ""
     jit: bool = True
+    opt: int = OPT_LEVEL
 
 
 _binding: Any = None
@@ -83,7 +84,8 @@ def _imported() -> Any:
 def compile_object(ir: str, target: Target, *, triple: str | None = None) -> bytes:
     """Return the object file of `ir`; `triple` names another operating system or architecture."""
     binding()
-    return _undisturbed(ir, target, triple)
+    # Here, not where it is compiled: blocks that set switches do not reach other threads.
+    return _undisturbed(ir, target, triple, _config.get("opt_level"))
 
 
 def compile_for(ir: str, machine: Machine) -> bytes:
@@ -112,7 +114,7 @@ def assembly(ir: str, target: Target, *, triple: str | None = None) -> str:
 class _Job:
     """One compile on a thread of its own."""
 
-    def __init__(self, ir: str, target: Target, triple: str | None) -> None:
+    def __init__(self, ir: str, target: Target, triple: str | None, level: int) -> None:
         self.code: bytes | None = None
         self.error: BaseException | None = None
         # A plain lock: waiting for it can be interrupted at any point without leaving anything half done.
@@ -120,7 +122,7 @@ class _Job:
         self._gate.acquire()
         # Not a daemon: the process must not be taken down while LLVM is at work.
         self._thread = threading.Thread(
-            target=self._run, args=(ir, target, triple), name="convgrad-compile", daemon=False
+            target=self._run, args=(ir, target, triple, level), name="convgrad-compile", daemon=False
         )
 
     def start(self) -> None:
@@ -128,9 +130,9 @@ class _Job:
         if self._thread.ident is None:
             self._thread.start()
 
-    def _run(self, ir: str, target: Target, triple: str | None) -> None:
+    def _run(self, ir: str, target: Target, triple: str | None, level: int) -> None:
         try:
-            self.code = _locked_object(ir, target, triple)
+            self.code = _locked_object(ir, target, triple, level)
         except BaseException as error:
             self.error = error
         finally:
@@ -145,7 +147,7 @@ class _Job:
         return self.code
 
 
-_jobs: dict[tuple[str, Target, str | None], _Job] = {}
+_jobs: dict[tuple[str, Target, str | None, int], _Job] = {}
 """Compiles whose callers were interrupted; asked again, they are waited for instead of begun again."""
 
 
@@ -154,24 +156,24 @@ def forget_jobs() -> None:
     _jobs.clear()
 
 
-def _undisturbed(ir: str, target: Target, triple: str | None) -> bytes:
+def _undisturbed(ir: str, target: Target, triple: str | None, level: int) -> bytes:
     """Compile where no signal handler runs: on another thread than the main one.
 
     A handler that raises (Ctrl-C) inside llvmlite's own Python code, between giving an object back to LLVM and noting
     that, ends in a double free. The main thread waits and may be interrupted; the work then finishes without it.
     """
     if threading.current_thread() is not threading.main_thread():
-        return _locked_object(ir, target, triple)
-    key = (ir, target, triple)
+        return _locked_object(ir, target, triple, level)
+    key = (ir, target, triple, level)
     job = _jobs.get(key)
     if job is None:
         # Known before it begins: a handler may raise at any point from here on.
-        job = _jobs[key] = _Job(ir, target, triple)
+        job = _jobs[key] = _Job(ir, target, triple, level)
     try:
         job.start()
     except RuntimeError:  # no threads here, or the interpreter is on its way out
         _jobs.pop(key, None)
-        return _locked_object(ir, target, triple)
+        return _locked_object(ir, target, triple, level)
     try:
         code = job.wait()
     finally:
@@ -180,10 +182,10 @@ def _undisturbed(ir: str, target: Target, triple: str | None) -> bytes:
     return code
 
 
-def _locked_object(ir: str, target: Target, triple: str | None) -> bytes:
+def _locked_object(ir: str, target: Target, triple: str | None, level: int) -> bytes:
     with lock:
         _headroom.ask(_NEEDED, "to compile a kernel")
-        return _emit_object(ir, _here(target, triple))
+        return _emit_object(ir, _here(target, triple, level))
 
 
 # Functions of their own so that the module is disposed of, which takes llvmlite's lock, before ours
@@ -217,9 +219,10 @@ def _prepare(ir: str, machine: Machine) -> tuple[Any, Any]:
     return module, made
 
 
-def _here(target: Target, triple: str | None) -> Machine:
+def _here(target: Target, triple: str | None, level: int = OPT_LEVEL) -> Machine:
     """Return the machine kernels of a row are compiled for where they run in the process that compiles them."""
-    return Machine(triple or host_triple(target), target.cpu, target.features)
+    triple = triple or host_triple(target)
+    return Machine(triple, target.cpu, target.features, opt=level)
 
 
 def host_triple(target: Target) -> str:
@@ -240,7 +243,7 @@ def _made(machine: Machine) -> Any:
         _machines[machine] = _llvm_target(machine.triple).create_target_machine(
             cpu=machine.cpu,
             features=machine.features,
-            opt=OPT_LEVEL,
+            opt=machine.opt,
             reloc=machine.reloc,
             codemodel=machine.codemodel,
             jit=machine.jit,
