@@ -54,6 +54,8 @@ def set_word(value: int) -> None:
     """Set the register of this thread."""
     block = _block()
     block[_WORD] = value
+    if not _ARM:  # the old unit's rounding is the one that C libraries tell
+        block[0] = (block[0] & ~0xC00) | (value >> 3 & 0xC00)
     assert _library is not None
     _library.fesetenv(block)
 
