@@ -42,6 +42,7 @@ OTHERS = (
     "conv_run",
     "conv_gradients",
     "review_reuse",
+    "fp_mode",
 )
 """Programs that `all_together` has beside the guide's and those that are exported."""
 

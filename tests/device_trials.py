@@ -11,7 +11,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -166,7 +166,8 @@ class Kernels:
         """Return a kernel of the row, loaded on this machine: the same text, for another CPU."""
         number = self.numbers[identity]
         if number not in self._here:
-            source = self.sources[number]
+            # All of it but the register of the floating-point mode.
+            source = _algorithms.emit(identity, replace(self.target, mode_register="mxcsr"))
             # The best row of this machine has all that the text may ask for: fused products, conversions of halves.
             code = llvm.compile_object(source.ir, find("avx2"))
             address = elf.load(code, source.symbol)
@@ -284,6 +285,7 @@ def run(program: Path, blocks: Sequence[bytes], runner: Runner, folder: Path) ->
                 "1": f"wrong at byte {at}",
                 "2": "wrote beyond",
                 "3": "too large",
+                "4": "left another floating-point mode",
             }
             found.append(meaning.get(answer, answer))
     if len(found) < len(blocks):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _config, _warnings
 from ._errors import CompileError, InternalError
+from ._fp_mode import default_mode
 from ._problem import Problem
 from ._runtime.bound import Bound
 from ._runtime.run import run as _run_program
@@ -75,7 +76,8 @@ def executable(problem: Problem) -> Executable:
             from . import _record  # few programs need it
 
             _record.note(file, problem)
-        found = _prepared(problem)
+        with default_mode():
+            found = _prepared(problem)
         remember(key, found, found.nbytes if type(found) is Bound else 0)
     return found
 
@@ -90,9 +92,10 @@ def statistics_shares(problem: Problem) -> int:
     key = ("statistics_shares", problem, _config.deciding())
     found: int | None = memory.get(key)
     if found is None:
-        from . import _prepare
+        with default_mode():
+            from . import _prepare
 
-        found = _compiled(lambda: _prepare.statistics_shares(problem), lambda: 0)
+            found = _compiled(lambda: _prepare.statistics_shares(problem), lambda: 0)
         remember(key, found)
     return found
 
@@ -112,12 +115,13 @@ def filter_order(sizes: tuple[int, int, int, int], order: str, size: int, back: 
     key = ("filter_order", sizes, order, size, back, _config.deciding())
     found: Executable | None = memory.get(key)
     if found is None:
-        from . import _prepare
+        with default_mode():
+            from . import _prepare
 
-        found = _compiled(
-            lambda: _prepare.filter_order(sizes, order, size, back),
-            lambda: _prepare.filter_order_without_kernels(sizes, order, size, back),
-        )
+            found = _compiled(
+                lambda: _prepare.filter_order(sizes, order, size, back),
+                lambda: _prepare.filter_order_without_kernels(sizes, order, size, back),
+            )
         remember(key, found)
     return found
 
@@ -127,9 +131,10 @@ def passes(task: Task) -> Passes:
     key = (task, _config.deciding())
     found: Passes | None = memory.get(key)
     if found is None:
-        from . import _prepare
+        with default_mode():
+            from . import _prepare
 
-        found = _compiled(lambda: _prepare.passes(task), lambda: _prepare.passes_without(task))
+            found = _compiled(lambda: _prepare.passes(task), lambda: _prepare.passes_without(task))
         remember(key, found, found.nbytes if type(found) is Bound else 0)
     return found
 

@@ -10,7 +10,8 @@ Every kernel has one and the same signature::
 `args` is a block of 64-bit words: pointers and run-time geometry, in an order the algorithm
 chooses. `[begin, end)` are the work items of this call. `scratch` is the calling thread's own
 64-byte aligned workspace of `scratch_bytes`. A kernel keeps nothing between calls and knows no
-threads: whoever calls it splits the items.
+threads: whoever calls it splits the items. It computes in the default floating-point mode, whatever the calling
+thread's is, and leaves that as it found it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class KernelSource:
     symbol: str
     """The function's name; `_codegen.names` spells it."""
     ir: str
-    """LLVM IR with exactly one definition, `symbol`, and no external calls."""
+    """LLVM IR that defines `symbol`, which may call one function of its own (`_codegen.fp_mode`), and nothing else."""
     scratch_bytes: int = 0
     """Workspace one thread needs."""
 

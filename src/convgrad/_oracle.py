@@ -17,6 +17,7 @@ import numpy as np
 
 from . import _headroom
 from ._dtypes import AnyArray
+from ._fp_mode import default_mode
 from ._geometry import Axis, tap_span, taps_inside
 from ._problem import Kind, Problem
 
@@ -27,9 +28,8 @@ def compute(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
     The operands are (input, filter), (filter, out_backprop) or (input, out_backprop).
     """
     _headroom.ask(_headroom.FOR_LOOPS + _temporary_bytes(problem), "to add up")
-    with np.errstate(
-        all="ignore"
-    ):  # Inf - Inf and 0 * Inf are NaN without comment, as in any kernel
+    # Inf - Inf and 0 * Inf are NaN without comment, as in any kernel.
+    with default_mode(), np.errstate(all="ignore"):
         if problem.kind is Kind.FORWARD:
             return _join(problem, _forward(problem, _image(problem, first), _taps(problem, second)))
         if problem.kind is Kind.INPUT_GRADIENT:

@@ -17,6 +17,7 @@ from ._algorithms import ALGORITHMS, reference
 from ._algorithms.shared.pixel_sum import complete
 from ._algorithms.shared.table import Candidate
 from ._errors import ArgumentError
+from ._fp_mode import default_mode
 from ._plan import Plan
 from ._problem import Problem
 from ._targets import Target
@@ -29,7 +30,8 @@ def choose(problem: Problem, target: Target) -> Plan:
 
 @lru_cache(maxsize=64)
 def _choose(problem: Problem, target: Target, winograd: str) -> Plan:
-    return best(problem, target, winograd)[1].plan()
+    with default_mode():
+        return best(problem, target, winograd)[1].plan()
 
 
 def best(problem: Problem, target: Target, winograd: str) -> tuple[str, Candidate]:
@@ -55,7 +57,8 @@ def choose_named(problem: Problem, target: Target, name: str) -> Plan:
     reason = _why_not(name, problem, target)
     if reason is not None:
         raise ArgumentError(f"{name} does not take this problem: {reason}.")
-    return candidates(problem, target, name)[0][1].plan()
+    with default_mode():
+        return candidates(problem, target, name)[0][1].plan()
 
 
 def refusals(problem: Problem, target: Target) -> dict[str, str | None]:

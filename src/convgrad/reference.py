@@ -29,6 +29,7 @@ from ._arrays import borrow_any, pin
 from ._batch_norm import BatchNormGradients, BatchNormResult
 from ._dtypes import DOUBLE, AnyArray
 from ._errors import ArgumentError, ArgumentTypeError, shown
+from ._fp_mode import default_mode
 from ._norm import oracle as _formulas
 from ._problem import Call, Kind, Problem, Settings, Shape
 
@@ -258,7 +259,7 @@ class _BatchNorm:
             {name: shapes[name] for name in rows if name in shapes},
         )
         held = [pin(function, each) for each in arrays.values()]
-        with np.errstate(invalid="ignore"):  # signalling NaNs
+        with default_mode(), np.errstate(invalid="ignore"):  # signalling NaNs
             wide = {name: each.astype(np.float64) for name, each in arrays.items()}
         del held  # all are copies now
         self._rows = {name: wide.get(name) for name in rows}
@@ -287,7 +288,7 @@ class _BatchNorm:
 
     def forward(self) -> BatchNormResult:
         mean, variance = self._rows["mean"], self._rows["variance"]
-        with np.errstate(all="ignore"):
+        with default_mode(), np.errstate(all="ignore"):
             if mean is None or variance is None:
                 mean, variance = np.full((2, self.sizes.channels), np.nan)
                 if not self.sizes.is_empty:
@@ -302,7 +303,7 @@ class _BatchNorm:
         mean, variance = self._rows["mean"], self._rows["variance"]
         assert mean is not None and variance is not None
         grad, residual = self._images["out_backprop"], None
-        with np.errstate(all="ignore"):
+        with default_mode(), np.errstate(all="ignore"):
             given = self._statistics(mean, variance)
             slope = _formulas.derivative(
                 self._how.activation, self._argument(given), self._how.negative_slope
@@ -374,9 +375,10 @@ def _run(
             operands[0].copy(),
             operands[1].copy(),
         )  # read several times: no writer may come between
-        first, second = _whole_numbers(call, problem, copies)
+        with default_mode():
+            first, second = _whole_numbers(call, problem, copies)
     else:
-        with np.errstate(invalid="ignore"):  # signalling NaNs
+        with default_mode(), np.errstate(invalid="ignore"):  # signalling NaNs
             first, second = (each.astype(np.float64) for each in operands)
     del held  # both are copies now
     return np.ascontiguousarray(_oracle.compute(problem, first, second))

@@ -78,6 +78,20 @@ def test_memory_is_written_over_only_where_nobody_reads(compiler: str, builds: B
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stderr
 
 
+@pytest.mark.parametrize("compiler", FIRST)
+def test_modes_of_the_caller_change_no_bit(compiler: str, builds: Builds) -> None:
+    done = run(builds.all_together(setting(compiler, "C++17")), "fp_mode")
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
+
+
+@pytest.mark.cc_long
+@pytest.mark.parametrize("compiler", found())
+def test_modes_of_the_caller_change_no_bit_on_openmp(compiler: str, builds: Builds) -> None:
+    how, openmp = setting(compiler, "C++17"), ("-fopenmp", "-DCONVGRAD_THREADS_OPENMP")
+    done = run(builds.program(PROGRAMS / "fp_mode.cc", how, *openmp))
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
+
+
 @pytest.mark.cc_long
 @pytest.mark.parametrize("compiler", one_and_others())
 def test_two_parts_of_a_program_include_everything(compiler: str, builds: Builds) -> None:

@@ -3,7 +3,9 @@
    A problem is a block of 64-bit words, little-endian, with offsets into the block:
    bytes of the block, launches, bytes of partial sums, of the packed operand, of the result, offsets of first operand,
    second operand and expected result; then each launch: kernel, items, bytes of scratch, offset of the table or 0,
-   places, words; the places; the words. */
+   places, words; the places; the words.
+
+   Kernels are called by a thread that rounds upward and flushes subnormals, and must leave it so. */
 #include <stdint.h>
 
 typedef void (*kernel_type)(const void *args, int64_t begin, int64_t end, void *scratch);
@@ -11,7 +13,41 @@ extern const kernel_type kernels[];
 
 enum { BLOCK, LAUNCHES, PARTIAL, PACKED, RESULT, FIRST, SECOND, EXPECTED, HEADER };
 enum { KERNEL, ITEMS, SCRATCH, TABLE, PLACES, WORDS, LAUNCH };
-enum { RIGHT, WRONG, BEYOND, TOO_LARGE, MOST_WORDS = 128, GUARD = 64 };
+enum { RIGHT, WRONG, BEYOND, TOO_LARGE, OTHER_MODE, MOST_WORDS = 128, GUARD = 64 };
+
+/* The register of the floating-point mode, and what is set in it. */
+#if defined(__x86_64__)
+#define GET_MODE(to) (to) = __builtin_ia32_stmxcsr()
+#define SET_MODE(from) __builtin_ia32_ldmxcsr((unsigned)(from))
+enum { HOSTILE = 0xdfc0 };
+#elif defined(__aarch64__)
+#define GET_MODE(to) __asm volatile("mrs %0, fpcr" : "=r"(to))
+#define SET_MODE(from) __asm volatile("msr fpcr, %0" : : "r"(from))
+enum { HOSTILE = 1 << 24 | 1 << 22 };
+#elif defined(__arm__)
+#define GET_MODE(to) __asm volatile("vmrs %0, fpscr" : "=r"(to))
+#define SET_MODE(from) __asm volatile("vmsr fpscr, %0" : : "r"(from))
+enum { HOSTILE = 1 << 24 | 1 << 22 };
+#elif defined(__riscv)
+#define GET_MODE(to) __asm volatile("frrm %0" : "=r"(to))
+#define SET_MODE(from) __asm volatile("fsrm %0" : : "r"(from))
+enum { HOSTILE = 3 };
+#else /* wasm has one mode */
+#define GET_MODE(to) (to) = HOSTILE
+#define SET_MODE(from) (void)(from)
+enum { HOSTILE = 0 };
+#endif
+
+/* Calls a kernel; returns whether the mode was left alone. */
+static int call(kernel_type kernel, const void *args, int64_t begin, int64_t end, void *scratch) {
+  uintptr_t usual, after;
+  GET_MODE(usual);
+  SET_MODE((uintptr_t)HOSTILE);
+  kernel(args, begin, end, scratch);
+  GET_MODE(after);
+  SET_MODE(usual);
+  return after == HOSTILE;
+}
 
 static unsigned char *taken, *end_of_memory;
 
@@ -62,8 +98,8 @@ int run_block(const int64_t *block, unsigned char *memory, uint64_t memory_bytes
     for (i = 0; i < next[PLACES]; i++) args[count++] = (int64_t)(uintptr_t)places[*words++];
     if (next[TABLE]) args[count++] = (int64_t)(uintptr_t)(base + next[TABLE]);
     for (i = 0; i < next[WORDS]; i++) args[count++] = *words++;
-    if (half < items) kernels[next[KERNEL]](args, half, items, scratch);
-    if (half > 0) kernels[next[KERNEL]](args, 0, half, scratch);
+    if (half < items && !call(kernels[next[KERNEL]], args, half, items, scratch)) return OTHER_MODE;
+    if (half > 0 && !call(kernels[next[KERNEL]], args, 0, half, scratch)) return OTHER_MODE;
     if (!guarded(scratch, (uint64_t)next[SCRATCH])) return BEYOND;
     taken = before;
     next = words;

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import convgrad
+import fp_modes
 from cases import KINDS, random_case
 from convgrad import _jit, _problem_text, _targets
 from convgrad._export import names, pack
@@ -52,7 +53,8 @@ def test_random_problems_have_the_bits_of_the_jit(tmp_path, seed):
         assert got.tobytes() == want.tobytes(), _problem_text.write(problem)
 
 
-def test_threads_of_the_caller_change_no_bit(tmp_path):
+def test_threads_and_modes_of_the_caller_change_no_bit(tmp_path):
+    """On subnormal numbers, too: threads of the caller begin with its floating-point mode."""
     rng = np.random.default_rng(3)
     problems = _problem_text.read_lines(LARGER, "LARGER")
     library = export(tmp_path / "pack", LARGER)
@@ -63,7 +65,19 @@ def test_threads_of_the_caller_change_no_bit(tmp_path):
         for threads in (1, 2, 3, 8):
             got = library.call(problem, first, second, threads)
             assert got.tobytes() == want, (_problem_text.write(problem), threads)
+        for mode in fp_modes.MODES if fp_modes.AVAILABLE else ():
+            with fp_modes.set_to(mode):
+                found = [library.call(problem, first, second, threads) for threads in (0, 3)]
+            assert {each.tobytes() for each in found} == {want}, (problem, mode)
     assert len(problems) == 12
+    first, second = operands(problems[0], rng)
+    first *= np.float32(2.0**-140)
+    want = jit(problems[0], first, second)
+    assert want.any() and np.abs(want).max() < np.finfo(np.float32).tiny
+    for mode in fp_modes.MODES if fp_modes.AVAILABLE else ():
+        with fp_modes.set_to(mode):
+            found = [library.call(problems[0], first, second, threads) for threads in (0, 3)]
+        assert {each.tobytes() for each in found} == {want.tobytes()}, mode
 
 
 @pytest.mark.cc_long

@@ -12,6 +12,7 @@ import numpy as np
 from .. import _dtypes, _oracle
 from .._costs import Work
 from .._dtypes import AnyArray
+from .._fp_mode import default_mode
 from .._plan import Plan
 from .._problem import Problem
 from .._targets import Target
@@ -46,6 +47,13 @@ def run(
 
     int32 adds in int64: products of two int32 fit, and what wraps modulo 2**64 wraps to the same int32.
     """
+    with default_mode():
+        _fill(problem, first, second, result, bias)
+
+
+def _fill(
+    problem: Problem, first: AnyArray, second: AnyArray, result: AnyArray, bias: AnyArray | None
+) -> None:
     wide = np.int64 if problem.dtype.is_integer else np.float64
     with np.errstate(invalid="ignore"):  # signalling NaNs
         operands = first.astype(wide, copy=False), second.astype(wide, copy=False)

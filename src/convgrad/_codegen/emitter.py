@@ -13,6 +13,8 @@ from typing import Any
 
 from convgrad._targets import Target
 
+from .fp_mode import framed
+
 
 class Emitter:
     """Collects the text of one function."""
@@ -93,10 +95,11 @@ class Emitter:
 
     def text(self, symbol: str) -> str:
         """Return the module."""
+        begin, frame = framed(symbol, self.target.mode_register)
         return "\n".join(
             [
-                f"define void @{symbol}(ptr noalias %args, i64 %begin, i64 %end, "
-                "ptr noalias %scratch) #0 {",
+                *frame,
+                f"{begin}(ptr noalias %args, i64 %begin, i64 %end, ptr noalias %scratch) #0 {{",
                 "entry:",
                 *self.prologue,
                 *self.body,

@@ -14,6 +14,7 @@ import numpy as np
 from .. import _config, _dtypes, _engine, _problem_text
 from .._dtypes import AnyArray, DType
 from .._errors import AllocationError, ArgumentError, InternalError
+from .._fp_mode import default_mode
 from .._problem import Kind, Problem
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
@@ -95,7 +96,8 @@ def _with_bands(
         other = operands[1 - haloed]
         if problem.kind is Kind.FILTER_GRADIENT:
             part = _run(function, problem, (strip, other[place]))
-            with np.errstate(all="ignore"):  # infinities of both signs make a NaN, as in one sum
+            # Infinities of both signs make a NaN, as in one sum.
+            with default_mode(), np.errstate(all="ignore"):
                 result = np.add(result, part, dtype=np.float64)
         else:
             both = (strip, other) if haloed == 0 else (other, strip)
@@ -114,14 +116,15 @@ def zeros(plain: tuple[str, str, tuple[int, ...]]) -> AnyArray:
 def add(dtype: str, *parts: AnyArray) -> AnyArray:
     """Add partial sums in their order, in float64, or as ints that wrap around; "" leaves the sum as it is."""
     kind = np.int32 if parts[0].dtype == np.int32 else np.float64
-    with np.errstate(all="ignore"):  # infinities of both signs make a NaN, as in one sum
+    row = _row(dtype) if dtype else None
+    # Infinities of both signs make a NaN, as in one sum.
+    with default_mode(), np.errstate(all="ignore"):
         total: Any = parts[0].astype(kind)
         for part in parts[1:]:
             total += part
-    row = _row(dtype) if dtype else None
-    if row is None or row.numpy == total.dtype:
-        return np.asarray(total)
-    return _dtypes.round_once(total, row)
+        if row is None or row.numpy == total.dtype:
+            return np.asarray(total)
+        return _dtypes.round_once(total, row)
 
 
 def _run(function: str, problem: Problem, operands: Sequence[AnyArray]) -> AnyArray:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _jit, _targets
 from .._errors import ArgumentError, ArgumentTypeError, nearest, shown
+from .._fp_mode import default_mode
 from .._targets import System, Target
 from . import archive, c_source, folder, listing, names, packaging, self_test
 from . import pack as packs
@@ -116,11 +117,13 @@ def export(
         raise ArgumentError(f"export: `problems` must hold at least one, got {shown(problems)}.")
     place = folder.check(where_to, file_names(name, with_test), force=force)
     advance = progress or (lambda done, text: None)
-    made = packs.make(name, wanted, row, where, skip_refused=skip_refused, advance=advance)
+    with default_mode():
+        made = packs.make(name, wanted, row, where, skip_refused=skip_refused, advance=advance)
     if not made.entries:
         reasons = "; ".join(f"{each.line}: {each.reason}" for each in made.refused)
         raise ArgumentError(f"export: `problems`: none of them is left: {shown(reasons)}.")
-    files = contents(made, with_test, advance)
+    with default_mode():
+        files = contents(made, with_test, advance)
     folder.check(where_to, files, force=force)
     folder.write(place, files)
     seconds = time.perf_counter() - started

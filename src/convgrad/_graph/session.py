@@ -17,6 +17,7 @@ from .._errors import (
     said,
     shown,
 )
+from .._fp_mode import default_mode
 from . import dtypes
 from .explain import Explanation, explained
 from .gradients import as_single
@@ -223,7 +224,7 @@ class ClientSession:
                         raise _unset(way.tensors[at])
         pending: dict[Operation, Step] = {}
         generation, array = self._cancelled, np.ndarray
-        with np.errstate(all="ignore"):
+        with default_mode(), np.errstate(all="ignore"):
             for number, step in enumerate(way.steps, 1):
                 if generation != self._cancelled or (cancel is not None and cancel.is_set()):
                     raise Cancelled(f"{_RUN}: cancelled before node {step.node.name!r}.")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._dtypes import DTYPES, AnyArray, DType, round_once
+from .._fp_mode import default_mode
 from . import oracle
 from .task import PLACES, SAVED, SCALARS, Task
 
@@ -20,7 +21,8 @@ def execute(task: Task) -> Callable[[int], None]:
         places = PLACES[task.name]
         words = (ctypes.c_int64 * len(places)).from_address(block)
         memory = _Memory(task, dict(zip(places, words, strict=True)))
-        with np.errstate(all="ignore"):  # infinities minus themselves: kernels do not warn either
+        # Infinities minus themselves: kernels do not warn either.
+        with default_mode(), np.errstate(all="ignore"):
             if task.name in ("forward", "forward_frozen", "apply"):
                 _forward(task, memory)
             elif task.name in ("backward", "backward_frozen"):

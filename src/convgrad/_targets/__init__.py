@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ._row import Target
+from ._row import Register, Target
 from .arm import ROWS as _ARM
 from .devices import ROWS as FOREIGN
 from .systems import SYSTEMS, System
@@ -28,6 +28,7 @@ __all__ = [
     "SYSTEMS",
     "TARGETS",
     "VECTOR_BITS",
+    "Register",
     "System",
     "Target",
     "candidates",

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 from .systems import SYSTEMS, System
+
+Register = Literal["mxcsr", "fpcr", "fpscr", "frm"]
+"""Where a thread keeps how it rounds and whether it flushes subnormal numbers to zero; `_codegen.fp_mode` sets them.
+RISC-V's `frm` is the rounding alone: it has no flushing and no traps."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,8 @@ class Target:
     """Fused multiply-add in hardware; without it a product is rounded before the sum."""
     has_half: bool
     """float16 to float32 and back in hardware; without it integer code does the same."""
+    mode_register: Register | None
+    """Register of the floating-point mode; None where there is none, because there is one mode only."""
     has_double: bool = True
     """float64 in hardware; without it each operation is a call of the compiler's library, which fuses nothing."""
     l1_bytes: int = 32 << 10

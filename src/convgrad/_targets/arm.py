@@ -15,6 +15,7 @@ ROWS = (
         vector_registers=32,
         has_fma=True,
         has_half=True,
+        mode_register="fpcr",
         l1_bytes=64 << 10,
         l2_bytes=1 << 20,
     ),

@@ -22,6 +22,8 @@ ROWS = (
         # The standard's fused product may or may not be fused, so no row has it.
         has_fma=False,
         has_half=False,
+        # The standard has one mode: round to nearest even, keep subnormals.
+        mode_register=None,
         l2_bytes=256 << 10,
         l3_bytes=4 << 20,
     ),
@@ -35,6 +37,8 @@ ROWS = (
         vector_registers=16,
         has_fma=False,
         has_half=False,
+        # The standard has one mode: round to nearest even, keep subnormals.
+        mode_register=None,
         l2_bytes=256 << 10,
         l3_bytes=4 << 20,
     ),
@@ -48,6 +52,7 @@ ROWS = (
         vector_registers=8,
         has_fma=True,
         has_half=True,
+        mode_register="fpscr",
         has_double=False,
         l1_bytes=8 << 10,
         l2_bytes=32 << 10,
@@ -63,6 +68,7 @@ ROWS = (
         vector_registers=8,
         has_fma=True,
         has_half=True,
+        mode_register="fpscr",
         l1_bytes=16 << 10,
         l2_bytes=64 << 10,
         l3_bytes=128 << 10,
@@ -77,6 +83,7 @@ ROWS = (
         vector_registers=8,
         has_fma=True,
         has_half=False,
+        mode_register="frm",
         l3_bytes=2 << 20,
     ),
     Target(
@@ -90,6 +97,7 @@ ROWS = (
         vector_registers=32,
         has_fma=True,
         has_half=False,
+        mode_register="frm",
         l3_bytes=2 << 20,
     ),
 )

@@ -24,6 +24,7 @@ ROWS = (
         vector_registers=32,
         has_fma=True,
         has_half=True,
+        mode_register="mxcsr",
         l2_bytes=1 << 20,
         l3_bytes=16 << 20,
     ),
@@ -37,6 +38,7 @@ ROWS = (
         vector_registers=16,
         has_fma=True,
         has_half=True,
+        mode_register="mxcsr",
     ),
     Target(
         name="sse2",
@@ -48,6 +50,7 @@ ROWS = (
         vector_registers=16,
         has_fma=False,
         has_half=False,
+        mode_register="mxcsr",
         l2_bytes=256 << 10,
         l3_bytes=4 << 20,
     ),

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "convgrad/cc/fp_mode.h"
 #include "convgrad/cc/ops/op_class.h"
 #include "convgrad/cc/session_options.h"
 #include "convgrad/cc/steps.h"
@@ -66,6 +67,7 @@ class Run {
   }
 
   Status Compute() {
+    const DefaultMode mode;
     for (const Step& step : way_.steps) {
       if (limited_ && std::chrono::steady_clock::now() > ends_) {
         return errors::DeadlineExceeded("Timed out waiting for notification");

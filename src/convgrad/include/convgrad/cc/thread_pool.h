@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "convgrad/cc/config.h"
+#include "convgrad/cc/fp_mode.h"
 
 #if !defined(_WIN32)
 #include <pthread.h>
@@ -142,6 +143,7 @@ class ThreadPool {
   }
 
   void Serve() {
+    const DefaultMode mode;  // a thread begins with that of whoever starts it
     std::uint64_t seen = 0;
     for (;;) {
       for (int look = 0; look < kLooks && loop_.load(std::memory_order_acquire) == seen; ++look) {

@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "convgrad/cc/fp_mode.h"
+
 #if !defined(CONVGRAD_THREADS_STD) && !defined(CONVGRAD_THREADS_OPENMP) && \
     !defined(CONVGRAD_THREADS_NONE)
 #if defined(__wasm__) && !defined(_REENTRANT)
@@ -127,6 +129,7 @@ inline int ParallelFor(std::int64_t chunks, int workers, ChunkFunc body, const v
   std::atomic<int> failed{0};
 #pragma omp parallel num_threads(workers)
   {
+    const DefaultMode mode;  // OpenMP's threads have the mode of whoever had them last
     const int worker = omp_get_thread_num();
     for (;;) {
       const std::int64_t chunk = next.fetch_add(1, std::memory_order_relaxed);
