@@ -30,7 +30,7 @@ export function StatusLine() {
   const file = useStudio((state) => state.file);
   const notes = useStudio((state) => state.pageNotes);
   const version = useStudio((state) => state.version);
-  const bad = Object.keys(checks).filter((id) => checks[id]?.problem);
+  const bad = [...checks.keys()].filter((id) => checks.get(id)?.problem);
   const next = () => {
     const id = bad[0];
     if (id === undefined) return;

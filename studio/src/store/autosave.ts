@@ -1,7 +1,7 @@
 // Unsaved work in the browser's own storage, one draft per tab: it survives a reload, a crash and a new server.
 
 import type { Page } from '../api/types';
-import { pageOfText } from './clipboard';
+import { pageOfText } from './reading';
 
 export type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key' | 'length'>;
 

@@ -2,6 +2,7 @@
 
 import { ApiError, api } from '../api/client';
 import type { BlockCheck, Fits, Page, RunProgress, Source, Summary, Target } from '../api/types';
+import { sameMap } from '../table';
 import { claimTab, dropDraft, findDraft, writeDraft } from './autosave';
 import { emptyPage, idsOf, sameMeaning } from './page';
 import { partOf } from './partial';
@@ -66,12 +67,12 @@ async function check(all: boolean): Promise<void> {
     again = false;
     const { page, online } = get();
     if (!online) return;
-    const known = !whollyAsked && Object.keys(get().checks).length > 0;
+    const known = !whollyAsked && get().checks.size > 0;
     const part = known && answered ? partOf(page, answered) : null;
     try {
       const answer = await api.check(part?.page ?? page);
       if (sameMeaning(page, get().page)) {
-        checked(part ? { ...answer, blocks: { ...kept(page), ...answer.blocks }, notes: get().pageNotes } : answer);
+        checked(part ? { ...answer, blocks: new Map([...kept(page), ...answer.blocks]), notes: get().pageNotes } : answer);
         // Until all of it is answered, the next edit is one of the page before.
         if (!part || part.all) answered = page;
         if (part) whole = setTimeout(() => checkSoon(true), part.all ? REST_MS.all : REST_MS.near);
@@ -86,9 +87,9 @@ async function check(all: boolean): Promise<void> {
 }
 
 /** What was said of the blocks that are still there. */
-function kept(page: Page): Record<string, BlockCheck> {
+function kept(page: Page): [string, BlockCheck][] {
   const ids = idsOf(page);
-  return Object.fromEntries(Object.entries(get().checks).filter(([id]) => ids.has(id)));
+  return [...get().checks].filter(([id]) => ids.has(id));
 }
 
 /** Whether a wire fits, remembered as long as the page means the same. */
@@ -125,9 +126,9 @@ export function fitsNow(from: Source, to: Target): Fits | undefined {
 /** Ask for a pin of the wire being drawn and keep the answer beside it. */
 export async function fitsDragged(to: Target): Promise<void> {
   const from = get().drag?.from;
-  if (!from || get().drag?.answers[targetKey(to)]) return;
+  if (!from || get().drag?.answers.has(targetKey(to))) return;
   const answer = await fits(from, to);
-  set(({ drag }) => (drag?.from === from ? { drag: { ...drag, answers: { ...drag.answers, [targetKey(to)]: answer } } } : {}));
+  set(({ drag }) => (drag?.from === from ? { drag: { ...drag, answers: new Map(drag.answers).set(targetKey(to), answer) } } : {}));
 }
 
 // Runs.
@@ -156,13 +157,13 @@ async function follow(id: string, page: Page): Promise<void> {
     const progress = await api.progress(id, since);
     if (get().run?.id !== id) return;
     since = progress.version;
-    const show = progress.state !== 'running' || (Date.now() - start > PATIENCE_MS && Object.keys(progress.results).length > 0);
+    const show = progress.state !== 'running' || (Date.now() - start > PATIENCE_MS && progress.results.size > 0);
     took(id, progress, show ? page : null);
     if (progress.state !== 'running') return;
   }
 }
 
-const sameSummary = (a: Summary | undefined, b: Summary): boolean => a !== undefined && JSON.stringify(a) === JSON.stringify(b);
+const sameSummary = (a: Summary, b: Summary): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /** Take in the progress of a run, and its results if they are to be shown; results that are the same stay the same objects. */
 function took(id: string, progress: RunProgress, page: Page | null): void {
@@ -170,12 +171,10 @@ function took(id: string, progress: RunProgress, page: Page | null): void {
   set((now) => {
     const run = { id, state, step, steps, block, done, total, problem };
     if (!page) return { run };
-    const results: Record<string, Record<string, Summary>> = {};
-    for (const [name, pins] of Object.entries(progress.results)) {
-      const before = now.results[name];
-      const same = before && Object.keys(before).length === Object.keys(pins).length;
-      const kept = same && Object.entries(pins).every(([pin, summary]) => sameSummary(before[pin], summary));
-      results[name] = kept ? before : pins;
+    const results = new Map<string, ReadonlyMap<string, Summary>>();
+    for (const [name, pins] of progress.results) {
+      const before = now.results.get(name);
+      results.set(name, before && sameMap(before, pins, sameSummary) ? before : pins);
     }
     const anew = now.resultsRun === id ? {} : { resultsRun: id, ranPage: page, highlight: [], hovered: null, picked: null };
     return { run, results, curves: progress.curves, times: progress.ms, ...anew };
@@ -194,7 +193,7 @@ export function considerRun(): void {
   clearTimeout(soon);
   const { autoRun, page, checks, online } = get();
   if (!autoRun || !online || !page.blocks.length || (lastRun && sameMeaning(lastRun, page))) return;
-  if (Object.values(checks).some((check) => check.problem)) return;
+  if ([...checks.values()].some((check) => check.problem)) return;
   soon = setTimeout(() => void startRun(), 200);
 }
 
