@@ -1,10 +1,11 @@
 // Gallery, keys, exported source.
 
+import { download } from '../download';
 import { KEYS } from '../keys';
 import { notify, set, useStudio } from '../store/state';
 import { ConnectPanel } from './ConnectPanel';
 import { Dialog } from './Dialog';
-import { download, openGallery } from './files';
+import { openGallery } from './files';
 
 export function GalleryCards() {
   const gallery = useStudio((state) => state.gallery);

@@ -1,15 +1,14 @@
-// The store's dealings with the server: start, checks behind every edit, runs, the connection lost and found.
+// The store's dealings with the server: checks behind every edit, runs, the connection lost and found.
 
 import { ApiError, api } from '../api/client';
 import type { BlockCheck, Fits, Page, RunProgress, Source, Summary, Target } from '../api/types';
 import { sameMap } from '../table';
-import { claimTab, dropDraft, findDraft, writeDraft } from './autosave';
-import { emptyPage, idsOf, sameMeaning } from './page';
+import { idsOf, sameMeaning } from './page';
 import { partOf } from './partial';
 import { targetKey } from './rules';
-import { checked, get, isDirty, notify, openPage, set, started, useStudio } from './state';
+import { checked, get, notify, set, started } from './state';
 
-const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Show an error; a server that does not answer is waited for. */
 export function failed(error: unknown): void {
@@ -195,58 +194,4 @@ export function considerRun(): void {
   if (!autoRun || !online || !page.blocks.length || (lastRun && sameMeaning(lastRun, page))) return;
   if ([...checks.values()].some((check) => check.problem)) return;
   soon = setTimeout(() => void startRun(), 200);
-}
-
-// Start and drafts.
-let tab = '';
-
-function keepDraft(): void {
-  const state = get();
-  if (!isDirty(state)) dropDraft(localStorage, tab);
-  else if (!writeDraft(localStorage, { tab, page: state.page, file: state.file, when: Date.now() }))
-    notify('problem', 'The browser has no room for a draft of this page: save it to a file.');
-}
-
-export async function begin(): Promise<void> {
-  const claimed = await claimTab(sessionStorage);
-  tab = claimed.tab;
-  for (;;) {
-    try {
-      const start = await api.start();
-      started(start);
-      const page = start.page ?? emptyPage();
-      set((state) => ({ page, saved: page, opened: state.opened + 1 }));
-      const draft = findDraft(localStorage, tab, claimed.open, start.file, Date.now());
-      if (draft) {
-        if (draft.tab !== tab) dropDraft(localStorage, draft.tab);
-        openPage(draft.page, false);
-        notify('info', 'Unsaved work was restored.', { title: 'Discard it', run: () => openPage(page, true) });
-      }
-      break;
-    } catch (error) {
-      if (error instanceof ApiError && error.status !== 0) {
-        set({ ready: true });
-        notify('problem', words(error));
-        return;
-      }
-      set({ online: false });
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-    }
-  }
-  set({ ready: true, online: true });
-  watch();
-  checkSoon();
-}
-
-let draftTimer: ReturnType<typeof setTimeout> | undefined;
-function watch(): void {
-  useStudio.subscribe((state, before) => {
-    if (state.page === before.page && state.saved === before.saved) return;
-    if (!sameMeaning(state.page, before.page)) checkSoon();
-    clearTimeout(draftTimer);
-    draftTimer = setTimeout(keepDraft, 250);
-  });
-  window.addEventListener('pagehide', keepDraft);
-  document.addEventListener('visibilitychange', () => document.hidden && keepDraft());
-  keepDraft();
 }

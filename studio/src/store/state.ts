@@ -21,11 +21,17 @@ export interface Run {
   problem: string | null;
 }
 
+/** What can be done about a notice. */
+export interface Action {
+  title: string;
+  run: () => void;
+}
+
 export interface Notice {
   key: number;
   kind: 'info' | 'problem';
   text: string;
-  action?: { title: string; run: () => void };
+  actions: Action[];
 }
 
 export interface Cell {
@@ -142,22 +148,28 @@ export function select(blocks: Iterable<string>, wires: Iterable<string> = NOTHI
   set({ blocks: new Set(blocks), wires: new Set(wires) });
 }
 
+/** What the server has said of the page, and what is made of that, before it has said anything. */
+export function nothingSaid(): Partial<State> {
+  return {
+    checks: new Map(), checkMs: null, pageNotes: [], run: null, results: new Map(), resultsRun: null, ranPage: null,
+    curves: new Map(), times: new Map(), highlight: [], hovered: null, picked: null,
+  };
+}
+
 /** Open another page; what was there is one undo away. */
 export function openPage(page: Page, clean: boolean): void {
   set((state) => ({
     page, history: remember(state.history, state.page, null, 0), ...(clean ? { saved: page } : {}),
-    blocks: NOTHING, wires: NOTHING, checks: new Map(), run: null, results: new Map(), resultsRun: null,
-    curves: new Map(), times: new Map(),
-    highlight: [], hovered: null, picked: null, shown: new Map(), sizes: new Map(), ranPage: null, opened: state.opened + 1,
+    ...nothingSaid(), blocks: NOTHING, wires: NOTHING, shown: new Map(), sizes: new Map(), opened: state.opened + 1,
   }));
 }
 
 let notices = 0;
 /** Tell something. A problem stays until it is closed, unless the page itself shows what came of it. */
-export function notify(kind: Notice['kind'], text: string, action?: Notice['action'], passing = kind === 'info'): void {
-  const notice: Notice = { key: ++notices, kind, text, ...(action ? { action } : {}) };
+export function notify(kind: Notice['kind'], text: string, actions: Action[] = [], passing = kind === 'info'): void {
+  const notice: Notice = { key: ++notices, kind, text, actions };
   set((state) => ({ notices: [...state.notices.filter((each) => each.text !== text).slice(-3), notice] }));
-  if (passing) setTimeout(() => dismiss(notice.key), action ? 15000 : 6000);
+  if (passing) setTimeout(() => dismiss(notice.key), actions.length ? 15000 : 6000);
 }
 export function dismiss(key: number): void {
   set((state) => ({ notices: state.notices.filter((notice) => notice.key !== key) }));
