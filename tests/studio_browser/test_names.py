@@ -1,4 +1,4 @@
-"""Names that every object of JavaScript has already: of blocks, pins and dtypes, from the file to the exported program."""
+"""Names that every object of JavaScript has already: of blocks, pins and dtypes, from the file to the program."""
 
 from __future__ import annotations
 

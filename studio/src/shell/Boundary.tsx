@@ -49,7 +49,7 @@ function Crash({ error, after }: { error: unknown; after: (first: () => void) =>
     <main className="crash" role="alert" data-testid="crash">
       <div>
         <h1>The studio failed to draw this page</h1>
-        <p>The mistake is the studio's, not yours. “{page.name}” with its {page.blocks.length} {page.blocks.length === 1 ? 'block' : 'blocks'} is not lost: download it first, then go on.</p>
+        <p>The mistake is the studio’s, not yours. “{page.name}” with its {page.blocks.length} {page.blocks.length === 1 ? 'block' : 'blocks'} is not lost: download it first, then go on.</p>
         <pre className="problem" data-testid="crash-error">{said}</pre>
         <div className="ways">
           <button type="button" className="tool primary" autoFocus data-testid="crash-download" onClick={() => download(fileName(page.name), pageText(page))}>Download the page</button>

@@ -7,7 +7,7 @@ export function Notices() {
   return (
     <div className="notices" aria-live="polite">
       {notices.map(({ key, kind, text, actions }) => (
-        <div className={`notice ${kind}`} key={key} data-testid="notice">
+        <div className={`notice ${kind}${actions.length > 1 ? ' several' : ''}`} key={key} data-testid="notice">
           <span>{text}</span>
           {actions.map(({ title, run }) => <button type="button" key={title} onClick={() => { run(); dismiss(key); }}>{title}</button>)}
           <button type="button" className="close" aria-label="Close" onClick={() => dismiss(key)}>×</button>

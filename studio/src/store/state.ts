@@ -47,7 +47,7 @@ export interface Drag {
   why: string | null;
 }
 
-export type Panel = 'gallery' | 'help' | 'connect' | 'export' | null;
+export type Panel = 'gallery' | 'help' | 'connect' | 'export' | 'about' | null;
 export type ThemeMode = 'system' | 'light' | 'dark';
 
 export interface State {
