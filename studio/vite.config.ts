@@ -23,5 +23,5 @@ export default defineConfig({
   plugins: [react(), bundled()],
   build: { outDir: '../src/convgrad/_studio/static', emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 600 },
   server: { proxy: { '/api': 'http://127.0.0.1:8765' } },
-  test: { include: ['{src,test}/**/*.test.{ts,tsx}'], environment: 'node' },
+  test: { include: ['{src,test}/**/*.test.{ts,tsx}'], environment: 'node', isolate: false },
 });

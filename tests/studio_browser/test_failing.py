@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from studio_browser.driving import Studio
-from studio_browser.serving import Server
-
-Serve = Callable[..., Server]
-Visit = Callable[..., Studio]
 
 
 def spoil(route: Any) -> None:
@@ -33,8 +28,7 @@ def fail(studio: Studio) -> None:
     studio["crash"].wait_for()
 
 
-def test_a_page_that_cannot_be_drawn(tmp_path: Path, serve: Serve, visit: Visit) -> None:
-    studio = visit(serve().address)
+def test_a_page_that_cannot_be_drawn(tmp_path: Path, studio: Studio) -> None:
     studio.rename(studio.add("Const", (80, 80)), "good")
     studio.type("good", "val", "{1,2}")
     studio.spec("good", "output", "2")

@@ -45,7 +45,7 @@ def test_a_page_of_blocks_called_by_names_of_objects(
     studio.rename("toString", "hasOwnProperty")
     studio.type("hasOwnProperty", "val", "{30f,40f}")
     studio.spec("hasOwnProperty", "output", "float 2")
-    studio.page.wait_for_timeout(600)
+    studio.page.wait_for_timeout(400)
     studio.page.reload()
     studio.wait()
     studio.count(3, 2)
@@ -105,7 +105,7 @@ def test_a_block_is_added_and_called_constructor(studio: Studio) -> None:
     studio["field-valueOf-val"].filter(has_text="__proto__").wait_for()
     studio.fit()
     studio.type("valueOf", "__proto__", "another")
-    studio.page.wait_for_timeout(600)
+    studio.page.wait_for_timeout(400)
     studio.page.reload()
     studio.wait()
     assert studio["field-valueOf-__proto__"].input_value() == "another"

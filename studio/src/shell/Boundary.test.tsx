@@ -20,6 +20,8 @@ function Fragile() {
 }
 
 let root: Root;
+let ends: (() => void)[] = [];
+const start = () => act(async () => void ends.push(await begin()));
 const text = () => document.body.textContent ?? '';
 const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
 const press = (testid: string) => act(async () => find(testid)?.click());
@@ -40,12 +42,14 @@ beforeEach(async () => {
   document.body.innerHTML = '<div></div>';
   root = createRoot(document.body.firstElementChild ?? document.body);
   await act(async () => root.render(<Boundary><Fragile /></Boundary>));
-  await act(async () => begin());
+  await start();
   act(() => openPage(samplePage(), true));
 });
 
 afterEach(async () => {
   await act(async () => root.unmount());
+  for (const end of ends) end();
+  ends = [];
   vi.useRealTimers();
   vi.unstubAllGlobals();
   vi.restoreAllMocks();
@@ -113,7 +117,7 @@ it('offers the work at the next start', async () => {
   await press('crash-undo');
   await fail();
   act(() => set(initial, true));
-  await act(async () => begin());
+  await start();
   const notice = get().notices.at(-1);
   expect(notice?.text).toContain('The studio failed with unsaved work');
   expect(notice?.actions.map(({ title }) => title)).toEqual(['Open it', 'Download it', 'Delete it']);

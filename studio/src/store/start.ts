@@ -45,16 +45,18 @@ async function askStart(): Promise<Start | null> {
   }
 }
 
-export async function begin(): Promise<void> {
+/** Begin a session; what comes back ends it. */
+export async function begin(): Promise<() => void> {
   [paused, aside] = [false, null];
   const claimed = await claimTab(sessionStorage);
   tab = claimed.tab;
   const start = await askStart();
-  if (start) resumeWork(start, claimed.open);
+  const end = start ? resumeWork(start, claimed.open) : () => undefined;
   set({ ready: true });
+  return end;
 }
 
-function resumeWork(start: Start, open: ReadonlySet<string>): void {
+function resumeWork(start: Start, open: ReadonlySet<string>): () => void {
   started(start);
   const page = start.page ?? emptyPage();
   set((state) => ({ page, saved: page, opened: state.opened + 1 }));
@@ -67,8 +69,8 @@ function resumeWork(start: Start, open: ReadonlySet<string>): void {
     notify('info', 'Unsaved work was restored.', [{ title: 'Discard it', run: () => openPage(page, true) }]);
   }
   for (const each of asideOf(localStorage, start.file, Date.now()).slice(0, 3)) offer(each);
-  watch();
   checkSoon();
+  return watch();
 }
 
 /** Tell of work that was put aside. It stays there until it is opened or deleted. */
@@ -85,15 +87,21 @@ function offer({ key, text, page, when }: Aside): void {
   ]);
 }
 
-function watch(): void {
-  useStudio.subscribe((state, before) => {
+function watch(): () => void {
+  const listening = new AbortController();
+  const end = useStudio.subscribe((state, before) => {
     if (state.page === before.page && state.saved === before.saved) return;
     if (!sameMeaning(state.page, before.page)) checkSoon();
     keepSoon();
   });
-  window.addEventListener('pagehide', keepDraft);
-  document.addEventListener('visibilitychange', () => document.hidden && keepDraft());
+  window.addEventListener('pagehide', keepDraft, listening);
+  document.addEventListener('visibilitychange', () => document.hidden && keepDraft(), listening);
   keepSoon();
+  return () => {
+    end();
+    listening.abort();
+    clearTimeout(draftTimer);
+  };
 }
 
 /** The studio cannot draw the page: put unsaved work aside and keep no more. */
