@@ -59,7 +59,7 @@ test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then
 	@echo "== vitest"
 	@$(PY) tools/studio_page.py --npm run --silent test
 	@echo "== pytest, in Chromium"
-	@$(PY) -m pytest --quiet tests/studio_browser
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal tests/studio_browser
 
 test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and exported packs on every target found here
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export) tests/pages_files/test_exports.py

@@ -7,6 +7,8 @@ decides for packagers: `skip` leaves the page out and needs no node, `require` f
 
 An unpacked archive has the page already: a wheel made of it takes that one, and needs no node.
 
+With the page go the notices of the packages in it, as one more licence file. Every wheel has a bill of materials.
+
 Editable installs need no node and build no page (`make studio` does). Hatchling asks hooks for the same requirements in
 both cases, so this file stands before it as the build backend and takes node off the list.
 """
@@ -14,7 +16,9 @@ both cases, so this file stands before it as the build backend and takes node of
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +27,8 @@ from hatchling.build import *  # noqa: F403  # a build backend is its functions:
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tools"))
+import notices
+import sbom
 import studio_page
 
 WAYS = ("auto", "require", "skip")
@@ -50,7 +56,9 @@ def comes_with_page(root: Path) -> bool:
 
 
 class StudioHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling ships no types
-    """Puts the built page into wheels and archives."""
+    """Puts the built page into wheels and archives, and a bill of materials into wheels."""
+
+    _bill: Path | None = None
 
     def dependencies(self) -> list[str]:
         """Return the node of PyPI where the machine has none and PyPI has one for it."""
@@ -61,13 +69,32 @@ class StudioHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling shi
         return [studio_page.NODE_WHEEL] if studio_page.has_wheel() else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Build the page before the files are collected."""
-        if self.target_name not in TARGETS or version == "editable" or way() == "skip":
+        """Build the page before the files are collected, and say what is in the wheel."""
+        if self.target_name not in TARGETS or version == "editable":
             return
+        with_page = way() != "skip" and self._page()
+        if with_page:
+            build_data["artifacts"].append(PAGE)
+            # Read before this hook ran, when there was no page yet.
+            licences = self.metadata.core.license_files
+            licences[:] = sorted({*licences, PAGE.strip("/") + "/" + notices.NOTICES})
+        if self.target_name == "wheel":
+            self._bill = Path(tempfile.mkdtemp(prefix="convgrad-")) / sbom.NAME
+            self._bill.write_text(
+                sbom.text(Path(self.root), with_page), encoding="utf-8", newline="\n"
+            )
+            build_data["sbom_files"].append(str(self._bill))
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove what is in the wheel by now."""
+        if self._bill:
+            shutil.rmtree(self._bill.parent)
+
+    def _page(self) -> bool:
+        """Build the page if these sources come without; say whether there is one."""
         root = Path(self.root)
         if comes_with_page(root):
-            build_data["artifacts"].append(PAGE)
-            return
+            return True
         try:
             node = studio_page.find_node()
             if not node:
@@ -80,5 +107,5 @@ class StudioHook(BuildHookInterface):  # type: ignore[type-arg]  # hatchling shi
                 f"This {self.target_name} has no studio page: {why}. "
                 "All else works; `convgrad studio` will say how to get it."
             )
-            return
-        build_data["artifacts"].append(PAGE)
+            return False
+        return True

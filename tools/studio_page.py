@@ -1,4 +1,4 @@
-"""Build the page of `convgrad studio` from `studio/` into `src/convgrad/_studio/static`.
+"""Build the page of `convgrad studio` from `studio/` into `src/convgrad/_studio/static`, with notices of its packages.
 
     python tools/studio_page.py             build it if a source is newer than the page
     python tools/studio_page.py --always    build it
@@ -21,6 +21,8 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+import notices
 
 ROOT = Path(__file__).resolve().parents[1]
 OLDEST_NODE = "20.19 or 22.12"
@@ -119,7 +121,7 @@ def install_node() -> Node:
 def is_current(root: Path = ROOT) -> bool:
     """Say whether the built page is there and newer than everything it is made of."""
     page = static(root) / "index.html"
-    if not page.is_file():
+    if not page.is_file() or not (static(root) / notices.NOTICES).is_file():
         return False
     built = page.stat().st_mtime
     tops = [root / "studio" / name for name in SOURCES]
@@ -144,6 +146,11 @@ def build(node: Node, root: Path = ROOT) -> None:
     run_npm(node, ("run", "--silent", "build"), root)
     if not (static(root) / "index.html").is_file():
         raise NoPage(f"`npm run build` left no index.html in {static(root)}")
+    try:
+        notices.write(root, static(root))
+    except notices.NoNotice as why:
+        shutil.rmtree(static(root))  # or the next build would take it for a page that is current
+        raise NoPage(str(why)) from why
 
 
 def _npm(node: Node, arguments: tuple[str, ...], folder: Path) -> None:

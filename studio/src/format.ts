@@ -2,9 +2,9 @@
 
 import type { PinValue, Tensor, TensorSpec } from './api/types';
 
-const SHORT: Record<string, string> = { DT_FLOAT: 'float', DT_DOUBLE: 'double', DT_HALF: 'half' };
+const SHORT = new Map([['DT_FLOAT', 'float'], ['DT_DOUBLE', 'double'], ['DT_HALF', 'half']]);
 
-export const dtypeText = (dtype: string): string => SHORT[dtype] ?? dtype.replace(/^DT_/, '').toLowerCase();
+export const dtypeText = (dtype: string): string => SHORT.get(dtype) ?? dtype.replace(/^DT_/, '').toLowerCase();
 
 export function shapeText(shape: readonly (number | null)[] | null): string {
   if (shape === null) return '?';
@@ -20,7 +20,7 @@ export function timeText(ms: number): string {
 }
 
 export const isTensor = (value: PinValue | undefined): value is Tensor =>
-  typeof value === 'object' && 'dtype' in value;
+  typeof value === 'object' && Object.hasOwn(value, 'dtype');
 
 /** The text on a pin, as it was typed. */
 export function textOf(value: PinValue | undefined): string {

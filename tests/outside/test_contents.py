@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import hashlib
+import json
 import re
 from collections.abc import Iterable
 from email import message_from_bytes
@@ -19,6 +20,7 @@ from tools import dist
 VERSION = convgrad.__version__
 INFO = f"convgrad-{VERSION}.dist-info"
 NEEDED = {"numpy", "ml_dtypes", "llvmlite"}
+NOTICES = "src/convgrad/_studio/static/THIRD-PARTY-NOTICES.txt"
 # A folder of some machine; those in an address of the web, and examples such as /tmp/x in a help text, are not meant.
 MACHINE = re.compile(rb"(?<![\w.:/-])/(?:home|root|Users|work|build)/[\w.-]+/")
 
@@ -69,6 +71,45 @@ def test_the_page_has_its_parts(in_wheel: dict[str, dist.Member]) -> None:
     assert {folder + part for part in parts} <= set(in_wheel)
 
 
+def test_the_notices_of_others_go_along(
+    in_wheel: dict[str, dist.Member], in_archive: dict[str, dist.Member]
+) -> None:
+    """Packages that the page's script is known to have, by names that it says itself, and their licences in full."""
+    notices = in_wheel[NOTICES.removeprefix("src/")].data
+    assert in_wheel[f"{INFO}/licenses/{NOTICES}"].data == in_archive[NOTICES].data == notices
+    text = notices.decode()
+    named = dict(re.findall(r"^(\S+) \S+ \(([\w.-]+)\)$", text, re.MULTILINE))
+    assert named["react"] == named["react-dom"] == named["zustand"] == "MIT"
+    assert named["@xyflow/react"] == "MIT" and named["d3-ease"] == "BSD-3-Clause"
+    assert {"scheduler", "@xyflow/system", "classcat", "d3-zoom", "d3-drag", "rolldown"} <= set(
+        named
+    )
+    assert not {"typescript", "vitest", "jsdom"} & set(named)
+    for words in ("Meta Platforms, Inc.", "webkid GmbH", "Mike Bostock", "Paul Henschel"):
+        assert re.search(rf"^Copyright.*{words}", text, re.MULTILINE), words
+    for words in (
+        "Permission is hereby granted, free of charge",
+        "Redistribution and use in source",
+    ):
+        assert words in text
+
+
+def test_the_bill_of_materials(in_wheel: dict[str, dist.Member]) -> None:
+    """It names the packages that the notices name, in these versions, and what is installed with the wheel."""
+    made = json.loads(in_wheel[f"{INFO}/sboms/convgrad.cdx.json"].data)
+    assert made["metadata"]["component"]["purl"] == f"pkg:pypi/convgrad@{VERSION}"
+    parts = made["components"]
+    text = in_wheel[NOTICES.removeprefix("src/")].data.decode()
+    named = set(re.findall(r"^(\S+) (\S+) \([\w.-]+\)$", text, re.MULTILINE))
+    bundled = [each for each in parts if each["purl"].startswith("pkg:npm/")]
+    assert {
+        ("/".join(filter(None, (each.get("group"), each["name"]))), each["version"])
+        for each in bundled
+    } == named
+    assert all(each["licenses"] and each["hashes"] for each in bundled)
+    assert {each["name"] for each in parts if each not in bundled} == NEEDED
+
+
 def unwanted(names: Iterable[str]) -> list[str]:
     """Return the files that no archive should have."""
     parts = {"__pycache__", "node_modules", ".git", ".venv", ".mypy_cache", ".pytest_cache", "dist"}
@@ -107,7 +148,8 @@ def test_the_record_is_true(in_wheel: dict[str, dist.Member]) -> None:
 def test_the_metadata(in_wheel: dict[str, dist.Member]) -> None:
     said = message_from_bytes(in_wheel[f"{INFO}/METADATA"].data)
     assert (said["Name"], said["Version"]) == ("convgrad", VERSION)
-    assert said["License-Expression"] == "Apache-2.0" and said["License-File"] == "LICENSE"
+    assert said["License-Expression"] == "Apache-2.0"
+    assert said.get_all("License-File") == ["LICENSE", NOTICES]
     assert said["Requires-Python"] == ">=3.10"
     needed = said.get_all("Requires-Dist") or []
     always = {re.split(r"[<>=!~ ]", each)[0] for each in needed if "extra ==" not in each}

@@ -1,4 +1,4 @@
-"""A studio of its own and a page in a real Chromium for every test; all requests are kept, none may leave the machine.
+"""A page in a real Chromium for every test, with its own storage; all requests are kept, none may leave the machine.
 
 The browser is the machine's (`/usr/bin/chromium`, or CONVGRAD_CHROMIUM), never a download. Where it, playwright or the
 built page is missing, tests are skipped; with CONVGRAD_REQUIRE_BROWSER=1 they fail instead.
@@ -61,6 +61,14 @@ def browser() -> Iterator[Browser]:
         made.close()
 
 
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    """Return the address of a studio without a file, for all tests that neither end it nor save."""
+    server = Server()
+    yield server.address
+    server.stop()
+
+
 @pytest.fixture
 def serve() -> Iterator[Callable[..., Server]]:
     """Return a function that starts servers; all are gone after the test."""
@@ -104,6 +112,6 @@ def visit(browser: Browser) -> Iterator[Callable[..., Studio]]:
 
 
 @pytest.fixture
-def studio(serve: Callable[..., Server], visit: Callable[..., Studio]) -> Studio:
-    """Return an empty page in a fresh studio."""
-    return visit(serve().address)
+def studio(address: str, visit: Callable[..., Studio]) -> Studio:
+    """Return an empty page."""
+    return visit(address)

@@ -89,7 +89,7 @@ class Studio:
         mouse = self.page.mouse
         mouse.move(*start)
         mouse.down()
-        mouse.move(*end, steps=10)
+        mouse.move(*end, steps=4)
         mouse.up()
 
     def box(self, locator: Locator) -> Any:

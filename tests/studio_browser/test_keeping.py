@@ -36,7 +36,7 @@ def test_unsaved_work_survives_a_reload(studio: Studio) -> None:
     block = studio.add("Const", (80, 80))
     studio.type(block, "val", "{7,8,9}")
     studio.spec(block, "output", "3")
-    studio.page.wait_for_timeout(1200)
+    studio.page.wait_for_timeout(400)  # a draft is written after 250
     studio.page.reload()
     studio.wait()
     assert studio[f"field-{block}-val"].input_value() == "{7,8,9}"
@@ -63,10 +63,9 @@ def test_the_server_is_killed_and_restarted_with_unsaved_work(serve: Serve, visi
         again.stop()
 
 
-def test_two_tabs_do_not_touch_each_other(serve: Serve, visit: Visit) -> None:
-    server = serve()
-    first = visit(server.address)
-    second = visit(server.address, first.page.context)
+def test_two_tabs_do_not_touch_each_other(address: str, visit: Visit) -> None:
+    first = visit(address)
+    second = visit(address, first.page.context)
     first.page.bring_to_front()
     one = first.add("Const", (80, 80))
     first.type(one, "val", "{1,2}")
@@ -79,7 +78,7 @@ def test_two_tabs_do_not_touch_each_other(serve: Serve, visit: Visit) -> None:
     assert list(first.numbers(one, "output").values()) == [1, 2]
     second.page.bring_to_front()
     assert list(second.numbers(two, "output").values()) == [5, 6, 7]
-    first.page.wait_for_timeout(1200)
+    first.page.wait_for_timeout(400)
     for studio, text in ((first, "{1,2}"), (second, "{5,6,7}")):
         studio.page.bring_to_front()
         studio.page.reload()
@@ -146,8 +145,17 @@ def test_export_to_python(tmp_path: Path, serve: Serve, visit: Visit) -> None:
     assert "Conv2D" in source
 
 
-def test_dark_and_light(serve: Serve, visit: Visit) -> None:
-    address = serve().address
+def test_the_licences_of_others_are_one_click_away(studio: Studio) -> None:
+    studio["about"].click()
+    with studio.page.context.expect_page() as opened:
+        studio["notices"].click()
+    text = opened.value.locator("body").inner_text()
+    assert "react-dom" in text and "Permission is hereby granted" in text
+    studio.press("Escape")
+    studio["notices"].wait_for(state="detached")
+
+
+def test_dark_and_light(address: str, visit: Visit) -> None:
     colours = {}
     for scheme in ("light", "dark"):
         studio = visit(address, color_scheme=scheme)

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 from studio_browser import pages
 from studio_browser.driving import Studio
-from studio_browser.serving import Server
-
-Serve = Callable[..., Server]
-Visit = Callable[..., Studio]
 
 
-def opened(page: dict[str, object], folder: Path, serve: Serve, visit: Visit) -> Studio:
-    """Open a page as `convgrad studio FILE` does."""
-    file = folder / "page.json"
-    file.write_text(json.dumps(page), encoding="utf-8")
-    studio = visit(serve(str(file)).address)
-    studio.count(len(page["blocks"]), len(page["wires"]))  # type: ignore[arg-type]
-    return studio
+def open_in(studio: Studio, page: dict[str, Any]) -> None:
+    """Open a page by the file chooser."""
+    with studio.page.expect_file_chooser() as chooser:
+        studio["open"].click()
+    data = json.dumps(page).encode()
+    chooser.value.set_files({"name": "page.json", "mimeType": "application/json", "buffer": data})
+    studio.count(len(page["blocks"]), len(page["wires"]))
 
 
-def test_hover_a_cell_and_see_its_taps(tmp_path: Path, serve: Serve, visit: Visit) -> None:
-    studio = opened(pages.convolution(), tmp_path, serve, visit)
+def test_hover_a_cell_and_see_its_taps(studio: Studio) -> None:
+    open_in(studio, pages.convolution())
     studio.run()
     assert studio.numbers("y", "output") == {
         (0, 0, 0, 0): 45,
@@ -46,10 +41,8 @@ def test_hover_a_cell_and_see_its_taps(tmp_path: Path, serve: Serve, visit: Visi
         assert re.search(rf"\b{number}\b", text), number
 
 
-def test_a_long_run_is_cancelled_and_the_next_one_works(
-    tmp_path: Path, serve: Serve, visit: Visit
-) -> None:
-    studio = opened(pages.endless(), tmp_path, serve, visit)
+def test_a_long_run_is_cancelled_and_the_next_one_works(studio: Studio) -> None:
+    open_in(studio, pages.endless())
     studio["steps"].fill("10000")
     studio["run"].click()
     studio["cancel"].wait_for()
@@ -65,16 +58,16 @@ def test_a_long_run_is_cancelled_and_the_next_one_works(
     assert len(studio.numbers("y", "output")) == 16
 
 
-def test_a_run_follows_every_edit_if_asked_to(tmp_path: Path, serve: Serve, visit: Visit) -> None:
-    studio = opened(pages.convolution(), tmp_path, serve, visit)
+def test_a_run_follows_every_edit_if_asked_to(studio: Studio) -> None:
+    open_in(studio, pages.convolution())
     studio["auto-run"].check()
     studio["result-y-output"].wait_for()
     studio.type("y", "padding", "SAME")
     studio["view-y-output"].first.get_by_role("img", name=re.compile("4 by 4")).wait_for()
 
 
-def test_up_to_a_block(tmp_path: Path, serve: Serve, visit: Visit) -> None:
-    studio = opened(pages.convolution(), tmp_path, serve, visit)
+def test_up_to_a_block(studio: Studio) -> None:
+    open_in(studio, pages.convolution())
     studio.fit()
     studio.page.mouse.click(*studio.title("x"))
     studio["run-until"].click()
@@ -82,8 +75,7 @@ def test_up_to_a_block(tmp_path: Path, serve: Serve, visit: Visit) -> None:
     assert studio["result-y-output"].count() == 0
 
 
-def test_the_loss_of_a_loop_is_drawn_live(serve: Serve, visit: Visit) -> None:
-    studio = visit(serve().address)
+def test_the_loss_of_a_loop_is_drawn_live(studio: Studio) -> None:
     studio["menu-gallery"].click()
     studio["gallery-digits"].click()
     studio["run"].click()
@@ -92,8 +84,7 @@ def test_the_loss_of_a_loop_is_drawn_live(serve: Serve, visit: Visit) -> None:
         studio["cancel"].click()
 
 
-def test_every_page_of_the_gallery_opens_without_a_problem(serve: Serve, visit: Visit) -> None:
-    studio = visit(serve().address)
+def test_every_page_of_the_gallery_opens_without_a_problem(studio: Studio) -> None:
     studio["menu-gallery"].click()
     names = [
         str(card.get_attribute("data-testid"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import sys
@@ -36,8 +37,12 @@ BUILDS = """
 echo "$@" >> calls
 if [ "$1" = ci ]; then mkdir -p node_modules && touch node_modules/.package-lock.json; exit 0; fi
 mkdir -p ../src/convgrad/_studio/static && echo page > ../src/convgrad/_studio/static/index.html
+echo '["src/main.tsx", "node_modules/react/index.js"]' > node_modules/.bundled.json
+mkdir -p node_modules/react && echo 'You may.' > node_modules/react/LICENSE
+echo '{"name": "react", "version": "19.0", "license": "MIT"}' > node_modules/react/package.json
 """
-"""An npm that keeps what it was asked, and leaves a page."""
+"""An npm that keeps what it was asked, and leaves a page with one package in it."""
+NOTICES = "src/convgrad/_studio/static/THIRD-PARTY-NOTICES.txt"
 
 
 @pytest.fixture
@@ -46,7 +51,12 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     studio = tmp_path / "tree" / "studio"
     (studio / "src").mkdir(parents=True)
     (studio / "src" / "main.tsx").write_text("")
-    (studio / "package-lock.json").write_text("{}")
+    lock = {"packages": {"node_modules/react": {"version": "19.0", "integrity": "sha512-AAAA"}}}
+    (studio / "package-lock.json").write_text(json.dumps(lock))
+    project = '[project]\nname = "convgrad"\nlicense = "Apache-2.0"\ndependencies = ["numpy>=1"]\n'
+    (tmp_path / "tree" / "pyproject.toml").write_text(project)
+    (tmp_path / "tree" / "src" / "convgrad").mkdir(parents=True)
+    (tmp_path / "tree" / "src" / "convgrad" / "_version.py").write_text('__version__ = "9"\n')
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setattr(studio_page.shutil, "which", which(tmp_path / "bin"))
@@ -61,10 +71,22 @@ def which(folder: Path) -> Any:
 
 
 def hook(tree: Path, target: str = "wheel") -> tuple[Any, dict[str, Any]]:
+    metadata = mock.Mock()
+    metadata.core.license_files = ["LICENSE"]
     made = hatch_build.StudioHook(
-        str(tree), {}, None, None, str(tree / "dist"), target, mock.Mock()
+        str(tree), {}, None, metadata, str(tree / "dist"), target, mock.Mock()
     )
-    return made, {"artifacts": []}
+    return made, {"artifacts": [], "sbom_files": []}
+
+
+def bill(made: Any, data: dict[str, Any]) -> list[str]:
+    """Return the packages in the bill of materials, which is gone when the wheel is there."""
+    (path,) = map(Path, data["sbom_files"])
+    assert path.name == "convgrad.cdx.json"
+    names = [each["purl"] for each in json.loads(path.read_text())["components"]]
+    made.finalize("standard", data, "convgrad.whl")
+    assert not path.parent.exists()
+    return names
 
 
 @pytest.mark.parametrize(
@@ -113,6 +135,12 @@ def test_the_page_is_built_by_the_machines_node(tree: Path, target: str) -> None
     assert data["artifacts"] == ["/src/convgrad/_studio/static/"]
     calls = (tree / "studio" / "calls").read_text().splitlines()
     assert [call.split()[0] for call in calls] == ["ci", "run"]
+    assert made.metadata.core.license_files == ["LICENSE", NOTICES]
+    assert "react 19.0 (MIT)\n\nYou may." in (tree / NOTICES).read_text()
+    if target == "wheel":
+        assert bill(made, data) == ["pkg:npm/react@19.0", "pkg:pypi/numpy"]
+    else:
+        assert data["sbom_files"] == []
     made.initialize("standard", data)
     assert len((tree / "studio" / "calls").read_text().splitlines()) == 3, "modules are kept"
 
@@ -128,6 +156,7 @@ def test_an_unpacked_archive_needs_no_node(tree: Path) -> None:
     page = studio_page.static(tree) / "index.html"
     page.parent.mkdir(parents=True)
     page.write_text("made before")
+    (page.parent / "third-party.json").write_text("[]")
     made, data = hook(tree)
     assert made.dependencies() == [studio_page.NODE_WHEEL]
     (tree / "PKG-INFO").write_text("")
@@ -136,6 +165,8 @@ def test_an_unpacked_archive_needs_no_node(tree: Path) -> None:
     made.initialize("standard", data)
     assert data["artifacts"] == ["/src/convgrad/_studio/static/"]
     assert page.read_text() == "made before" and not (tree / "studio" / "calls").exists()
+    assert made.metadata.core.license_files == ["LICENSE", NOTICES]
+    assert bill(made, data) == ["pkg:pypi/numpy"]
 
 
 @pytest.mark.parametrize(
@@ -163,6 +194,8 @@ def test_without_any_node_the_wheel_has_no_page_and_says_so(tree: Path) -> None:
     made, data = hook(tree)
     made.initialize("standard", data)
     assert data["artifacts"] == []
+    assert made.metadata.core.license_files == ["LICENSE"]
+    assert bill(made, data) == ["pkg:pypi/numpy"]
     (said,) = made.app.display_warning.call_args.args
     assert said.startswith("This wheel has no studio page: there is neither node with npm")
 
@@ -179,6 +212,21 @@ def test_a_failing_npm_is_a_warning_or_with_require_an_error(
         made.initialize("standard", data)
 
 
+def test_a_page_without_a_notice_is_neither_shipped_nor_kept(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A package whose licence is missing fails the build that must have the page."""
+    pretend_node(tree.parent / "bin", npm=BUILDS.replace("echo 'You may.' >", "rm -f"))
+    made, data = hook(tree)
+    made.initialize("standard", data)
+    said = "react 19.0 comes without the text of its licence"
+    assert said in made.app.display_warning.call_args.args[0]
+    assert data["artifacts"] == [] and not studio_page.static(tree).exists()
+    monkeypatch.setenv("CONVGRAD_STUDIO", "require")
+    with pytest.raises(RuntimeError, match=f"CONVGRAD_STUDIO=require, but {said}"):
+        made.initialize("standard", data)
+
+
 def test_skip_runs_nothing_and_asks_for_nothing(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +236,7 @@ def test_skip_runs_nothing_and_asks_for_nothing(
     pretend_node(tree.parent / "bin", npm=BUILDS)
     made.initialize("standard", data)
     assert data["artifacts"] == [] and not (tree / "studio" / "calls").exists()
+    assert bill(made, data) == ["pkg:pypi/numpy"]
 
 
 def test_another_word_is_refused(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,6 +260,9 @@ def test_the_page_is_current_until_a_source_changes(tree: Path) -> None:
     node = studio_page.find_node()
     assert node
     studio_page.build(node, tree)
+    (tree / NOTICES).rename(tree / "aside")
+    assert not studio_page.is_current(tree), "no page is without its notices"
+    (tree / "aside").rename(tree / NOTICES)
     later = (studio_page.static(tree) / "index.html").stat().st_mtime + 10
     os.utime(studio_page.static(tree) / "index.html", (later, later))
     assert studio_page.is_current(tree)

@@ -1,8 +1,8 @@
 // The one door to the server: every request carries the token of the address, every error is one line of text.
 
+import { type CheckJson, checkOf, type ProgressJson, progressOf } from './answers';
 import type {
-  Check, Explanation, Exported, Fits, Health, Imported, Language, Page, RunProgress, Start, Tensor, TensorData,
-  TensorRef, Trace, Wire,
+  Explanation, Exported, Fits, Health, Imported, Language, Page, Start, Tensor, TensorData, TensorRef, Trace, Wire,
 } from './types';
 
 /** What the server refused, in its words; status 0 when nobody answered. */
@@ -57,12 +57,12 @@ const at = encodeURIComponent;
 export const api = {
   start: () => get<Start>('api/start'),
   health: () => get<Health>('api/health', AbortSignal.timeout(3000)),
-  check: (page: Page, signal?: AbortSignal) => post<Check>('api/check', { page }, signal),
+  check: async (page: Page, signal?: AbortSignal) => checkOf(await post<CheckJson>('api/check', { page }, signal)),
   fits: (page: Page, wire: Wire) => post<Fits>('api/fits', { page, wire }),
   run: (page: Page, steps: number, until: string | null) =>
     post<{ run: string }>('api/run', { page, steps, until, seed_values: {} }),
-  progress: (run: string, since: number, signal?: AbortSignal) =>
-    get<RunProgress>(`api/run/${at(run)}?since=${since}`, signal),
+  progress: async (run: string, since: number, signal?: AbortSignal) =>
+    progressOf(await get<ProgressJson>(`api/run/${at(run)}?since=${since}`, signal)),
   cancel: (run: string) => post<unknown>(`api/run/${at(run)}/cancel`, {}),
   trace: (run: string, block: string, pin: string, index: number[], signal?: AbortSignal) =>
     post<Trace>(`api/run/${at(run)}/trace`, { block, pin, index }, signal),

@@ -1,10 +1,14 @@
-// What the server and the browser say to each other. The browser never interprets the texts on pins.
+// What the server and the browser say to each other. The browser never interprets the texts on pins. What comes by names
+// of blocks and pins is a Map here: `client.ts` makes it of the objects of JSON.
+
+import type { Table } from '../table';
 
 /** A tensor that stands on a pin, or that a picture or an array file became. */
 export interface Tensor {
   dtype: string;
   shape: number[];
-  data?: number[];
+  /** Numbers; texts and true or false for dtypes that have those. */
+  data?: (number | string | boolean)[];
   base64?: string;
 }
 
@@ -22,7 +26,7 @@ export interface Block {
   id: string;
   type: string;
   at?: [number, number];
-  pins?: Record<string, PinValue>;
+  pins?: Table<PinValue>;
   task?: string;
 }
 
@@ -104,12 +108,12 @@ export interface TensorSpec {
 export interface BlockCheck {
   problem: string | null;
   notes: string[];
-  tensors: Record<string, TensorSpec>;
+  tensors: ReadonlyMap<string, TensorSpec>;
 }
 
 export interface Check {
   ms: number;
-  blocks: Record<string, BlockCheck>;
+  blocks: ReadonlyMap<string, BlockCheck>;
   notes: string[];
 }
 
@@ -147,9 +151,9 @@ export interface RunProgress {
   block: string | null;
   done: number;
   total: number;
-  ms: Record<string, number>;
-  results: Record<string, Record<string, Summary>>;
-  curves: Record<string, (number | null)[]>;
+  ms: ReadonlyMap<string, number>;
+  results: ReadonlyMap<string, ReadonlyMap<string, Summary>>;
+  curves: ReadonlyMap<string, (number | null)[]>;
   problem: string | null;
 }
 

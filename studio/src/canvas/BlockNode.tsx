@@ -5,7 +5,7 @@ import { type CSSProperties, Fragment, type KeyboardEvent, memo, useMemo } from 
 import type { Block, PaletteRow } from '../api/types';
 import { specText, timeText } from '../format';
 import { renameBlock } from '../store/actions';
-import { blockOf, wiredInto, wiredOutOf } from '../store/page';
+import { blockOf, pinOf, wiredInto, wiredOutOf } from '../store/page';
 import { pinsOf } from '../store/rules';
 import { set } from '../store/state';
 import { useBlock } from '../store/watch';
@@ -20,7 +20,7 @@ const breakable = (name: string) => name.split(/(?=[A-Z][a-z])/).map((word, i) =
 
 function Title({ block, row }: { block: Block; row: PaletteRow | undefined }) {
   const renaming = useBlock(block.id, (state) => state.renaming === block.id);
-  const ms = useBlock(block.id, (state) => state.times[block.id]);
+  const ms = useBlock(block.id, (state) => state.times.get(block.id));
   const finish = (text: string) => {
     if (text === block.id || !renameBlock(block.id, text)) set({ renaming: null });
   };
@@ -45,7 +45,7 @@ function Title({ block, row }: { block: Block; row: PaletteRow | undefined }) {
 
 /** What the server said of a block. */
 function Words({ id }: { id: string }) {
-  const check = useBlock(id, (state) => state.checks[id]);
+  const check = useBlock(id, (state) => state.checks.get(id));
   if (!check) return null;
   return (
     <>
@@ -56,21 +56,21 @@ function Words({ id }: { id: string }) {
 }
 
 function Outcome({ id }: { id: string }) {
-  const results = useBlock(id, (state) => state.results[id]);
-  const curve = useBlock(id, (state) => state.curves[id]);
+  const results = useBlock(id, (state) => state.results.get(id));
+  const curve = useBlock(id, (state) => state.curves.get(id));
   return (
     <>
       {curve && curve.length > 0 && <div className="curve nodrag" data-testid={`curve-${id}`}><LossPlot values={curve} /></div>}
-      {results && Object.entries(results).map(([pin, summary]) => <Result key={pin} block={id} pin={pin} summary={summary} />)}
+      {results && [...results].map(([pin, summary]) => <Result key={pin} block={id} pin={pin} summary={summary} />)}
     </>
   );
 }
 
 function Outputs({ id, names, wired }: { id: string; names: string[]; wired: readonly string[] }) {
-  const tensors = useBlock(id, (state) => state.checks[id]?.tensors);
+  const tensors = useBlock(id, (state) => state.checks.get(id)?.tensors);
   return names.map((name) => {
-    const spec = tensors?.[name];
-    const items = Object.keys(tensors ?? {}).filter((key) => key.startsWith(`${name}[`)).length;
+    const spec = tensors?.get(name);
+    const items = [...(tensors?.keys() ?? [])].filter((key) => key.startsWith(`${name}[`)).length;
     return (
       <div className="row row-out" key={name}>
         <span className="spec" data-testid={`spec-${id}-${name}`}>{spec ? specText(spec) : items ? `${items} tensors` : ''}</span>
@@ -91,12 +91,13 @@ const Body = memo(function Body({ block, row }: { block: Block; row: PaletteRow 
     <>
       {pins.inputs.map(({ name, list, literal }) => {
         const wired = wiredIn.includes(name);
-        const typed = block.pins?.[name] !== undefined && block.pins[name] !== '';
+        const value = pinOf(block, name);
+        const typed = value !== undefined && value !== '';
         return (
           <div className="row row-in" key={name}>
             <Pin id={block.id} name={name} side="in" wired={wired} />
             <span className="pin-name">{name}{list ? ' …' : ''}</span>
-            {(typed || (literal && !wired)) && <Field id={block.id} pin={name} value={block.pins?.[name]} testid={`field-${block.id}-${name}`} hint={wired ? '' : 'wire or text'} />}
+            {(typed || (literal && !wired)) && <Field id={block.id} pin={name} value={value} testid={`field-${block.id}-${name}`} hint={wired ? '' : 'wire or text'} />}
           </div>
         );
       })}
@@ -104,7 +105,7 @@ const Body = memo(function Body({ block, row }: { block: Block; row: PaletteRow 
         <label className="row row-set" key={name}>
           {wiredIn.includes(name) && <Pin id={block.id} name={name} side="in" wired />}
           <span className="pin-name">{name}</span>
-          <Field id={block.id} pin={name} value={block.pins?.[name]} testid={`field-${block.id}-${name}`} hint={settings.get(name)?.default ?? ''} />
+          <Field id={block.id} pin={name} value={pinOf(block, name)} testid={`field-${block.id}-${name}`} hint={settings.get(name)?.default ?? ''} />
         </label>
       ))}
       <Outputs id={block.id} names={pins.outputs} wired={wiredOut} />
@@ -116,7 +117,7 @@ export const BlockNode = memo(function BlockNode({ id, selected }: NodeProps<Blo
   const block = useBlock(id, (state) => blockOf(state.page, id));
   const row = useBlock(id, (state) => (block ? state.rows.get(block.type) : undefined));
   const hue = useBlock(id, (state) => state.hues.get(row?.group ?? '') ?? 0);
-  const bad = useBlock(id, (state) => Boolean(state.checks[id]?.problem));
+  const bad = useBlock(id, (state) => Boolean(state.checks.get(id)?.problem));
   const busy = useBlock(id, (state) => state.run?.state === 'running' && state.run.block === id);
   if (!block) return null;
   const style = { '--hue': hue } as CSSProperties;

@@ -42,7 +42,7 @@ function useRoom() {
     since.current = (done ?? shown) === null ? 0 : Date.now();
   }, [done, shown]);
   useEffect(() => {
-    if (Object.values(checks).some((check) => check.problem)) since.current = Date.now();
+    if ([...checks.values()].some((check) => check.problem)) since.current = Date.now();
   }, [checks]);
   useEffect(() => {
     if (Date.now() - since.current > GROWING_MS) return undefined;

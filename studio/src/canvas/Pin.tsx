@@ -13,7 +13,7 @@ interface Props {
 
 export function Pin({ id, name, side, wired }: Props) {
   const input = side === 'in';
-  const unfit = useBlock(id, (state) => input && state.drag?.answers[targetKey([id, name])]?.fits === false);
+  const unfit = useBlock(id, (state) => input && state.drag?.answers.get(targetKey([id, name]))?.fits === false);
   const drawn = useBlock(id, (state) => state.drag !== null && input && state.drag.from[0] === id);
   const state = `${wired ? ' wired' : ''}${unfit || drawn ? ' unfit' : ''}`;
   return (

@@ -18,16 +18,16 @@ interface Props {
 }
 
 export const Result = memo(function Result({ block, pin, summary }: Props) {
-  const key = `${block} ${pin}`;
+  const key = JSON.stringify([block, pin]);
   const run = useBlock(block, (state) => state.resultsRun);
-  const open = useBlock(block, (state) => state.shown[key] ?? state.page.blocks.length <= MOST_OPEN);
+  const open = useBlock(block, (state) => state.shown.get(key) ?? state.page.blocks.length <= MOST_OPEN);
   const stepping = useBlock(block, (state) => state.run?.state === 'running' && state.run.id === state.resultsRun);
   const type = useBlock(block, (state) => blockOf(state.page, block)?.type);
   const mark = useBlock(block, (state) => state.highlight.find((each) => each.block === block && each.pin === pin));
   const marked = useMemo(() => (mark ? [mark] : undefined), [mark]);
   const onHover = useCallback((index: number[] | null) => set({ hovered: index && { block, pin, index } }), [block, pin]);
   const onPick = useCallback((index: number[]) => set({ picked: { block, pin, index } }), [block, pin]);
-  const toggle = () => set((state) => ({ shown: { ...state.shown, [key]: !open } }));
+  const toggle = () => set((state) => ({ shown: new Map(state.shown).set(key, !open) }));
   return (
     <div className="result nodrag" data-testid={`result-${block}-${pin}`}>
       <button type="button" className="result-head" aria-expanded={open} onClick={toggle} title={open ? 'Hide' : 'Show'}>

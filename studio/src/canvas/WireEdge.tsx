@@ -11,8 +11,8 @@ export const WireEdge = memo(function WireEdge(props: EdgeProps<WireItem>) {
   const { id, sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, data, selected } = props;
   const [block, pin, index] = data?.wire.from ?? ['', ''];
   const label = useBlock(block, (state) => {
-    const tensors = state.checks[block]?.tensors;
-    const spec = (index === undefined ? undefined : tensors?.[`${pin}[${index}]`]) ?? tensors?.[pin];
+    const tensors = state.checks.get(block)?.tensors;
+    const spec = (index === undefined ? undefined : tensors?.get(`${pin}[${index}]`)) ?? tensors?.get(pin);
     return spec ? specText(spec) : '';
   });
   const [path] = getBezierPath({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition });

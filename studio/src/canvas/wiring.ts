@@ -37,7 +37,7 @@ export function isValid(connection: Connection | Edge): boolean {
 export function onConnectStart(_: unknown, start: OnConnectStartParams): void {
   if (start.handleType !== 'source' || !start.nodeId || !start.handleId) return;
   const from: Source = [start.nodeId, start.handleId];
-  set({ drag: { from, answers: {}, why: null } });
+  set({ drag: { from, answers: new Map(), why: null } });
   const ahead = targetsOf(get().page, get().rows, from).slice(0, ASKED_AHEAD);
   const next = async (): Promise<void> => {
     const to = ahead.shift();

@@ -6,6 +6,7 @@ import { isTensor, textOf } from '../format';
 import { ARRAYS, feed, pickFiles, tensorPin } from '../shell/files';
 import { setText } from '../store/actions';
 import { attribute, withAttribute, withoutAttribute } from '../store/attrs';
+import { pinOf } from '../store/page';
 import { failed } from '../store/server';
 import { useStudio } from '../store/state';
 
@@ -32,7 +33,7 @@ function Choice({ value, choices, label, testid, none, onChange }: ChoiceProps) 
 }
 
 function Setting({ block, row }: { block: Block; row: SettingRow }) {
-  const value = block.pins?.[row.name];
+  const value = pinOf(block, row.name);
   const dtypes = useStudio((state) => state.dtypes);
   const choices = row.choices ?? (row.kind === 'type' ? dtypes : null);
   const testid = `form-${block.id}-${row.name}`;
@@ -46,13 +47,13 @@ function Setting({ block, row }: { block: Block; row: SettingRow }) {
   );
 }
 
-const CHOICES: Record<string, string[]> = { bool: ['true', 'false'] };
+const CHOICES = new Map([['bool', ['true', 'false']]]);
 
 function AttributeField({ block, row }: { block: Block; row: AttributeRow }) {
-  const text = textOf(block.pins?.['attrs']);
+  const text = textOf(pinOf(block, 'attrs'));
   const value = attribute(text, row.name) ?? '';
   const dtypes = useStudio((state) => state.dtypes);
-  const choices = row.choices ?? CHOICES[row.kind] ?? (row.kind === 'type' ? dtypes : null);
+  const choices = row.choices ?? CHOICES.get(row.kind) ?? (row.kind === 'type' ? dtypes : null);
   const testid = `attr-${block.id}-${row.name}`;
   const change = (next: string) =>
     setText(block.id, 'attrs', next === '' ? withoutAttribute(text, row.name) : withAttribute(text, row.name, next));

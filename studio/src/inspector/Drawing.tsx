@@ -3,6 +3,7 @@
 import type { Block } from '../api/types';
 import { isTensor } from '../format';
 import { setTensor } from '../store/actions';
+import { pinOf } from '../store/page';
 import { useStudio } from '../store/state';
 import { GridEditor } from '../views';
 import { countOf, numbersOf } from './tensors';
@@ -10,8 +11,8 @@ import { countOf, numbersOf } from './tensors';
 const MOST_NUMBERS = 1 << 16;
 
 export function Drawing({ block, pin }: { block: Block; pin: string }) {
-  const spec = useStudio((state) => Object.values(state.checks[block.id]?.tensors ?? {})[0]);
-  const value = block.pins?.[pin];
+  const spec = useStudio((state) => state.checks.get(block.id)?.tensors.values().next().value);
+  const value = pinOf(block, pin);
   const shape = isTensor(value) ? value.shape : (spec?.shape ?? []).map((size) => size ?? 1);
   const count = countOf(shape);
   if (shape.length < 2 || shape.length > 4 || !count || count > MOST_NUMBERS) return null;

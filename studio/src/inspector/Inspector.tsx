@@ -59,7 +59,7 @@ function Traced() {
 function OneBlock({ id }: { id: string }) {
   const block = useStudio((state) => blockOf(state.page, id));
   const row = useStudio((state) => (block ? state.rows.get(block.type) : undefined));
-  const check = useStudio((state) => state.checks[id]);
+  const check = useStudio((state) => state.checks.get(id));
   if (!block) return null;
   const pin = tensorPin(row);
   return (
@@ -69,10 +69,10 @@ function OneBlock({ id }: { id: string }) {
       {check?.problem && <p className="problem">{check.problem}</p>}
       <BlockForm block={block} row={row} />
       {pin !== null && <Drawing block={block} pin={pin} />}
-      {check && Object.keys(check.tensors).length > 0 && (
+      {check && check.tensors.size > 0 && (
         <section>
           <h3>Tensors</h3>
-          {Object.entries(check.tensors).map(([name, spec]) => <div className="form-row" key={name}><span>{name}</span><code>{specText(spec)}</code></div>)}
+          {[...check.tensors].map(([name, spec]) => <div className="form-row" key={name}><span>{name}</span><code>{specText(spec)}</code></div>)}
         </section>
       )}
       <Wires block={block} />
@@ -86,7 +86,7 @@ function Several({ ids }: { ids: string[] }) {
   const results = useStudio((state) => state.results);
   const run = useStudio((state) => state.resultsRun);
   const refs = ids.slice(0, 2).flatMap((block): TensorRef[] => {
-    const pin = Object.keys(results[block] ?? {})[0];
+    const pin = results.get(block)?.keys().next().value;
     return run && pin !== undefined ? [{ run, block, pin }] : [];
   });
   const [a, b] = refs;

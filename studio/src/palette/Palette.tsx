@@ -28,6 +28,8 @@ const Row = memo(function Row({ row, active }: { row: PaletteRow; active: boolea
   );
 });
 
+const STEPS = new Map([['ArrowDown', 1], ['ArrowUp', -1], ['PageDown', 10], ['PageUp', -10]]);
+
 export function Palette() {
   const rows = useStudio((state) => state.rows);
   const [text, setText] = useState('');
@@ -41,7 +43,7 @@ export function Palette() {
   const [walking, setWalking] = useState(false);
 
   const onKeyDown = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
+    const step = STEPS.get(event.key);
     if (step !== undefined) {
       setAt(walking || text ? Math.max(0, Math.min(flat.length - 1, at + step)) : 0);
       setWalking(true);

@@ -10,15 +10,15 @@ import { get, set, useStudio } from '../store/state';
 
 const MOST_SHOWN = 40;
 
-function useAnswers(from: Source | null, targets: Target[]): Record<string, Fits> {
-  const [answers, setAnswers] = useState<Record<string, Fits>>({});
+function useAnswers(from: Source | null, targets: Target[]): ReadonlyMap<string, Fits> {
+  const [answers, setAnswers] = useState<ReadonlyMap<string, Fits>>(new Map());
   useEffect(() => {
     let live = true;
     void (async () => {
       for (const to of targets) {
         if (!live || !from) return;
         const answer = await fits(from, to);
-        if (live) setAnswers((before) => ({ ...before, [targetKey(to)]: answer }));
+        if (live) setAnswers((before) => new Map(before).set(targetKey(to), answer));
       }
     })();
     return () => {
@@ -64,7 +64,7 @@ export function ConnectPanel() {
         onChange={(event) => { setText(event.target.value); setAt(0); }} />
       <div role="listbox" aria-label="Pins" className="connect-list">
         {shown.map((to, i) => {
-          const answer = answers[targetKey(to)];
+          const answer = answers.get(targetKey(to));
           return (
             <button type="button" tabIndex={-1} role="option" aria-selected={i === at} key={targetKey(to)} data-testid={`connect-${to[0]}-${to[1]}`}
               className={`${i === at ? 'active' : ''}${answer?.fits === false ? ' unfit' : ''}`} onClick={() => choose(to)}

@@ -6,10 +6,10 @@ export function Notices() {
   const notices = useStudio((state) => state.notices);
   return (
     <div className="notices" aria-live="polite">
-      {notices.map(({ key, kind, text, action }) => (
-        <div className={`notice ${kind}`} key={key} data-testid="notice">
+      {notices.map(({ key, kind, text, actions }) => (
+        <div className={`notice ${kind}${actions.length > 1 ? ' several' : ''}`} key={key} data-testid="notice">
           <span>{text}</span>
-          {action && <button type="button" onClick={() => { action.run(); dismiss(key); }}>{action.title}</button>}
+          {actions.map(({ title, run }) => <button type="button" key={title} onClick={() => { run(); dismiss(key); }}>{title}</button>)}
           <button type="button" className="close" aria-label="Close" onClick={() => dismiss(key)}>×</button>
         </div>
       ))}

@@ -1,10 +1,11 @@
-// Gallery, keys, exported source.
+// Gallery, keys, exported source, whose work this is.
 
+import { download } from '../download';
 import { KEYS } from '../keys';
 import { notify, set, useStudio } from '../store/state';
 import { ConnectPanel } from './ConnectPanel';
 import { Dialog } from './Dialog';
-import { download, openGallery } from './files';
+import { openGallery } from './files';
 
 export function GalleryCards() {
   const gallery = useStudio((state) => state.gallery);
@@ -35,6 +36,16 @@ function Help() {
   );
 }
 
+function About() {
+  const version = useStudio((state) => state.version);
+  return (
+    <div className="about">
+      <p><b>convgrad {version}</b>, under the Apache License 2.0.</p>
+      <p>This page is also made of other people’s packages, React and React Flow among them. <a href="./THIRD-PARTY-NOTICES.txt" target="_blank" rel="noreferrer" data-first data-testid="notices">Their licences</a> are in the installation, and open without a network.</p>
+    </div>
+  );
+}
+
 function Export() {
   const exported = useStudio((state) => state.exported);
   if (!exported) return null;
@@ -56,6 +67,7 @@ export function Panels() {
     case 'gallery': return <Dialog title="Gallery" wide><GalleryCards /></Dialog>;
     case 'help': return <Dialog title="Keys"><Help /></Dialog>;
     case 'export': return <Dialog title="Export" wide><Export /></Dialog>;
+    case 'about': return <Dialog title="About"><About /></Dialog>;
     case 'connect': return <Dialog title="Connect"><ConnectPanel /></Dialog>;
     case null: return null;
   }

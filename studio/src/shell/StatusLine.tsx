@@ -3,7 +3,7 @@
 import { showBlock } from '../canvas/flow';
 import { timeText } from '../format';
 import { sameMeaning } from '../store/page';
-import { select, useStudio } from '../store/state';
+import { select, set, useStudio } from '../store/state';
 
 function RunWords() {
   const run = useStudio((state) => state.run);
@@ -30,7 +30,7 @@ export function StatusLine() {
   const file = useStudio((state) => state.file);
   const notes = useStudio((state) => state.pageNotes);
   const version = useStudio((state) => state.version);
-  const bad = Object.keys(checks).filter((id) => checks[id]?.problem);
+  const bad = [...checks.keys()].filter((id) => checks.get(id)?.problem);
   const next = () => {
     const id = bad[0];
     if (id === undefined) return;
@@ -49,7 +49,7 @@ export function StatusLine() {
       {notes.length > 0 && <span className="note" title={notes.join('\n')}>{notes[0]}</span>}
       <span className="grow" />
       <span>{file ?? 'no file'}</span>
-      <span>convgrad {version}</span>
+      <button type="button" className="link" data-testid="about" title="About, and licences" onClick={() => set({ panel: 'about' })}>convgrad {version}</button>
     </footer>
   );
 }

@@ -2,6 +2,7 @@
 
 import { ApiError, api } from '../api/client';
 import type { Language, PaletteRow } from '../api/types';
+import { download, fileName, pageText } from '../download';
 import { addFromPalette, setTensor } from '../store/actions';
 import { blockOf } from '../store/page';
 import { failed } from '../store/server';
@@ -83,19 +84,9 @@ export function pickFiles(accept: string, then: (files: File[]) => void): void {
 
 export const pickPage = (): void => pickFiles(PAGES, (files) => void openFiles(files, null));
 
-export function download(name: string, text: string): void {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text], { type: 'text/plain' }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-}
-
-const fileName = (name: string): string => `${name.replace(/[^\w.-]+/g, '_').replace(/^_+|_+$/g, '') || 'page'}.json`;
-
 export function downloadPage(): void {
   const { page } = get();
-  download(fileName(page.name), `${JSON.stringify(page, null, 1)}\n`);
+  download(fileName(page.name), pageText(page));
   set({ saved: page });
 }
 

@@ -2,11 +2,12 @@
 
 import type { PaletteRow, Source, Target, Tensor } from '../api/types';
 import { type Alignment, align, distribute } from './arrange';
-import { clipboardText, pageOfText, paste } from './clipboard';
+import { clipboardText, paste } from './clipboard';
 import {
   addBlock, addWire, blockOf, emptyPage, freeId, idFor, idsOf, moveBy, newBlock, remove, rename, setPin, wireIds,
 } from './page';
 import { layered } from './layers';
+import { pageOfText } from './reading';
 import { cramped, overlaps, spread } from './spread';
 import { amend, edit, get, isDirty, notify, openPage, select, set } from './state';
 

@@ -1,7 +1,8 @@
-// Unsaved work in the browser's own storage, one draft per tab: it survives a reload, a crash and a new server.
+// Unsaved work in the browser's own storage, one draft per tab: it survives a reload, a crash and a new server. A draft
+// that the studio failed with is put aside: it is offered, but no longer opened by itself.
 
 import type { Page } from '../api/types';
-import { pageOfText } from './clipboard';
+import { pageOfText } from './reading';
 
 export type Store = Pick<Storage, 'getItem' | 'setItem' | 'removeItem' | 'key' | 'length'>;
 
@@ -10,9 +11,15 @@ export interface Draft {
   page: Page;
   file: string | null;
   when: number;
+  /** Being opened. One that still says so at the next start was never shown. */
+  opening?: true;
 }
 
+/** A draft as the storage has it, if nobody else wrote there. */
+type Kept = { page?: unknown; file?: unknown; when?: unknown; opening?: unknown } | null;
+
 const PREFIX = 'convgrad-draft:';
+const ASIDE = 'convgrad-aside:';
 const OLDEST_MS = 14 * 24 * 3600 * 1000;
 
 /** Write a draft; false if the storage is full. */
@@ -34,10 +41,11 @@ export function readDraft(store: Store, tab: string): Draft | null {
   const text = store.getItem(PREFIX + tab);
   if (text === null) return null;
   try {
-    const value = JSON.parse(text) as { page?: unknown; file?: unknown; when?: unknown };
-    const page = typeof value.page === 'string' ? pageOfText(value.page) : null;
-    if (!page) return null;
-    return { tab, page, file: typeof value.file === 'string' ? value.file : null, when: Number(value.when) || 0 };
+    const value = JSON.parse(text) as Kept;
+    const page = typeof value?.page === 'string' ? pageOfText(value.page) : null;
+    if (!value || !page) return null;
+    const file = typeof value.file === 'string' ? value.file : null;
+    return { tab, page, file, when: Number(value.when) || 0, ...(value.opening === true ? { opening: true } : {}) };
   } catch {
     return null;
   }
@@ -57,6 +65,70 @@ export function findDraft(
     if (draft && draft.file === file && now - draft.when < OLDEST_MS) drafts.push(draft);
   }
   return drafts.sort((a, b) => b.when - a.when)[0] ?? null;
+}
+
+/** The same, for a start: a draft that cannot be read, or that was never shown when it was opened last, is put aside. */
+export function takeDraft(
+  store: Store, tab: string, open: ReadonlySet<string>, file: string | null, now: number,
+): Draft | null {
+  if (store.getItem(PREFIX + tab) !== null && readDraft(store, tab) === null) putAside(store, tab, now);
+  for (;;) {
+    const draft = findDraft(store, tab, open, file, now);
+    if (!draft?.opening) return draft;
+    if (putAside(store, draft.tab, now) === null) return null;
+  }
+}
+
+/** Work put aside: its text as it was, and the page if that can be read. */
+export interface Aside {
+  key: string;
+  text: string;
+  page: Page | null;
+  when: number;
+}
+
+/** Put the draft of a tab aside; the key it has there, or null where there was none or the storage refuses. */
+export function putAside(store: Store, tab: string, now: number): string | null {
+  const text = store.getItem(PREFIX + tab);
+  if (text === null) return null;
+  const key = `${ASIDE}${tab}:${now}`;
+  store.removeItem(PREFIX + tab); // first, where there is room for one of the two alone
+  try {
+    store.setItem(key, text);
+    return key;
+  } catch {
+    return null;
+  }
+}
+
+/** What was put aside while this file was open, the newest first; what is too old goes. */
+export function asideOf(store: Store, file: string | null, now: number): Aside[] {
+  const keys = Array.from({ length: store.length }, (_, i) => store.key(i)).filter((key) => key?.startsWith(ASIDE));
+  return keys.flatMap((key): Aside[] => {
+    const when = Number(key?.slice(key.lastIndexOf(':') + 1));
+    if (key === null || key === undefined) return [];
+    if (!(now - when < OLDEST_MS)) {
+      store.removeItem(key);
+      return [];
+    }
+    const { page, file: of } = keptOf(store.getItem(key));
+    return of === file ? [{ key, text: page, page: pageOfText(page), when }] : [];
+  }).sort((a, b) => b.when - a.when);
+}
+
+/** The text of the page in a draft and its file; of something else the whole, as of no file. */
+function keptOf(text: string | null): { page: string; file: string | null } {
+  try {
+    const value = JSON.parse(text ?? '') as Kept;
+    if (typeof value?.page === 'string') return { page: value.page, file: typeof value.file === 'string' ? value.file : null };
+  } catch {
+    // No JSON: whatever it is, it is somebody's work.
+  }
+  return { page: text ?? '', file: null };
+}
+
+export function dropAside(store: Store, key: string): void {
+  store.removeItem(key);
 }
 
 const TAB = 'convgrad-tab';

@@ -15,22 +15,6 @@ export function excerpt(page: Page, ids: ReadonlySet<string>): Page {
 export const clipboardText = (page: Page, ids: ReadonlySet<string>): string =>
   JSON.stringify(excerpt(page, ids), null, 1);
 
-/** Read a page from a pasted text; null for any other text. The server checks the rest. */
-export function pageOfText(text: string): Page | null {
-  if (!text.includes('convgrad-page')) return null;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    return null;
-  }
-  const page = value as Partial<Page> | null;
-  if (page?.format !== 'convgrad-page' || page.version !== 1 || !Array.isArray(page.blocks)) return null;
-  if (!Array.isArray(page.wires ?? [])) return null;
-  const whole = page.blocks.every((block) => typeof block?.id === 'string' && typeof block.type === 'string');
-  return whole ? { ...emptyPage(), ...page } : null;
-}
-
 export interface Pasted {
   page: Page;
   ids: string[];

@@ -1,6 +1,7 @@
 // Pure edits of a page: each returns a new page that shares everything it did not change.
 
 import type { Block, Page, PaletteRow, PinValue, Source, Target, Wire } from '../api/types';
+import { tableOf, valueAt, withValue } from '../table';
 
 export const GRID = 8;
 
@@ -23,6 +24,9 @@ function memo<K extends object, V>(make: (key: K) => V): (key: K) => V {
 const byId = memo((blocks: Block[]) => new Map(blocks.map((block) => [block.id, block])));
 export const blockOf = (page: Page, id: string): Block | undefined => byId(page.blocks).get(id);
 export const idsOf = (page: Page): ReadonlyMap<string, Block> => byId(page.blocks);
+
+/** What stands on a pin. */
+export const pinOf = (block: Block, pin: string): PinValue | undefined => valueAt(block.pins, pin);
 
 const NO_WIRES: Wire[] = [];
 export const wiresOf = (page: Page): Wire[] => page.wires ?? NO_WIRES;
@@ -71,15 +75,15 @@ export function idFor(type: string): string {
 
 /** A new block as its row of the palette starts it. */
 export function newBlock(row: PaletteRow, id: string, at: [number, number]): Block {
-  const pins: Record<string, PinValue> = {};
-  for (const setting of row.settings) if (setting.name !== 'attrs') pins[setting.name] = setting.default;
+  const pins = new Map<string, PinValue>();
+  for (const setting of row.settings) if (setting.name !== 'attrs') pins.set(setting.name, setting.default);
   const attrs = row.settings.find((setting) => setting.name === 'attrs');
-  if (attrs) pins['attrs'] = attrs.default;
+  if (attrs) pins.set('attrs', attrs.default);
   else if (row.attributes.length) {
     const set = row.attributes.filter((attribute) => attribute.default !== '');
-    pins['attrs'] = set.map((attribute) => `${attribute.name} = ${attribute.default}`).join('; ');
+    pins.set('attrs', set.map((attribute) => `${attribute.name} = ${attribute.default}`).join('; '));
   }
-  return { id, type: row.type, at: [snap(at[0]), snap(at[1])], pins };
+  return { id, type: row.type, at: [snap(at[0]), snap(at[1])], pins: tableOf(pins) };
 }
 
 export function addBlock(page: Page, block: Block): Page {
@@ -92,8 +96,9 @@ const changed = (page: Page, id: string, change: (block: Block) => Block): Page 
 });
 
 export function setPin(page: Page, id: string, pin: string, value: PinValue): Page {
-  if (blockOf(page, id)?.pins?.[pin] === value) return page;
-  return changed(page, id, (block) => ({ ...block, pins: { ...block.pins, [pin]: value } }));
+  const block = blockOf(page, id);
+  if (!block || pinOf(block, pin) === value) return page;
+  return changed(page, id, (now) => ({ ...now, pins: withValue(now.pins, pin, value) }));
 }
 
 export function moveTo(page: Page, places: ReadonlyMap<string, [number, number]>): Page {

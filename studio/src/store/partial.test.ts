@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Block, Page, Wire } from '../api/types';
+import { tableOf } from '../table';
 import { addWire, moveBy, remove, setPin } from './page';
 import { changedIds, madeFrom, type Part, partOf } from './partial';
 
@@ -8,7 +9,7 @@ function many(): Page {
   const blocks: Block[] = [];
   const wires: Wire[] = [];
   for (let i = 0; i < 40; i++) {
-    blocks.push({ id: `a${i}`, type: 'Const', pins: { val: '1' } }, { id: `b${i}`, type: 'Relu' }, { id: `c${i}`, type: 'AddN' });
+    blocks.push({ id: `a${i}`, type: 'Const', pins: tableOf([['val', '1']]) }, { id: `b${i}`, type: 'Relu' }, { id: `c${i}`, type: 'AddN' });
     wires.push({ from: [`a${i}`, 'output'], to: [`b${i}`, 'features'] }, { from: [`b${i}`, 'activations'], to: [`c${i}`, 'inputs'] });
   }
   return { format: 'convgrad-page', version: 1, name: 'many', blocks, wires };

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { tableOf } from '../table';
 import { addWire } from './page';
 import { pinsOf, refusal, targetsOf } from './rules';
 import { ROWS, samplePage } from './samples';
@@ -30,12 +31,12 @@ describe('targets', () => {
 
 describe('pins', () => {
   it('of an unknown block are those its page speaks of', () => {
-    const pins = pinsOf({ id: 'x', type: 'Foreign', pins: { size: '3' } }, undefined, ['in', 'in'], ['out']);
+    const pins = pinsOf({ id: 'x', type: 'Foreign', pins: tableOf([['size', '3']]) }, undefined, ['in', 'in'], ['out']);
     expect(pins.inputs.map((pin) => pin.name)).toEqual(['in']);
     expect(pins.settings).toEqual(['size']);
     expect(pins.outputs).toEqual(['out']);
   });
   it('have one field for all attributes', () => {
-    expect(pinsOf({ id: 'x', type: 'Conv2D', pins: {} }, ROWS.get('Conv2D'), [], []).settings).toEqual(['strides', 'attrs']);
+    expect(pinsOf({ id: 'x', type: 'Conv2D' }, ROWS.get('Conv2D'), [], []).settings).toEqual(['strides', 'attrs']);
   });
 });

@@ -2,6 +2,7 @@
 // that is no list takes one wire.
 
 import type { Block, Page, PaletteRow, Source, Target } from '../api/types';
+import { namesOf } from '../table';
 import { blockOf, wiredInto, wiredOutOf, wiresOf } from './page';
 
 export type Rows = ReadonlyMap<string, PaletteRow>;
@@ -25,7 +26,7 @@ export function pinsOf(
     if (!known.has(name)) inputs.push({ name, list: true, literal: false });
     known.add(name);
   }
-  for (const name of Object.keys(block.pins ?? {})) if (!known.has(name)) settings.push(name);
+  for (const name of namesOf(block.pins)) if (!known.has(name)) settings.push(name);
   const outputs = row ? [...row.outputs] : [];
   for (const name of out) if (!outputs.includes(name)) outputs.push(name);
   return { inputs, settings, outputs };

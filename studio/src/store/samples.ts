@@ -1,6 +1,7 @@
 // Small pages and rows for tests.
 
 import type { Page, PaletteRow } from '../api/types';
+import { tableOf } from '../table';
 
 const row = (type: string, inputs: [string, boolean][], outputs: string[], more: Partial<PaletteRow> = {}): PaletteRow => ({
   type, group: 'ops', summary: `About ${type}.`, settings: [], attributes: [], outputs,
@@ -27,9 +28,9 @@ export function samplePage(): Page {
   return {
     format: 'convgrad-page', version: 1, name: 'sample',
     blocks: [
-      { id: 'a', type: 'Const', at: [0, 0], pins: { val: '1' } },
-      { id: 'b', type: 'Relu', at: [200, 40], pins: {} },
-      { id: 'c', type: 'AddN', at: [400, 120], pins: {} },
+      { id: 'a', type: 'Const', at: [0, 0], pins: tableOf([['val', '1']]) },
+      { id: 'b', type: 'Relu', at: [200, 40], pins: tableOf([]) },
+      { id: 'c', type: 'AddN', at: [400, 120], pins: tableOf([]) },
     ],
     wires: [{ from: ['a', 'output'], to: ['b', 'features'] }, { from: ['b', 'activations'], to: ['c', 'inputs'] }],
   };

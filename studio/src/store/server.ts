@@ -1,14 +1,14 @@
-// The store's dealings with the server: start, checks behind every edit, runs, the connection lost and found.
+// The store's dealings with the server: checks behind every edit, runs, the connection lost and found.
 
 import { ApiError, api } from '../api/client';
 import type { BlockCheck, Fits, Page, RunProgress, Source, Summary, Target } from '../api/types';
-import { claimTab, dropDraft, findDraft, writeDraft } from './autosave';
-import { emptyPage, idsOf, sameMeaning } from './page';
+import { sameMap } from '../table';
+import { idsOf, sameMeaning } from './page';
 import { partOf } from './partial';
 import { targetKey } from './rules';
-import { checked, get, isDirty, notify, openPage, set, started, useStudio } from './state';
+import { checked, get, notify, set, started } from './state';
 
-const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+export const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Show an error; a server that does not answer is waited for. */
 export function failed(error: unknown): void {
@@ -66,12 +66,12 @@ async function check(all: boolean): Promise<void> {
     again = false;
     const { page, online } = get();
     if (!online) return;
-    const known = !whollyAsked && Object.keys(get().checks).length > 0;
+    const known = !whollyAsked && get().checks.size > 0;
     const part = known && answered ? partOf(page, answered) : null;
     try {
       const answer = await api.check(part?.page ?? page);
       if (sameMeaning(page, get().page)) {
-        checked(part ? { ...answer, blocks: { ...kept(page), ...answer.blocks }, notes: get().pageNotes } : answer);
+        checked(part ? { ...answer, blocks: new Map([...kept(page), ...answer.blocks]), notes: get().pageNotes } : answer);
         // Until all of it is answered, the next edit is one of the page before.
         if (!part || part.all) answered = page;
         if (part) whole = setTimeout(() => checkSoon(true), part.all ? REST_MS.all : REST_MS.near);
@@ -86,9 +86,9 @@ async function check(all: boolean): Promise<void> {
 }
 
 /** What was said of the blocks that are still there. */
-function kept(page: Page): Record<string, BlockCheck> {
+function kept(page: Page): [string, BlockCheck][] {
   const ids = idsOf(page);
-  return Object.fromEntries(Object.entries(get().checks).filter(([id]) => ids.has(id)));
+  return [...get().checks].filter(([id]) => ids.has(id));
 }
 
 /** Whether a wire fits, remembered as long as the page means the same. */
@@ -125,9 +125,9 @@ export function fitsNow(from: Source, to: Target): Fits | undefined {
 /** Ask for a pin of the wire being drawn and keep the answer beside it. */
 export async function fitsDragged(to: Target): Promise<void> {
   const from = get().drag?.from;
-  if (!from || get().drag?.answers[targetKey(to)]) return;
+  if (!from || get().drag?.answers.has(targetKey(to))) return;
   const answer = await fits(from, to);
-  set(({ drag }) => (drag?.from === from ? { drag: { ...drag, answers: { ...drag.answers, [targetKey(to)]: answer } } } : {}));
+  set(({ drag }) => (drag?.from === from ? { drag: { ...drag, answers: new Map(drag.answers).set(targetKey(to), answer) } } : {}));
 }
 
 // Runs.
@@ -156,13 +156,13 @@ async function follow(id: string, page: Page): Promise<void> {
     const progress = await api.progress(id, since);
     if (get().run?.id !== id) return;
     since = progress.version;
-    const show = progress.state !== 'running' || (Date.now() - start > PATIENCE_MS && Object.keys(progress.results).length > 0);
+    const show = progress.state !== 'running' || (Date.now() - start > PATIENCE_MS && progress.results.size > 0);
     took(id, progress, show ? page : null);
     if (progress.state !== 'running') return;
   }
 }
 
-const sameSummary = (a: Summary | undefined, b: Summary): boolean => a !== undefined && JSON.stringify(a) === JSON.stringify(b);
+const sameSummary = (a: Summary, b: Summary): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /** Take in the progress of a run, and its results if they are to be shown; results that are the same stay the same objects. */
 function took(id: string, progress: RunProgress, page: Page | null): void {
@@ -170,12 +170,10 @@ function took(id: string, progress: RunProgress, page: Page | null): void {
   set((now) => {
     const run = { id, state, step, steps, block, done, total, problem };
     if (!page) return { run };
-    const results: Record<string, Record<string, Summary>> = {};
-    for (const [name, pins] of Object.entries(progress.results)) {
-      const before = now.results[name];
-      const same = before && Object.keys(before).length === Object.keys(pins).length;
-      const kept = same && Object.entries(pins).every(([pin, summary]) => sameSummary(before[pin], summary));
-      results[name] = kept ? before : pins;
+    const results = new Map<string, ReadonlyMap<string, Summary>>();
+    for (const [name, pins] of progress.results) {
+      const before = now.results.get(name);
+      results.set(name, before && sameMap(before, pins, sameSummary) ? before : pins);
     }
     const anew = now.resultsRun === id ? {} : { resultsRun: id, ranPage: page, highlight: [], hovered: null, picked: null };
     return { run, results, curves: progress.curves, times: progress.ms, ...anew };
@@ -194,60 +192,6 @@ export function considerRun(): void {
   clearTimeout(soon);
   const { autoRun, page, checks, online } = get();
   if (!autoRun || !online || !page.blocks.length || (lastRun && sameMeaning(lastRun, page))) return;
-  if (Object.values(checks).some((check) => check.problem)) return;
+  if ([...checks.values()].some((check) => check.problem)) return;
   soon = setTimeout(() => void startRun(), 200);
-}
-
-// Start and drafts.
-let tab = '';
-
-function keepDraft(): void {
-  const state = get();
-  if (!isDirty(state)) dropDraft(localStorage, tab);
-  else if (!writeDraft(localStorage, { tab, page: state.page, file: state.file, when: Date.now() }))
-    notify('problem', 'The browser has no room for a draft of this page: save it to a file.');
-}
-
-export async function begin(): Promise<void> {
-  const claimed = await claimTab(sessionStorage);
-  tab = claimed.tab;
-  for (;;) {
-    try {
-      const start = await api.start();
-      started(start);
-      const page = start.page ?? emptyPage();
-      set((state) => ({ page, saved: page, opened: state.opened + 1 }));
-      const draft = findDraft(localStorage, tab, claimed.open, start.file, Date.now());
-      if (draft) {
-        if (draft.tab !== tab) dropDraft(localStorage, draft.tab);
-        openPage(draft.page, false);
-        notify('info', 'Unsaved work was restored.', { title: 'Discard it', run: () => openPage(page, true) });
-      }
-      break;
-    } catch (error) {
-      if (error instanceof ApiError && error.status !== 0) {
-        set({ ready: true });
-        notify('problem', words(error));
-        return;
-      }
-      set({ online: false });
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-    }
-  }
-  set({ ready: true, online: true });
-  watch();
-  checkSoon();
-}
-
-let draftTimer: ReturnType<typeof setTimeout> | undefined;
-function watch(): void {
-  useStudio.subscribe((state, before) => {
-    if (state.page === before.page && state.saved === before.saved) return;
-    if (!sameMeaning(state.page, before.page)) checkSoon();
-    clearTimeout(draftTimer);
-    draftTimer = setTimeout(keepDraft, 250);
-  });
-  window.addEventListener('pagehide', keepDraft);
-  document.addEventListener('visibilitychange', () => document.hidden && keepDraft());
-  keepDraft();
 }

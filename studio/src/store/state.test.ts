@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Check } from '../api/types';
+import { valueAt } from '../table';
 import * as actions from './actions';
 import { amend, checked, edit, get, initial, isDirty, openPage, redoStep, select, set, undoStep } from './state';
 import { ROWS, samplePage } from './samples';
@@ -24,7 +26,7 @@ describe('undo and redo', () => {
   it('take letters typed one after the other as one step', () => {
     for (const text of ['5', '55', '555']) actions.setText('a', 'val', text);
     undoStep();
-    expect(get().page.blocks[0]?.pins?.['val']).toBe('1');
+    expect(valueAt(get().page.blocks[0]?.pins, 'val')).toBe('1');
   });
   it('take letters typed after a pause, or elsewhere, as another', () => {
     actions.setText('a', 'val', '5');
@@ -33,14 +35,14 @@ describe('undo and redo', () => {
     actions.setText('b', 'features', 'x');
     undoStep();
     undoStep();
-    expect(get().page.blocks[0]?.pins?.['val']).toBe('5');
+    expect(valueAt(get().page.blocks[0]?.pins, 'val')).toBe('5');
   });
   it('forget the future after an edit', () => {
     actions.setText('a', 'val', '5');
     undoStep();
     actions.setText('b', 'features', 'x');
     redoStep();
-    expect(get().page.blocks[0]?.pins?.['val']).toBe('1');
+    expect(valueAt(get().page.blocks[0]?.pins, 'val')).toBe('1');
   });
   it('take a block dragged as one step', () => {
     edit((page) => ({ ...page, name: 'moving' }));
@@ -85,12 +87,12 @@ describe('copies', () => {
 });
 
 describe('answers of the server', () => {
-  const answer = (shape: number[]) => ({
+  const answer = (shape: number[]): Check => ({
     ms: 1, notes: [],
-    blocks: {
-      a: { problem: null, notes: [], tensors: { output: { dtype: 'DT_FLOAT', shape } } },
-      b: { problem: 'no', notes: [], tensors: {} },
-    },
+    blocks: new Map([
+      ['a', { problem: null, notes: [], tensors: new Map([['output', { dtype: 'DT_FLOAT', shape }]]) }],
+      ['b', { problem: 'no', notes: [], tensors: new Map() }],
+    ]),
   });
   it('that did not change stay the same objects', () => {
     checked(answer([1]));
@@ -98,8 +100,8 @@ describe('answers of the server', () => {
     checked(answer([1]));
     expect(get().checks).toBe(before);
     checked(answer([2]));
-    expect(get().checks['a']).not.toBe(before['a']);
-    expect(get().checks['b']).toBe(before['b']);
+    expect(get().checks.get('a')).not.toBe(before.get('a'));
+    expect(get().checks.get('b')).toBe(before.get('b'));
   });
 });
 

@@ -4,9 +4,10 @@ import { create } from 'zustand';
 import type {
   BlockCheck, Check, Fits, GalleryRow, Page, PaletteRow, RunState, Source, Start, Summary,
 } from '../api/types';
+import type { Mark } from '../views';
+import { sameMap } from '../table';
 import type { Size } from './arrange';
 import { type History, noHistory, redo, remember, undo } from './history';
-import type { Mark } from '../views';
 import { emptyPage, idsOf } from './page';
 
 export interface Run {
@@ -20,11 +21,17 @@ export interface Run {
   problem: string | null;
 }
 
+/** What can be done about a notice. */
+export interface Action {
+  title: string;
+  run: () => void;
+}
+
 export interface Notice {
   key: number;
   kind: 'info' | 'problem';
   text: string;
-  action?: { title: string; run: () => void };
+  actions: Action[];
 }
 
 export interface Cell {
@@ -36,11 +43,11 @@ export interface Cell {
 /** A wire being drawn, and what the server said of each pin it could go to. */
 export interface Drag {
   from: Source;
-  answers: Record<string, Fits>;
+  answers: ReadonlyMap<string, Fits>;
   why: string | null;
 }
 
-export type Panel = 'gallery' | 'help' | 'connect' | 'export' | null;
+export type Panel = 'gallery' | 'help' | 'connect' | 'export' | 'about' | null;
 export type ThemeMode = 'system' | 'light' | 'dark';
 
 export interface State {
@@ -60,7 +67,7 @@ export interface State {
   online: boolean;
   ready: boolean;
 
-  checks: Record<string, BlockCheck>;
+  checks: ReadonlyMap<string, BlockCheck>;
   checkMs: number | null;
   pageNotes: string[];
 
@@ -68,9 +75,9 @@ export interface State {
   resultsRun: string | null;
   /** The page the results are of. */
   ranPage: Page | null;
-  results: Record<string, Record<string, Summary>>;
-  curves: Record<string, (number | null)[]>;
-  times: Record<string, number>;
+  results: ReadonlyMap<string, ReadonlyMap<string, Summary>>;
+  curves: ReadonlyMap<string, (number | null)[]>;
+  times: ReadonlyMap<string, number>;
   autoRun: boolean;
   steps: number;
   /** Cells that made the cell being traced. */
@@ -87,7 +94,7 @@ export interface State {
   notices: Notice[];
   theme: ThemeMode;
   /** Results that are shown or hidden against the rule. */
-  shown: Record<string, boolean>;
+  shown: ReadonlyMap<string, boolean>;
   sizes: ReadonlyMap<string, Size>;
   /** Counts the pages opened: the canvas shows each of them whole once. */
   opened: number;
@@ -98,10 +105,10 @@ const first = emptyPage();
 export const initial: State = {
   page: first, blocks: new Set(), wires: new Set(), history: noHistory(), saved: first, file: null,
   version: '', rows: new Map(), hues: new Map(), gallery: [], dtypes: [], online: true, ready: false,
-  checks: {}, checkMs: null, pageNotes: [],
-  run: null, resultsRun: null, ranPage: null, results: {}, curves: {}, times: {}, autoRun: false, steps: 1, highlight: [], hovered: null, picked: null,
+  checks: new Map(), checkMs: null, pageNotes: [],
+  run: null, resultsRun: null, ranPage: null, results: new Map(), curves: new Map(), times: new Map(), autoRun: false, steps: 1, highlight: [], hovered: null, picked: null,
   drag: null, connectFrom: null, panel: null, exported: null, renaming: null, notices: [], theme: 'system',
-  shown: {}, sizes: new Map(), opened: 0,
+  shown: new Map(), sizes: new Map(), opened: 0,
 };
 
 export const useStudio = create<State>(() => initial);
@@ -141,21 +148,28 @@ export function select(blocks: Iterable<string>, wires: Iterable<string> = NOTHI
   set({ blocks: new Set(blocks), wires: new Set(wires) });
 }
 
+/** What the server has said of the page, and what is made of that, before it has said anything. */
+export function nothingSaid(): Partial<State> {
+  return {
+    checks: new Map(), checkMs: null, pageNotes: [], run: null, results: new Map(), resultsRun: null, ranPage: null,
+    curves: new Map(), times: new Map(), highlight: [], hovered: null, picked: null,
+  };
+}
+
 /** Open another page; what was there is one undo away. */
 export function openPage(page: Page, clean: boolean): void {
   set((state) => ({
     page, history: remember(state.history, state.page, null, 0), ...(clean ? { saved: page } : {}),
-    blocks: NOTHING, wires: NOTHING, checks: {}, run: null, results: {}, resultsRun: null, curves: {}, times: {},
-    highlight: [], hovered: null, picked: null, shown: {}, sizes: new Map(), ranPage: null, opened: state.opened + 1,
+    ...nothingSaid(), blocks: NOTHING, wires: NOTHING, shown: new Map(), sizes: new Map(), opened: state.opened + 1,
   }));
 }
 
 let notices = 0;
 /** Tell something. A problem stays until it is closed, unless the page itself shows what came of it. */
-export function notify(kind: Notice['kind'], text: string, action?: Notice['action'], passing = kind === 'info'): void {
-  const notice: Notice = { key: ++notices, kind, text, ...(action ? { action } : {}) };
+export function notify(kind: Notice['kind'], text: string, actions: Action[] = [], passing = kind === 'info'): void {
+  const notice: Notice = { key: ++notices, kind, text, actions };
   set((state) => ({ notices: [...state.notices.filter((each) => each.text !== text).slice(-3), notice] }));
-  if (passing) setTimeout(() => dismiss(notice.key), action ? 15000 : 6000);
+  if (passing) setTimeout(() => dismiss(notice.key), actions.length ? 15000 : 6000);
 }
 export function dismiss(key: number): void {
   set((state) => ({ notices: state.notices.filter((notice) => notice.key !== key) }));
@@ -171,18 +185,19 @@ export function started(start: Start): void {
 }
 
 function sameCheck(a: BlockCheck | undefined, b: BlockCheck): boolean {
-  return a !== undefined && a.problem === b.problem && JSON.stringify(a) === JSON.stringify(b);
+  if (a?.problem !== b.problem || JSON.stringify(a.notes) !== JSON.stringify(b.notes)) return false;
+  return sameMap(a.tensors, b.tensors, (one, other) => JSON.stringify(one) === JSON.stringify(other));
 }
 
 /** Keep every answer that did not change, so that only changed blocks are drawn anew. */
 export function checked(check: Check): void {
   set((state) => {
-    const checks: Record<string, BlockCheck> = {};
-    let same = Object.keys(check.blocks).length === Object.keys(state.checks).length;
-    for (const [id, now] of Object.entries(check.blocks)) {
-      const before = state.checks[id];
+    const checks = new Map<string, BlockCheck>();
+    let same = check.blocks.size === state.checks.size;
+    for (const [id, now] of check.blocks) {
+      const before = state.checks.get(id);
       const kept = sameCheck(before, now);
-      checks[id] = kept && before ? before : now;
+      checks.set(id, kept && before ? before : now);
       same &&= kept;
     }
     return { checks: same ? state.checks : checks, checkMs: check.ms, pageNotes: check.notes };

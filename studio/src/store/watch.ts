@@ -22,8 +22,8 @@ export function concerned(now: State, before: State): Set<string> | null {
     });
   }
   if (now.checks !== before.checks) {
-    for (const id of Object.keys(now.checks)) if (now.checks[id] !== before.checks[id]) ids.add(id);
-    for (const id of Object.keys(before.checks)) if (!(id in now.checks)) ids.add(id);
+    for (const [id, check] of now.checks) if (check !== before.checks.get(id)) ids.add(id);
+    for (const id of before.checks.keys()) if (!now.checks.has(id)) ids.add(id);
   }
   return ids;
 }

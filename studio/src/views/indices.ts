@@ -73,17 +73,17 @@ export function cellAt(x: number, y: number, size: CellSize, rows: number, cols:
 
 /** Where a key takes the cell; null for keys that do not move. */
 export function moveCell(from: Cell, key: string, rows: number, cols: number): Cell | null {
-  const steps: Record<string, readonly [number, number]> = {
-    ArrowUp: [-1, 0],
-    ArrowDown: [1, 0],
-    ArrowLeft: [0, -1],
-    ArrowRight: [0, 1],
-    PageUp: [-10, 0],
-    PageDown: [10, 0],
-    Home: [0, -cols],
-    End: [0, cols],
-  };
-  const step = steps[key];
+  const steps = new Map<string, readonly [number, number]>([
+    ['ArrowUp', [-1, 0]],
+    ['ArrowDown', [1, 0]],
+    ['ArrowLeft', [0, -1]],
+    ['ArrowRight', [0, 1]],
+    ['PageUp', [-10, 0]],
+    ['PageDown', [10, 0]],
+    ['Home', [0, -cols]],
+    ['End', [0, cols]],
+  ]);
+  const step = steps.get(key);
   if (!step) return null;
   return {
     row: clamp(from.row + step[0], 0, Math.max(0, rows - 1)),
