@@ -9,16 +9,14 @@ import itertools
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from .. import _messages
+from .. import _children, _messages
 from .._errors import ArgumentError
 
 MOST_RUNNING = 4
@@ -55,15 +53,13 @@ class _Process:
     """A child, started ahead of its run: importing takes longer than most pages."""
 
     def __init__(self) -> None:
-        path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
         try:
             self.child = subprocess.Popen(
-                [sys.executable, "-m", "convgrad._studio.child"],
+                _children.command("convgrad._studio.child", "main"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.errors,
-                env={**os.environ, "PYTHONPATH": path},
                 start_new_session=True,  # Ctrl-C in the terminal is for the server
             )
         except OSError:
