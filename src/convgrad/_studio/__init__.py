@@ -1,6 +1,8 @@
 """The block studio: a server on the loopback address, for the page in the browser that `studio/` is the source of.
 
     server       HTTP: token, host, origin, sizes, the built page's files
+    connections  how many there may be, and how long they may keep us waiting
+    opening      the browser, led to the address by a file that only its owner can read
     api          what the browser may ask, one row each
     checks       a page as it is edited: problems, shapes, whether a wire fits
     palette      the blocks there are, from the table of ops
