@@ -9,7 +9,7 @@
     runs         runs, each in a process of its own; `child` is that process
     summaries    a tensor in few numbers
     trace        which cells made a cell; `trace_convolutions` has the sums of the six operations
-    feeds        arrays from files
+    feeds        arrays from files; `png` has the pixels of pictures
     gallery      pages that open with one click
 
 Nothing a browser sends is executed, and no path is taken from it.
