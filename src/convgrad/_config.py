@@ -337,8 +337,14 @@ def _read(row: Switch) -> Any:
 
 
 _PREFIX = "CONVGRAD_"
-_READ_ELSEWHERE = ("CONVGRAD_STUDIO", "CONVGRAD_REQUIRE_BROWSER", "CONVGRAD_CHROMIUM")
-"""No switches of a call, but no strangers: how wheels are built, and how the studio is tested."""
+_READ_ELSEWHERE = (
+    "CONVGRAD_STUDIO",
+    "CONVGRAD_STUDIO_TOKEN",
+    "CONVGRAD_REQUIRE_BROWSER",
+    "CONVGRAD_CHROMIUM",
+)
+"""No switches of a call, but no strangers: how wheels are built, how the studio is tested, and its token, which `info`
+must not print."""
 _MOST_NAMED = 8
 """Unknown variables told by name; the others are counted."""
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bench.test_train_networks import PARAMETERS
-from convgrad._bench.process import child_environment
+from child_python import child_environment
 from convgrad._bench.train.frameworks import TRAININGS
 from convgrad._cli.main import main
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bench.train_torch_inside import PARAMETERS
-from convgrad._bench.process import child_environment
+from child_python import child_environment
 from convgrad._cli.main import main
 
 pytestmark = [

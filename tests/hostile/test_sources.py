@@ -26,8 +26,9 @@ MODULES = {
 }
 """What runs what it reads, and what talks to a network."""
 ALLOWED = {
-    ("_cli/studio.py", "webbrowser"),
+    ("_studio/opening.py", "webbrowser"),
     ("_dask/carrier.py", "cloudpickle"),
+    ("_studio/connections.py", "socket"),
     ("_studio/server.py", "socket"),
     ("_torch/fusing.py", "pickle"),
     ("_studio/server.py", "urllib.parse"),
@@ -94,6 +95,17 @@ def test_nothing_is_unpickled_evaluated_sent_or_given_to_a_shell():
     paths = sorted(ROOT.rglob("*.py"))
     assert len(paths) > 50
     assert [each for path in paths for each in _complaints(path)] == []
+
+
+def test_python_is_started_in_one_place():
+    """Whoever starts a child goes through `_children`, which keeps the current folder off its import path."""
+    words = ("sys.executable", "ProcessPoolExecutor", "multiprocessing.Process", "get_context(")
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for path in sorted(ROOT.rglob("*.py"))
+        if any(word in path.read_text(encoding="utf-8") for word in words)
+    ]
+    assert found == ["_children.py"]
 
 
 def test_the_test_sees_what_it_looks_for(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from convgrad._bench.process import child_environment
+from child_python import child_environment
 
 IMPORT = """
 import sys, types

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._bench.process import child_environment
+from child_python import child_environment
 
 HERE = Path(__file__).parent
 INSIDE = sorted(path.name for path in HERE.glob("inside_*.py"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._bench.process import child_environment
+from child_python import child_environment
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SCRIPT = str(EXAMPLES / "keras_digits.py")

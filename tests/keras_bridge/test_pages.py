@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._bench.process import child_environment
+from child_python import child_environment
 from page_blocks import PAGES, blocks, framework_of
 
 PYTHON = [

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import struct
+import time
 import zipfile
 import zlib
 
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convgrad._studio import api, feeds
+from convgrad._studio import png as pixels
 from convgrad.errors import ArgumentError
 
 
@@ -34,12 +36,12 @@ def chunk(kind: bytes, content: bytes) -> bytes:
     )
 
 
-def png(pixels: np.ndarray, filters: list[int], **header: int) -> bytes:
-    """Write a PNG, each row with a filter of the list in turn; written from the standard, apart from the reader."""
-    height, width, channels = pixels.shape
+def rows_of(image: np.ndarray, filters: list[int]) -> bytes:
+    """Write the rows of a PNG, each with a filter of the list in turn; by the standard, apart from the reader."""
+    height, width, channels = image.shape
     rows, above = [], np.zeros(width * channels, np.int64)
     for at in range(height):
-        row = pixels[at].reshape(-1).astype(np.int64)
+        row = image[at].reshape(-1).astype(np.int64)
         left = np.concatenate([np.zeros(channels, np.int64), row[:-channels]])
         corner = np.concatenate([np.zeros(channels, np.int64), above[:-channels]])
         kind = filters[at % len(filters)]
@@ -50,6 +52,12 @@ def png(pixels: np.ndarray, filters: list[int], **header: int) -> bytes:
             guess = np.where((a <= b) & (a <= c), left, np.where(b <= c, above, corner))
         rows.append(bytes([kind]) + ((row - guess) % 256).astype(np.uint8).tobytes())
         above = row
+    return b"".join(rows)
+
+
+def png(image: np.ndarray, filters: list[int], **header: int) -> bytes:
+    """Write a PNG."""
+    height, width, channels = image.shape
     colour = {1: 0, 3: 2, 4: 6}[channels]
     head = {
         "width": width,
@@ -73,7 +81,7 @@ def png(pixels: np.ndarray, filters: list[int], **header: int) -> bytes:
         b"\x89PNG\r\n\x1a\n"
         + chunk(b"IHDR", ihdr)
         + chunk(b"tEXt", b"x")
-        + chunk(b"IDAT", zlib.compress(b"".join(rows)))
+        + chunk(b"IDAT", zlib.compress(rows_of(image, filters)))
         + chunk(b"IEND", b"")
     )
 
@@ -102,10 +110,41 @@ def test_npz_gives_the_first_array_or_the_one_named():
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("filters", [[0], [1], [2], [3], [4], [4, 3, 2, 1, 0]])
 def test_png(channels, filters):
-    pixels = np.random.default_rng(1).integers(0, 256, (7, 5, channels))
-    found, _ = feeds.read("x.png", png(pixels, filters))
+    image = np.random.default_rng(1).integers(0, 256, (7, 5, channels))
+    found, _ = feeds.read("x.png", png(image, filters))
     assert found.dtype == np.float32 and found.shape == (1, 7, 5, channels)
-    assert np.array_equal(np.rint(found[0] * 255), pixels)
+    assert np.array_equal(np.rint(found[0] * 255), image)
+
+
+@pytest.mark.parametrize("undo", [pixels.by_rows, pixels.by_diagonals, pixels.unfiltered])
+@pytest.mark.parametrize("size", [(1, 1), (1, 9), (9, 1), (2, 2), (2, 9), (9, 2), (60, 60)])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_filters_are_undone_whatever_the_shape(undo, size, channels):
+    """Row after row and diagonal after diagonal are the same; each row has another filter, chosen by chance."""
+    generator = np.random.default_rng(size[0] + channels)
+    wanted = generator.integers(0, 256, (*size, channels))
+    filters = [*generator.permutation(5).tolist(), *generator.integers(0, 5, size[0]).tolist()]
+    kinds = np.array(filters[: size[0]], np.uint8)
+    lines = np.frombuffer(rows_of(wanted, filters), np.uint8).reshape(size[0], -1)
+    assert np.array_equal(lines[:, 0], kinds)
+    found = undo(kinds, lines[:, 1:].reshape(wanted.shape))
+    assert found.dtype == np.uint8 and np.array_equal(found, wanted)
+
+
+def test_a_photograph_is_not_undone_byte_by_byte():
+    """That took the server 8 s for one. By diagonals it is four to seven times as fast as the quickest such loop."""
+    generator = np.random.default_rng(1)
+    stored = generator.integers(0, 256, (600, 600, 3), np.uint8)
+    for kind in (3, 4):
+        seconds = {}
+        for undo in (pixels.by_rows, pixels.unfiltered):
+            took = []
+            for _ in range(2):
+                start = time.process_time()
+                undo(np.full(600, kind, np.uint8), stored)
+                took.append(time.process_time() - start)
+            seconds[undo.__name__] = min(took)
+        assert seconds["unfiltered"] * 2 < seconds["by_rows"], seconds
 
 
 def header(text: str) -> bytes:

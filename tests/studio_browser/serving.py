@@ -18,10 +18,13 @@ class Server:
     def __init__(self, *arguments: str, port: int = 0, token: str | None = None) -> None:
         self.arguments = arguments
         command = [sys.executable, "-m", "convgrad", "studio", *arguments, "--no-browser", "--json"]
-        command += ["--port", str(port)] + (["--token", token] if token else [])
+        command += ["--port", str(port)]
         path = os.pathsep.join([str(SOURCES), os.environ.get("PYTHONPATH", "")])
         self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path}
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path, "CONVGRAD_STUDIO_TOKEN": token or ""},
         )
         assert self.process.stdout
         self.address: str = json.loads(self.process.stdout.readline())["address"]

@@ -141,6 +141,7 @@ ALLOWED = {
     },
     "_bench": {
         "__init__",
+        "_children",
         "_config",
         "_dtypes",
         "_files",
@@ -165,6 +166,7 @@ ALLOWED = {
     },
     "_check": {
         "_batch_norm",
+        "_children",
         "_dtypes",
         "_files",
         "_frameworks",
@@ -180,6 +182,7 @@ ALLOWED = {
     "testing": {"_check"},
     "_pages": {"_dtypes", "_files", "_graph"},
     "_studio": {
+        "_children",
         "_formula",
         "_dtypes",
         "_explain",
@@ -302,13 +305,14 @@ ALLOWED = {
     "_keras": {"_api", "_memory", "_report", "_torch", "_warnings", "jax", "tensorflow"},
     # How a kernel is written, compiled and run. None of these knows convolution.
     "_codegen": {"_dtypes", "_kernel", "_targets"},
-    "_jit": {"_config", "_headroom", "_kernel", "_messages", "_targets", "_warnings"},
+    "_jit": {"_children", "_config", "_headroom", "_kernel", "_messages", "_targets", "_warnings"},
     "_runtime": {"_config", "_program"},
     "_targets": set(),
     "_kernel": set(),
     "_program": set(),
     "_messages": {"_dtypes"},
     # Leaves.
+    "_children": set(),
     "_config": {"_warnings"},
     "_dispatch": set(),
     "_dtypes": set(),

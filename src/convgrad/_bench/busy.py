@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from .. import _children
 from .._text import aligned
 from .contests import Contest, expect, operands_of, our_call
 from .layers import Layer
@@ -43,7 +43,7 @@ def spinning() -> Iterator[None]:
     """Keep the last of our cores busy."""
     core = max(os.sched_getaffinity(0))
     process = subprocess.Popen(
-        [sys.executable, "-c", _SPIN, str(core), str(_LONGEST)], stdout=subprocess.PIPE
+        _children.program(_SPIN, str(core), str(_LONGEST)), stdout=subprocess.PIPE
     )
     try:
         assert process.stdout is not None

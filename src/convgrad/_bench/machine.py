@@ -1,6 +1,6 @@
 """What this computer can do, measured in the same run: peak arithmetic, memory speed by footprint, cost of a fault.
 
-The measurement runs in a process of its own (``python -m convgrad._bench.machine``) because BLAS takes its number of
+The measurement runs in a process of its own (`main`) because BLAS takes its number of
 threads from the environment. Peak and memory speed are those of `_probe`: NumPy's own loops stop short of what a kernel
 can reach.
 """
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _probe
+from .. import _children, _probe
 from .._version import __version__
 from .layers import Layer
 
@@ -92,8 +92,6 @@ def footprints(turns: Iterable[tuple[Layer, str]], dtype: str) -> dict[str, list
 
 def probe(threads: int, dtype: str, wanted: Mapping[str, Sequence[int]]) -> Machine:
     """Measure this computer with so many threads, at the wanted places of `FOOTPRINTS`."""
-    from .process import FOLDER, child_environment
-
     names = (
         "CONVGRAD_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
@@ -102,11 +100,9 @@ def probe(threads: int, dtype: str, wanted: Mapping[str, Sequence[int]]) -> Mach
         "VECLIB_MAXIMUM_THREADS",
     )
     request = json.dumps([dtype, {name: list(at) for name, at in wanted.items()}])
-    command = [sys.executable, "-m", "convgrad._bench.machine", request]
-    environment = child_environment(dict.fromkeys(names, str(threads)))
-    done = subprocess.run(
-        command, cwd=FOLDER, env=environment, capture_output=True, text=True, check=False
-    )
+    command = _children.command(__name__, "main", request)
+    environment = {**os.environ, **dict.fromkeys(names, str(threads))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"measuring the machine failed:\n{done.stderr}")
     found = json.loads(done.stdout)
@@ -223,5 +219,6 @@ def _read(path: str) -> str:
         return ""
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be the child: measure what is asked for and print it."""
     print(json.dumps(_measure(*json.loads(sys.argv[1]))))

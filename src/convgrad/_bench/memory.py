@@ -1,10 +1,9 @@
 """How much memory a call of ours takes beyond its operands, as the operating system counts it.
 
-`tracemalloc` sees neither scratch mapped outside Python nor LLVM's heap, so a fresh process (``python -m
-convgrad._bench.memory``) does: operands; the same operation on a tiny layer, which loads the compiler; note the
-resident size; call, drop, call again; read the peak. The second call's peak less the noted size is its
-result, its scratch, whatever the library keeps, and the code of one kernel. Linux only; elsewhere the reason is
-reported.
+`tracemalloc` sees neither scratch mapped outside Python nor LLVM's heap, so a fresh process (`main`) does: operands;
+the same operation on a tiny layer, which loads the compiler; note the resident size; call, drop, call again; read the
+peak. The second call's peak less the noted size is its result, its scratch, whatever the library keeps, and the code of
+one kernel. Linux only; elsewhere the reason is reported.
 """
 
 from __future__ import annotations
@@ -24,26 +23,17 @@ import numpy as np
 
 import convgrad
 
+from .. import _children
 from .contests import Contest, Tensors, our_call
 from .layers import DTYPES, parse
 
 
 def extra_memory(contest: Contest, threads: int) -> dict[str, Any]:
     """Return bytes ``{"grown": ..., "result": ..., "extra": ...}``, or ``{"reason": ...}``."""
-    from .process import FOLDER, child_environment
-
     request = [contest.layer.text, contest.op, contest.dtype, contest.layout, threads]
-    command = [sys.executable, "-m", "convgrad._bench.memory", json.dumps(request)]
+    command = _children.command(__name__, "main", json.dumps(request))
     try:
-        done = subprocess.run(
-            command,
-            cwd=FOLDER,
-            env=child_environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:
         return {"reason": "no answer within 120 s"}
     if done.returncode:
@@ -100,7 +90,8 @@ def _status(field: str) -> int:
     return int(found[1]) * 1024
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be the child: measure what is asked for and print it."""
     text, op, dtype, layout, count = json.loads(sys.argv[1])
     with convgrad.threads(count):
         print(json.dumps(_measure(Contest(parse(text), op, dtype, layout))))

@@ -9,26 +9,14 @@ import contextlib
 import os
 import select as readiness
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from .. import _messages
+from .. import _children, _messages
 
-ROOT = Path(__file__).resolve().parents[2]
-"""What holds the package: a folder, or a zip file."""
-FOLDER = ROOT if ROOT.is_dir() else Path(sys.prefix)
-"""Where children start: Python looks there for modules first, so it must be a folder without any but ours."""
 PATIENCE = 2.0
 """Seconds for a child that has closed its pipes to end, so that its status can be told."""
-
-
-def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return our environment with our import path, so that a child finds the same convgrad."""
-    path = os.pathsep.join([str(ROOT), *map(os.path.abspath, filter(None, sys.path))])
-    return {**os.environ, "PYTHONPATH": path, **(extra or {})}
 
 
 class WorkerFailed(Exception):
@@ -36,18 +24,17 @@ class WorkerFailed(Exception):
 
 
 class Process:
-    """The parent's end of a child that runs a module of ours."""
+    """The parent's end of a child that runs `main` of a module of ours."""
 
     def __init__(self, module: str, variables: Mapping[str, str]) -> None:
         # Frameworks print what they like; nobody reads it but for the last line of a child that died.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
+            _children.command(module, "main"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            cwd=FOLDER,
-            env=child_environment(variables),
+            env={**os.environ, **variables},
         )
 
     def send(self, request: Any) -> None:

@@ -2,12 +2,13 @@
 
 Each network runs in fresh processes: once with an empty cache folder, once with the folder the first one filled. A
 process makes every convolution call of a step twice; the second step is the steady state. Operands are made outside
-the clock. ``python -m convgrad._bench.step`` is the child.
+the clock. `main` is the child.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,12 +18,12 @@ from typing import Any
 
 import convgrad
 
+from .. import _children
 from .._text import aligned
 from .contests import Contest, our_call
 from .machine import describe
 from .memory import filled
 from .networks import training_step
-from .process import FOLDER, child_environment
 from .report import ms
 from .runner import Progress
 from .totals import title
@@ -44,9 +45,8 @@ def run(
                 progress(1, f"{network}, {state}")
                 request = json.dumps([network, batch, threads, dtype, layout])
                 done = subprocess.run(
-                    [sys.executable, "-m", "convgrad._bench.step", request],
-                    cwd=FOLDER,
-                    env=child_environment({"CONVGRAD_CACHE_DIR": folder}),
+                    _children.command(__name__, "main", request),
+                    env={**os.environ, "CONVGRAD_CACHE_DIR": folder},
                     capture_output=True,
                     text=True,
                     check=False,
@@ -99,5 +99,6 @@ def _child(network: str, batch: int, threads: int, dtype: str, layout: str) -> d
     }
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Be the child: measure what is asked for and print it."""
     print(json.dumps(_child(*json.loads(sys.argv[1]))))

@@ -252,7 +252,3 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _serve(sys.stdin.buffer, answers)
-
-
-if __name__ == "__main__":
-    main()

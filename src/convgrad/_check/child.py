@@ -14,10 +14,9 @@ import tempfile
 import threading
 import warnings
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from .. import _messages
+from .. import _children, _messages
 from .._dtypes import AnyArray
 from .._errors import ArgumentError
 from .batch_norm import case as batch_norm
@@ -26,8 +25,6 @@ from .problems import Case
 
 _START_SECONDS = 300.0
 """Importing TensorFlow takes 3 to 60 s, depending on the disk."""
-_PROGRAM = "from convgrad._check.child import serve; serve()"
-
 _LATE = "no answer in"
 
 
@@ -66,14 +63,12 @@ class Isolated:
         return Observation(died=str(answer), late=str(answer).startswith(_LATE))
 
     def _start(self) -> None:
-        path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
+            _children.command(__name__, "serve"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env={**os.environ, "PYTHONPATH": path},
             start_new_session=True,  # so that what the kernel has forked can be ended with it
         )
         answer = self._ask((self._text, self._op), _START_SECONDS)

@@ -19,6 +19,7 @@ from .._files import open_regular
 from .._frameworks import FRAMEWORKS
 from .._messages import is_plain
 from .._problem import Kind
+from . import beside
 from .problems import LAYOUTS, OPS, Case
 
 Kernel = Callable[..., Any]
@@ -115,9 +116,8 @@ def _from_framework(name: str, op: str) -> Kernel:
 
 
 def _from_module(name: str, function: str) -> Kernel:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    here = Path.cwd()
+    beside.offer(name, here)
     try:
         found: Any = import_module(name)
     except ImportError as error:
@@ -129,9 +129,19 @@ def _from_module(name: str, function: str) -> Kernel:
     for part in function.split("."):
         found = getattr(found, part, None)
     if not callable(found):
-        raise ArgumentError(f"IMPL: module {name!r} has no function {function!r}.")
+        raise ArgumentError(
+            f"IMPL: module {name!r} has no function {function!r}{_hidden(name, here)}."
+        )
     kernel: Kernel = found
     return kernel
+
+
+def _hidden(name: str, folder: Path) -> str:
+    """Say so where the module is an installed one and the current folder has one of the same name."""
+    own, taken = beside.there(name, folder), sys.modules[name.partition(".")[0]].__file__
+    if own is None or taken is None or Path(taken).resolve() == own.resolve():
+        return ""
+    return f"; it is {taken}, which comes before {own.relative_to(folder)} of the current folder"
 
 
 FIELDS = (

@@ -165,7 +165,7 @@ def _images(work: Work) -> dict[str, Chunked]:
     found = {"input": work.operands.input, "out_backprop": work.operands.grad}
     images: dict[str, Any] = {name: each for name, each in found.items() if each is not None}
     for name, each in images.items():
-        if isinstance(each, sources.InMemory):
+        if isinstance(each, sources.Packed):
             raise Refusal(
                 f"--{name.replace('_', '-')}: a compressed array cannot be read in parts; save it as .npy"
             )

@@ -31,7 +31,7 @@ from .._pages.built import Built
 from .._pages.files import read_page
 from .._pages.page import Page
 from .._pages.run import PageRun, Results, why_not
-from . import operation, sink, sources
+from . import archives, operation, sink, sources
 from .screen import Cell, Screen
 from .verb import DONE, NO, Refusal
 
@@ -255,7 +255,9 @@ def _array(name: str) -> AnyArray:
                 member = members[0]
             if member not in members:
                 raise Refusal(f"{path} holds {', '.join(members)}: write {path}:{members[0]}")
-            return np.asarray(loaded[member])
+            assert loaded.zip is not None  # it is open
+            info = loaded.zip.infolist()[members.index(member)]  # in the order of `files`
+            return archives.member(f"{path}:{member}", loaded.zip, info).unpacked()
     except FileNotFoundError:
         raise Refusal(f"there is no file {path}") from None
     except (ValueError, EOFError, OSError, MemoryError) as error:

@@ -112,7 +112,9 @@ def _work(given: Namespace, files: ExitStack, held: Callable[[tuple[Problem, ...
     problems = _problems(given, row, _shapes(given, found))
     at_once = held(problems)
     places = _places(given, problems)
-    _ask_for_memory(problems, at_once, {n: at for n, at in places.items() if n not in found})
+    packed = {name: each.shape for name, each in found.items() if isinstance(each, sources.Packed)}
+    made = {name: shape for name, shape in places.items() if name not in found}
+    _ask_for_memory(problems, at_once, made, packed)
     for number, name in enumerate(("input", "filter", "out_backprop", "pointwise_filter")):
         if name in places and name not in found:
             found[name] = sources.Random(places[name], row, given.seed, number)
@@ -188,14 +190,20 @@ def _places(given: Namespace, problems: tuple[Problem, ...]) -> dict[str, Shape]
     return {name: shapes[name] for name in _needed(given) if name in shapes}
 
 
-def _ask_for_memory(problems: tuple[Problem, ...], at_once: int, made: dict[str, Shape]) -> None:
-    """Refuse sizes that no memory holds, with the names of what is too large: files are mapped and need none."""
+def _ask_for_memory(
+    problems: tuple[Problem, ...], at_once: int, made: dict[str, Shape], packed: dict[str, Shape]
+) -> None:
+    """Refuse sizes that no memory holds, with the names of what is too large: files are mapped and need none.
+
+    Operands that are made up are held for a slice, compressed ones as a whole.
+    """
     last = problems[-1]
     batch = min(at_once, max(last.batch, 1))
     parts = {
         f"a random {_option(name)[2:]}": shape if "filter" in name else (batch, *shape[1:])
         for name, shape in made.items()
     }
+    parts |= {f"the compressed {_option(name)[2:]}": shape for name, shape in packed.items()}
     if len(problems) > 1:
         parts["the depthwise result"] = (batch, *problems[0].output_shape[1:])
     whole = last.kind is Kind.FILTER_GRADIENT

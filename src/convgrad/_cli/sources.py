@@ -7,12 +7,9 @@ grows with the file.
 
 from __future__ import annotations
 
-import io
-import math
 import os
 import struct
 import zipfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +21,7 @@ from .. import _dtypes
 from .._dtypes import AnyArray, DType
 from .._errors import said as quoted
 from .._files import open_regular
+from . import archives
 from .parts import Chunks, FileArray, Mapped, Part, Region, row_called
 from .verb import Refusal
 
@@ -43,19 +41,23 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class InMemory:
-    """An array that is there."""
+@dataclass
+class Packed:
+    """A compressed member of an .npz file. It cannot be mapped: all of it is unpacked when images are asked for."""
 
-    array: AnyArray
+    member: archives.Member
     dtype: DType
+    _array: AnyArray | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return tuple(self.array.shape)
+        return self.member.header.shape
 
     def images(self, begin: int, end: int) -> AnyArray:
-        part: AnyArray = self.array[begin:end]
+        if self._array is None:
+            kind = self.dtype.numpy if self.dtype is _dtypes.BFLOAT16 else None
+            self._array = self.member.unpacked(kind)
+        part: AnyArray = self._array[begin:end]
         return part
 
 
@@ -162,39 +164,14 @@ def _array(
     """Describe the array that begins at the handle's position, which is `offset`; `size` is where the file ends."""
     if size == offset:
         raise Refusal(f"{name} is empty")
-    shape, fortran, stored = _header(name, handle)
-    start = handle.tell()
-    wanted = math.prod(shape) * stored.itemsize
+    head = archives.header(name, handle)
+    start, wanted = offset + head.length, head.nbytes
     if size - start < wanted:
         raise Refusal(f"{name} is truncated: it holds {size - start:,} of {wanted:,} bytes of data")
-    row = _row(name, stored, said)
-    if row is _dtypes.BFLOAT16:
-        stored = row.numpy
-    fortran = fortran and len(shape) > 1
-    return Mapped(name, str(path), handle, start, shape, row, stored, fortran)
-
-
-def _header(name: str, handle: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    readers: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-        (
-            3,
-            0,
-        ): np.lib.format.read_array_header_2_0,  # differs in field names only, which no array of numbers has
-    }
-    try:
-        version = np.lib.format.read_magic(handle)
-        shape, fortran, stored = readers[version](handle)
-    except KeyError:
-        raise Refusal(f"{name} is of an unknown version of NumPy's format") from None
-    except Exception as error:  # whatever NumPy's parser meets in a file of anything
-        reason = " ".join(str(error).split())[:120]
-        raise Refusal(f"{name} is not an array NumPy saved, or damaged: {reason}") from None
-    # True is an int to NumPy's parser, and equal to 1: problems remembered under either would be mixed up.
-    if any(type(size) is not int or size < 0 for size in shape):
-        raise Refusal(f"{name} is damaged: its shape is {list(shape)}")
-    return tuple(shape), bool(fortran), stored
+    row = _row(name, head.stored, said)
+    stored = row.numpy if row is _dtypes.BFLOAT16 else head.stored
+    fortran = head.fortran and len(head.shape) > 1
+    return Mapped(name, str(path), handle, start, head.shape, row, stored, fortran)
 
 
 def _row(name: str, stored: np.dtype[Any], said: DType | None) -> DType:
@@ -238,14 +215,13 @@ def _from_npz(path: Path, handle: IO[bytes], member: str | None, said: DType | N
         raise Refusal(f"{path} has no array {member!r}; it has {', '.join(names)}")
     info = archive.infolist()[names.index(member)]
     name = f"{path}:{member}"
+    if info.compress_type != zipfile.ZIP_STORED:
+        found = archives.member(name, archive, info)
+        return Packed(found, _row(name, found.header.stored, said))
     try:
-        if info.compress_type != zipfile.ZIP_STORED:
-            return _whole(name, archive.read(info), said)
         with archive.open(info) as part:
             while part.read(1 << 20):  # to its end, where zipfile compares the checksum
                 pass
-    except Refusal:
-        raise
     except Exception as error:  # those of zipfile, zlib and their kin have no base in common
         raise Refusal(f"{name} is damaged: {quoted(error)}") from None
     handle.seek(info.header_offset)
@@ -253,19 +229,3 @@ def _from_npz(path: Path, handle: IO[bytes], member: str | None, said: DType | N
     start = info.header_offset + _LOCAL_HEADER.size + name_length + extra_length
     handle.seek(start)
     return _array(name, path, handle, start + info.file_size, start, said)
-
-
-def _whole(name: str, content: bytes, said: DType | None) -> InMemory:
-    """Read an array from memory: a compressed member cannot be mapped."""
-    stream = io.BytesIO(content)
-    if not content:
-        raise Refusal(f"{name} is empty")
-    shape, fortran, stored = _header(name, stream)
-    row = _row(name, stored, said)
-    count, start = math.prod(shape), stream.tell()
-    if len(content) - start < count * stored.itemsize:
-        raise Refusal(f"{name} is truncated: its shape is {list(shape)}")
-    flat = np.frombuffer(
-        content, stored if row is not _dtypes.BFLOAT16 else row.numpy, count, start
-    )
-    return InMemory(flat.reshape(shape, order="F" if fortran else "C"), row)

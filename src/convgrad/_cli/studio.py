@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-import webbrowser
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from .._pages import document
 from .._pages.files import read_page
-from . import operation
+from . import operation, studio_token
 from .screen import Screen
 from .verb import DONE, Refusal
 
@@ -29,7 +28,7 @@ SUMMARY = "edit, run and look at pages of blocks in the browser"
 EXAMPLES = """
 convgrad studio
 convgrad studio page.json
-convgrad studio page.json --port 8080 --no-browser
+convgrad studio page.json --port 8080 --token-file ~/.studio-token --no-browser
 convgrad studio --seconds 60 --memory 1G
 """
 
@@ -62,22 +61,13 @@ def port(text: str) -> int:
     return int(text)
 
 
-def token(text: str) -> str:
-    """Read a token: what an address can hold as it is."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{8,128}", text):
-        raise ArgumentTypeError("8 to 128 letters, digits, - and _ are needed")
-    return text
-
-
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the file, the address, and what a run may take."""
     parser.add_argument("file", nargs="?", metavar="FILE", help="the page to open, and to save to")
     parser.add_argument(
         "--port", type=port, default=0, metavar="N", help="the port; by default a free one"
     )
-    parser.add_argument(
-        "--token", type=token, metavar="T", help="the token in the address; by default a random one"
-    )
+    studio_token.add_argument(parser)
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address and open nothing"
     )
@@ -99,17 +89,19 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(given: Namespace, screen: Screen) -> int:
     """Serve until Ctrl-C."""
-    from .._studio.api import Studio  # other verbs need no server
+    from .._studio import opening  # other verbs need no server
+    from .._studio.api import Studio
     from .._studio.runs import Limits, Runs
     from .._studio.server import HOW, Server
 
+    token = studio_token.read(given.token_file)
     file, page = _opened(given.file, screen)
     runs = Runs(Limits(float(given.seconds), given.memory))
     try:
-        server = Server(Studio(runs, file, page), given.port, given.token)
+        server = Server(Studio(runs, file, page), given.port, token)
     except OSError as error:
         raise Refusal(f"port {given.port} cannot be had: {error.strerror or error}") from None
-    with server:
+    with server, ExitStack() as stack:
         if "/" not in server.static:
             screen.note(HOW)
         if given.json:
@@ -118,8 +110,7 @@ def run(given: Namespace, screen: Screen) -> int:
         else:
             print(f"{server.address}\nCtrl-C ends the studio.", flush=True)
         if not given.no_browser:
-            # Some browsers block until they are closed.
-            threading.Thread(target=webbrowser.open, args=(server.address,), daemon=True).start()
+            stack.enter_context(opening.opened(server.address, server.arrived))
         runs.warm()
         try:
             server.serve_forever(poll_interval=0.2)

@@ -15,13 +15,12 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
 
-from .. import _messages, _targets
+from .. import _children, _messages, _targets
 from .._errors import CompileError, ConvgradError, said
 from .._kernel import KernelSource
 from .._targets import Target
@@ -33,7 +32,6 @@ _WORTH_A_PROCESS = 4
 """Kernels; for fewer, starting another child takes as long as it saves."""
 _MOST_PROCESSES = 8
 """Each has LLVM in its memory."""
-_START = "import sys; sys.path[:] = {path!r}; from convgrad._jit.objects import serve; serve()"
 
 Progress = Callable[[int, int, str], None]
 """Called with the kernels that are done, all there are, and the symbol of the one just done."""
@@ -101,13 +99,9 @@ class _Compiler:
 
     def __init__(self, wanted: llvm.Machine) -> None:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
-        path = [
-            str(each) or str(Path.cwd()) for each in sys.path
-        ]  # some hold paths that are no text
         try:
-            # -I: neither the folder we are in nor the environment may put other modules before ours.
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _START.format(path=path)],
+                _children.command(__name__, "serve"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

@@ -275,7 +275,3 @@ def main() -> None:
     questions.start()
     work.run(order)
     questions.join()
-
-
-if __name__ == "__main__":
-    main()

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
-import struct
 import zipfile
-import zlib
 from math import prod
 from typing import Any
 
@@ -19,14 +17,12 @@ from numpy.lib import format as npy
 from .._dtypes import AnyArray
 from .._errors import ArgumentError, said, shown
 from .._graph import dtypes
+from . import png
 
 MOST_BYTES = 40 << 20
 """Of an array, unpacked: with it in base64 a page must still fit into a request, or it could not even be checked."""
 _HEADER = 1 << 16
 """Of a .npy file, at most."""
-_PNG = b"\x89PNG\r\n\x1a\n"
-_CHANNELS = {0: 1, 2: 3, 6: 4}
-"""By PNG's colour type: gray, RGB, RGBA."""
 
 
 def read(name: str, data: bytes, member: str | None = None) -> tuple[AnyArray, list[str]]:
@@ -115,70 +111,8 @@ def _npz(data: bytes, member: str | None) -> tuple[AnyArray, list[str]]:
 
 
 def picture(data: bytes) -> AnyArray:
-    """Return the pixels of a PNG: 8 bits, gray, RGB or RGBA, not interlaced."""
-    if not data.startswith(_PNG):
-        raise ArgumentError("it is no PNG")
-    header, packed, at = b"", [], len(_PNG)
-    while at + 8 <= len(data):
-        length, kind = struct.unpack(">I4s", data[at : at + 8])
-        content = data[at + 8 : at + 8 + length]
-        if len(content) < length:
-            raise ArgumentError("the file ends early")
-        if kind == b"IHDR":
-            header = content
-        elif kind == b"IDAT":
-            packed.append(content)
-        elif kind == b"IEND":
-            break
-        at += 12 + length
-    width, height, depth, colour, _, _, interlaced = struct.unpack(">IIBBBBB", header)
-    if depth != 8 or colour not in _CHANNELS or interlaced:
-        raise ArgumentError("only pictures of 8 bits, gray, RGB or RGBA, not interlaced, are read")
-    channels = _CHANNELS[colour]
-    row = width * channels
-    if not row or not height or (row + 1) * height > MOST_BYTES // 4:
-        raise ArgumentError(f"{width} by {height} pixels are not read")
-    raw = zlib.decompressobj().decompress(b"".join(packed), (row + 1) * height)
-    if len(raw) < (row + 1) * height:
-        raise ArgumentError("the file ends early")
-    lines = np.frombuffer(raw, np.uint8).reshape(height, row + 1)
-    pixels = _unfiltered(lines, channels).reshape(1, height, width, channels)
-    found: AnyArray = np.divide(pixels, np.float32(255), dtype=np.float32)
+    """Return the pixels of a PNG as a batch of one image, between 0 and 1."""
+    found: AnyArray = np.divide(
+        png.pixels(data, MOST_BYTES // 4)[None], np.float32(255), dtype=np.float32
+    )
     return found
-
-
-def _unfiltered(lines: AnyArray, channels: int) -> AnyArray:
-    """Undo the filters of PNG: each row is stored as differences from its left and upper neighbours."""
-    found = np.zeros((len(lines), lines.shape[1] - 1), np.uint8)
-    above = np.zeros(found.shape[1], np.uint8)
-    for at, line in enumerate(lines):
-        kind, stored = int(line[0]), line[1:]
-        if kind == 0:
-            found[at] = stored
-        elif kind == 1:
-            steps = stored.reshape(-1, channels)
-            found[at] = np.cumsum(steps, axis=0, dtype=np.uint8).reshape(-1)
-        elif kind == 2:
-            found[at] = stored + above
-        elif kind in (3, 4):
-            found[at] = _neighbours(stored, above, channels, kind == 4)
-        else:
-            raise ArgumentError(f"row {at} has the unknown filter {kind}")
-        above = found[at]
-    return found
-
-
-def _neighbours(stored: AnyArray, above: AnyArray, channels: int, paeth: bool) -> AnyArray:
-    """Undo PNG's filters 3 (the mean of left and upper) and 4 (the nearest of three), byte by byte."""
-    upper, row = above.tolist(), stored.tolist()
-    for at, value in enumerate(row):
-        left = row[at - channels] if at >= channels else 0
-        up = upper[at]
-        if paeth:
-            corner = upper[at - channels] if at >= channels else 0
-            near = left + up - corner
-            guess = min((left, up, corner), key=lambda each: abs(near - each))
-        else:
-            guess = (left + up) // 2
-        row[at] = (value + guess) & 255
-    return np.array(row, np.uint8)

@@ -9,16 +9,14 @@ import itertools
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from .. import _messages
+from .. import _children, _messages
 from .._errors import ArgumentError
 
 MOST_RUNNING = 4
@@ -55,15 +53,13 @@ class _Process:
     """A child, started ahead of its run: importing takes longer than most pages."""
 
     def __init__(self) -> None:
-        path = os.pathsep.join(each or str(Path.cwd()) for each in sys.path)
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
         try:
             self.child = subprocess.Popen(
-                [sys.executable, "-m", "convgrad._studio.child"],
+                _children.command("convgrad._studio.child", "main"),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self.errors,
-                env={**os.environ, "PYTHONPATH": path},
                 start_new_session=True,  # Ctrl-C in the terminal is for the server
             )
         except OSError:
@@ -120,6 +116,7 @@ class Run:
     problem: str | None = None
     changed: threading.Condition = field(default_factory=threading.Condition)
     answers: dict[int, Any] = field(default_factory=dict)
+    """By the numbers of questions somebody waits for; None until it comes."""
     alive: bool = True
     numbers: Any = field(default_factory=itertools.count)
 
@@ -165,7 +162,10 @@ class Run:
             return
         with self.changed:
             if kind == "answer":
-                self.answers[message["number"]] = message["answer"]
+                if (
+                    message["number"] in self.answers
+                ):  # else it comes too late, and nobody would take it
+                    self.answers[message["number"]] = message["answer"]
             else:
                 for id, values in message.pop("curves", {}).items():
                     self.curves.setdefault(id, []).extend(values)
@@ -216,21 +216,32 @@ class Run:
         gone = Gone(f"the numbers of run {self.id} are no longer there: run it again")
         if not self.alive:
             raise gone
+        with self.changed:
+            self.answers[number] = None
         try:
             self.process.write({**question, "number": number})
+            answer = self._answer(number)
         except (OSError, ValueError):
             raise gone from None
-        until = time.monotonic() + _ANSWER_SECONDS
-        with self.changed:
-            while number not in self.answers:
-                left = until - time.monotonic()
-                if not self.alive or left <= 0:
-                    raise gone
-                self.changed.wait(left)
-            answer = self.answers.pop(number)
+        finally:
+            with self.changed:
+                del self.answers[number]
+        if answer is None:
+            raise gone
         if "error" in answer:
             raise ArgumentError(answer["error"])
         return answer
+
+    def _answer(self, number: int) -> Any:
+        """Wait for an answer; None if it does not come."""
+        until = time.monotonic() + _ANSWER_SECONDS
+        with self.changed:
+            while self.answers[number] is None:
+                left = until - time.monotonic()
+                if not self.alive or left <= 0:
+                    return None
+                self.changed.wait(left)
+            return self.answers[number]
 
 
 def _ending(status: int, last: str) -> str:

@@ -13,6 +13,7 @@ import mimetypes
 import secrets
 import socket
 import sys
+import threading
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -24,10 +25,24 @@ from .._pages.loading import json_of, text_of
 from .._text import finite
 from . import api
 from .api import Raw, Refused, Request, Studio
+from .connections import IDLE_SECONDS, READING_SECONDS, Connections
 
-POLICY = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'"
-_SILENT_SECONDS = 60
-"""After which a connection nobody uses is closed; longer than a poll."""
+POLICY = (
+    "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; object-src 'none'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_GUARDS = {
+    "Content-Security-Policy": POLICY,
+    "X-Frame-Options": "DENY",  # for browsers that do not know `frame-ancestors`
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",  # the address has the token
+    "Cache-Control": "no-store",
+}
+"""Headers of every answer: other pages can neither show this one in a frame, nor read or keep what it is told."""
+_SEND_SECONDS = 60
+"""For a browser to take an answer."""
 _TYPES = {
     ".js": "text/javascript",
     ".css": "text/css",
@@ -80,6 +95,9 @@ class Server(ThreadingHTTPServer):
     ) -> None:
         self.studio = studio
         self.token = token or secrets.token_urlsafe(24)
+        self.arrived = threading.Event()
+        """Set when somebody has come who knows the token."""
+        self.connections = Connections()
         self.static = static_files(folder or built_page())
         super().__init__(("127.0.0.1", port), Handler)
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
@@ -90,6 +108,19 @@ class Server(ThreadingHTTPServer):
         """What to open in a browser."""
         return f"http://127.0.0.1:{self.server_port}/?token={urllib.parse.quote(self.token)}"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Give a connection its thread, or turn it away."""
+        if self.connections.admit(request):
+            super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.forget(request)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """End connections that keep us waiting; `serve_forever` calls it several times a second."""
+        self.connections.tidy()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of connections that end early; browsers do that all the time."""
         if not isinstance(sys.exc_info()[1], OSError):
@@ -97,6 +128,7 @@ class Server(ThreadingHTTPServer):
 
     def server_close(self) -> None:
         super().server_close()
+        self.connections.close()
         self.studio.runs.close()
 
 
@@ -106,12 +138,27 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "convgrad", ""
-    timeout = _SILENT_SECONDS
+    timeout = _SEND_SECONDS
+    _known = False
+    """Whether the connection has shown the token."""
 
     def setup(self) -> None:
         super().setup()
         # An answer is two writes, and the second must not wait for the first to be acknowledged.
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+
+    def handle_one_request(self) -> None:
+        self._may_take(IDLE_SECONDS)
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        self._may_take(READING_SECONDS)
+        return super().parse_request()
+
+    def _may_take(self, seconds: float | None) -> None:
+        """Say how long to wait for the other side; who has not shown the token gets no more time than it had."""
+        if self._known:
+            self.server.connections.wait(self.connection, seconds)
 
     def do_GET(self) -> None:
         self._answer("GET")
@@ -140,6 +187,7 @@ class Handler(BaseHTTPRequestHandler):
             self._check_token()
             handler, parts = api.find(method, path)
             body = self._body() if method == "POST" else {}
+            self._may_take(None)
             found = api.answer(self.server.studio, handler, Request(parts, _pairs(query), body))
         except Refused as refused:
             self._error(refused.status, str(refused))
@@ -172,6 +220,9 @@ class Handler(BaseHTTPRequestHandler):
         given = self.headers.get("X-Convgrad-Token", "")
         if not hmac.compare_digest(given.encode(), self.server.token.encode()):
             raise Refused(403, "the token is missing or wrong: open the address that was printed")
+        self._known = True
+        self._may_take(READING_SECONDS)
+        self.server.arrived.set()
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get("Transfer-Encoding") is not None:
@@ -223,11 +274,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
-        self.send_header("Content-Security-Policy", POLICY)
-        self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Referrer-Policy", "no-referrer")  # the address has the token
-        self.send_header("Cache-Control", "no-store")
-        for name, value in headers.items():
+        for name, value in {**_GUARDS, **headers}.items():
             self.send_header(name, value)
         if self.close_connection:
             self.send_header("Connection", "close")

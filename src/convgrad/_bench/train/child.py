@@ -1,4 +1,4 @@
-"""The child's end: one model in one configuration, trained when told to. ``python -m convgrad._bench.train.child``.
+"""The child's end: one model in one configuration, trained when told to. `main` is run in a process of its own.
 
     ("start", trainer, job)            -> ("ok", Started)
     ("turn", steps)                    -> ("ok", TurnTaken)
@@ -141,7 +141,3 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     _serve(sys.stdin.buffer, answers)
-
-
-if __name__ == "__main__":
-    main()
