@@ -123,8 +123,8 @@ _ROWS: tuple[Switch, ...] = (
         variable="CONVGRAD_OPT_LEVEL",
         parse=_one_of(0, 2),
         default=2,
-        meaning="Level of LLVM's code generator; 0 compiles in a fifth of the time to code that is several times slower "
-        "and gives the same bits: for tests.",
+        meaning="Level of LLVM's code generator; 0 compiles in a fifth of the time, and the code runs several times "
+        "slower and gives the same bits: for tests.",
     ),
     Switch(
         name="disk_cache",

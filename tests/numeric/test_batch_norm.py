@@ -59,9 +59,7 @@ def assert_like_the_oracle(row: DType, mine: Any, right: Any, message: str = "")
 
 @each_dtype
 @pytest.mark.parametrize("data_format", SHAPES)
-@pytest.mark.parametrize(
-    "part", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))]
-)
+@pytest.mark.parametrize("part", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 def test_agrees_with_the_oracle(row: DType, data_format: str, part: int) -> None:
     """Every activation in every part, and a third of them with each position of a residual."""
     for number, activation in enumerate(ACTIVATIONS):

@@ -21,7 +21,10 @@ def test_the_level_changes_no_bit(name: str) -> None:
         for level in (0, 2):
             with _config.scope(opt_level=level):
                 before = _jit.counted()
-                results.append([compute(name, target, case, kind, data).tobytes() for kind in kinds])
+                results.append(
+                    [compute(name, target, case, kind, data).tobytes() for kind in kinds]
+                )
                 spent = _jit.counted() - before
-            assert spent.compiled + spent.from_disk + spent.from_text  # not the other level's kernels
+            # Not the other level's kernels.
+            assert spent.compiled + spent.from_disk + spent.from_text
     assert results[0] == results[1]

@@ -138,6 +138,7 @@ HASHED = set(key._source_names())
 WRITE_NOTHING = {
     "_costs": "prices choose among kernels; a kernel's identity says what was chosen",
     "_errors.py": "what is raised is no kernel",
+    "_fp_mode.py": "the mode in which NumPy computes for the reference, which has no kernels",
     "_oracle.py": "sums for the reference, which has no kernels",
 }
 """What files with kernels import, and why a change of it cannot change a kernel."""

@@ -26,8 +26,8 @@ lock = threading.RLock()
 OPT_LEVEL = 2
 """The code generator's level, unless a switch says otherwise. 1, 2 and 3 took the same time (15-37 ms on Zen 3) and
 made equally fast code on depthwise kernels of 450-1360 lines; 0 took a fifth of it (11 kernels, 98 ms against 545 on
-Zen 4) and its code runs several times slower. No mid-level passes: `_codegen` writes what they would leave. Turning the machine
-scheduler off would save about 10 %, but only by an option that reaches every user of LLVM in the
+Zen 4) and its code runs several times slower. No mid-level passes: `_codegen` writes what they would leave. Turning
+the machine scheduler off would save about 10 %, but only by an option that reaches every user of LLVM in the
 process."""
 
 _NEEDED = 48 << 20
@@ -122,7 +122,10 @@ class _Job:
         self._gate.acquire()
         # Not a daemon: the process must not be taken down while LLVM is at work.
         self._thread = threading.Thread(
-            target=self._run, args=(ir, target, triple, level), name="convgrad-compile", daemon=False
+            target=self._run,
+            args=(ir, target, triple, level),
+            name="convgrad-compile",
+            daemon=False,
         )
 
     def start(self) -> None:
