@@ -1,12 +1,37 @@
-"""Shared by all tests: counting the generated problems, so that a run says how many it has checked."""
+"""Shared by all tests: machines to plan for or to compute as, and counting the generated problems."""
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+import machines
+from convgrad._targets import Target
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--machine",
+        choices=sorted(machines.MACHINES),
+        help="compute as this machine would: its vectors and its caches",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the switches before anything asks for them; child processes of tests get them too."""
+    name = config.getoption("--machine")
+    if name is not None:
+        os.environ.update(machines.MACHINES[name].variables)
+
+
+@pytest.fixture(params=machines.NAMES)
+def machine(request: pytest.FixtureRequest) -> Target:
+    """Return, one after the other, this machine and those that plans are promised something for."""
+    return machines.target_of(request.param)
 
 
 @pytest.fixture

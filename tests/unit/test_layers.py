@@ -74,6 +74,7 @@ ALLOWED = {
         "_algorithms",
         "_api",
         "_arguments",
+        "_config",
         "_costs",
         "_dtypes",
         "_dask",
@@ -81,6 +82,7 @@ ALLOWED = {
         "_lazy_shapes",
         "_jit",
         "_kernel",
+        "_machines",
         "_plan",
         "_planner",
         "_probe",
@@ -115,6 +117,7 @@ ALLOWED = {
         "_version",
     },
     "_graph": {"_api", "_arguments", "_dtypes", "_geometry", "_problem", "_text"},
+    "_machines": {"_config", "_jit", "_targets"},
     "_probe": {"_codegen", "_jit", "_kernel", "_prepare", "_program", "_runtime", "_targets"},
     "_cli": {
         "_arguments",
