@@ -1,4 +1,4 @@
-"""Shared by all tests: one thread per test process, and what a run says at its end.
+"""Shared by all tests: one thread per process, machines to compute as, and what a run says at its end.
 
 It says how many generated problems it has checked, what share LLVM had, and which tests were slowest.
 """
@@ -24,7 +24,9 @@ else:
     ALONE = {}
 
 import kernel_counts  # noqa: E402
+import machines  # noqa: E402
 from convgrad import _config  # noqa: E402
+from convgrad._targets import Target  # noqa: E402
 
 AS_MANY_AS_USUAL = {
     "bench",
@@ -53,6 +55,20 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
             _config._environment.pop("num_threads", None)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--machine",
+        choices=sorted(machines.MACHINES),
+        help="compute as this machine would: its vectors and its caches",
+    )
+
+
+@pytest.fixture(params=machines.NAMES)
+def machine(request: pytest.FixtureRequest) -> Target:
+    """Return, one after the other, this machine and those that plans are promised something for."""
+    return machines.target_of(request.param)
+
+
 @pytest.fixture
 def checked(record_property: Callable[[str, object], None]) -> Any:
     """Return a counter whose totals appear at the end of the run, also across worker processes."""
@@ -67,6 +83,9 @@ _PROCESSES: pytest.StashKey[list[dict[str, Any]]] = pytest.StashKey()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    name = config.getoption("--machine")
+    if name is not None:  # before anything asks for these switches; child processes of tests get them too
+        os.environ.update(machines.MACHINES[name].variables)
     config.stash[_PROCESSES] = []
     config.stash[_LOG] = None if hasattr(config, "workerinput") else kernel_counts.tell_children()
 

@@ -32,6 +32,7 @@ from accuracy_problems import DTYPES, HARD, KINDS, SPECIALS, TABLES, Measurement
 import convgrad
 from convgrad import _dtypes, _jit, _oracle, _planner, _problem
 from convgrad._arguments import FRIENDLY, settings
+from convgrad._cli import info
 from convgrad._frameworks import FRAMEWORKS
 
 HERE = Path(__file__).resolve().parent
@@ -216,7 +217,7 @@ def report(problems: Sequence[Measurement], found: dict[Any, Outcome], peers: Se
     """Return all tables as Markdown."""
     names = [PEERS[peer] for peer in peers]
     told = ", ".join(f"{name} {version}" for name, version in versions(peers).items())
-    parts = [f"Measured with {told}, on {platform.machine()}."]
+    parts = [f"Measured with {told}, on {info.cpu_name()}, row {_jit.host_target().name}."]
     ordinary = [p for p in problems if p.data == "normal" and p in TABLES]
     for dtype in ("float32", "half", "bfloat16", "float64"):
         for family in ("dense", "depthwise"):

@@ -12,7 +12,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from convgrad import __version__
+from convgrad import __version__, _jit
+from convgrad._cli import info
 from convgrad._frameworks import FRAMEWORKS
 from convgrad.testing import Report, check_op
 
@@ -62,7 +63,8 @@ def page(name: str, reports: list[Report], given: argparse.Namespace) -> str:
         f"# {TITLES[name]} {reports[0].version}, checked",
         "",
         f"Written by `python tools/check_frameworks.py --problems {given.problems} --seed {given.seed} {name}` "
-        f"with convgrad {__version__}. What the properties and the words mean: "
+        f"with convgrad {__version__} on {info.cpu_name()}, row {_jit.host_target().name}; sums of a framework "
+        "may differ by CPU. What the properties and the words mean: "
         "[Checking your kernel](../checking-your-kernel.md).",
         "",
         CALLED[name],

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ._errors import shown
 from ._warnings import warn
@@ -80,6 +80,58 @@ def _bytes(text: str) -> int:
     return int(number) * scale
 
 
+LARGEST_CACHE = 1 << 40
+"""Bytes of a cache: a bound against slips of the pen."""
+
+
+class Caches(NamedTuple):
+    """Bytes of the first three levels of data cache; all None stand for the usual sizes of a CPU row.
+
+    The text of one is what `read_caches` reads, without blanks: the bridge to JAX sends it elsewhere as a word.
+
+    >>> print(Caches(48 << 10, 2 << 20, 100_000_000), Caches(None, None, None))
+    48K,2M,100000000 row
+    """
+
+    l1: int | None
+    l2: int | None
+    l3: int | None
+
+    def __str__(self) -> str:
+        return ",".join([_size_text(size) for size in self if size is not None]) or "row"
+
+
+def _size_text(size: int) -> str:
+    for letter, scale in (("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)):
+        if size % scale == 0:
+            return f"{size // scale}{letter}"
+    return str(size)
+
+
+def read_caches(text: str) -> Caches:
+    """Read the sizes of three caches, or the word that stands for the usual ones of the CPU row.
+
+    >>> read_caches("32k,1m,32m").l2, read_caches("row").l2
+    (1048576, None)
+    """
+    words = text.replace(" ", "").split(",")
+    if words[0].lower() == "row" and len(words) == 1:
+        return Caches(None, None, None)
+    rule = (
+        "it must be the sizes of three levels of cache, such as 32K,1M,32M, each from 1K to 1024G and none smaller "
+        "than the one before, or the word row"
+    )
+    if len(words) != 3 or not all(words):
+        raise ValueError(rule)
+    try:
+        l1, l2, l3 = map(_bytes, words)
+    except ValueError:
+        raise ValueError(rule) from None
+    if not 1 << 10 <= l1 <= l2 <= l3 <= LARGEST_CACHE:
+        raise ValueError(rule)
+    return Caches(l1, l2, l3)
+
+
 WINOGRAD = ("off", "auto", "fast")
 """Values of the switch, each allowing more than the one before."""
 
@@ -117,6 +169,14 @@ _ROWS: tuple[Switch, ...] = (
         parse=_one_of(128, 256, 512),
         default=None,
         meaning="Vector width kernels are written for, whatever the CPU has.",
+    ),
+    Switch(
+        name="cpu_caches",
+        variable="CONVGRAD_CPU_CACHES",
+        parse=read_caches,
+        default=None,
+        meaning="Sizes of the three levels of cache that plans are made for, such as 32K,1M,32M, or row for the usual "
+        "ones of the CPU row; unset: what the system says.",
     ),
     Switch(
         name="opt_level",
@@ -207,7 +267,7 @@ _NOTHING: _Blocks = ((), {})
 _scoped: ContextVar[_Blocks] = ContextVar("convgrad_config")
 _process: dict[str, Any] = {}
 _environment: dict[str, Any] = {}
-DECIDING = ("kernels", "target", "vector_bits", "winograd")
+DECIDING = ("kernels", "target", "vector_bits", "cpu_caches", "winograd")
 """The switches that decide what computes a problem."""
 _decided: tuple[Any, ...] | None = None
 """Their values outside of all blocks, once they were asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -12,9 +13,11 @@ import numpy as np
 from . import (
     _algorithms,
     _arguments,
+    _config,
     _costs,
     _dtypes,
     _jit,
+    _machines,
     _planner,
     _probe,
     _problem,
@@ -60,10 +63,10 @@ class Explanation:
     threads: int
     bytes_moved: int
     """Operands read once and the result written once."""
-    roofline_seconds: float
-    """The least time this machine could need: arithmetic or memory, whichever is slower."""
-    roof: Roof
-    """The speeds that follow from."""
+    roofline_seconds: float | None
+    """The least time this machine could need: arithmetic or memory, whichever is slower. None for another machine."""
+    roof: Roof | None
+    """The speeds that follow from; None for another machine, which cannot be measured here."""
     then: Explanation | None = None
     """Of `separable_conv2d`: the 1x1 convolution of the result. All else here is about the depthwise convolution."""
     chunked: Chunked | None = None
@@ -79,22 +82,29 @@ class Explanation:
         per_thread = max((step.scratch_bytes for step in self.plan.steps), default=0)
         return per_thread * self.threads + self.plan.partial_bytes + self.plan.packed_bytes
 
-    @property
-    def _peak(self) -> float:
-        return self.roof.gflops * (0.5 if self.problem.dtype.itemsize == 8 else 1.0)
+    def _peak(self, roof: Roof) -> float:
+        return roof.gflops * (0.5 if self.problem.dtype.itemsize == 8 else 1.0)
 
-    @property
-    def _stream(self) -> float:
+    def _stream(self, roof: Roof) -> float:
         near = self.bytes_moved < self.target.l3_bytes
-        return (self.roof.near_bytes if near else self.roof.far_bytes) / 1e9
+        return (roof.near_bytes if near else roof.far_bytes) / 1e9
 
     @property
-    def _bound(self) -> str:
-        """Which roof is the lower one."""
-        if self.problem.flops / self._peak >= self.bytes_moved / self._stream:
-            return f"arithmetic ({self._peak:,.0f} GFLOP/s)"
-        where = "cache" if self.bytes_moved < self.target.l3_bytes else "memory"
-        return f"{where} traffic ({self._stream:,.0f} GB/s)"
+    def _at_best(self) -> str:
+        """The least time, and which roof is the lower one; nothing where no roof was measured."""
+        if self.roof is None or self.roofline_seconds is None:
+            return ""
+        peak, stream = self._peak(self.roof), self._stream(self.roof)
+        if self.problem.flops / peak >= self.bytes_moved / stream:
+            bound = f"arithmetic ({peak:,.0f} GFLOP/s)"
+        else:
+            where = "cache" if self.bytes_moved < self.target.l3_bytes else "memory"
+            bound = f"{where} traffic ({stream:,.0f} GB/s)"
+        return f", at best {self.roofline_seconds * 1e3:.3f} ms here, by {bound}"
+
+    @property
+    def _caches(self) -> _config.Caches:
+        return _config.Caches(self.target.l1_bytes, self.target.l2_bytes, self.target.l3_bytes)
 
     def _times(self, name: str) -> str:
         """Write what an algorithm's candidates should take, or nothing."""
@@ -158,8 +168,9 @@ class Explanation:
             "output_shape": list(then.problem.output_shape),
             "flops": problem.flops + then.problem.flops,
             "bytes": self.bytes_moved + then.bytes_moved,
-            "roofline_ms": (self.roofline_seconds + then.roofline_seconds) * 1e3,
+            "roofline_ms": _milliseconds(self.roofline_seconds, then.roofline_seconds),
             "target": self.target.label,
+            "cache_bytes": list(self._caches),
             "scratch_bytes": max(self.scratch_bytes, then.scratch_bytes),
             "problems": [self._dict(_problem_text.operation(problem)), then.to_dict()],
         }
@@ -185,10 +196,11 @@ class Explanation:
             "formula": self.formula,
             "flops": problem.flops,
             "bytes": self.bytes_moved,
-            "roofline_ms": self.roofline_seconds * 1e3,
-            "roof_gflops": self._peak,
-            "roof_gb_per_second": self._stream,
+            "roofline_ms": _milliseconds(self.roofline_seconds),
+            "roof_gflops": None if self.roof is None else self._peak(self.roof),
+            "roof_gb_per_second": None if self.roof is None else self._stream(self.roof),
             "target": self.target.label,
+            "cache_bytes": list(self._caches),
             "threads": self.threads,
             "algorithm": self.algorithm,
             "candidates": {
@@ -238,9 +250,9 @@ class Explanation:
             f"  strides {p.rows.stride},{p.cols.stride}  dilations {p.rows.dilation},{p.cols.dilation}"
             f"  pads {pads}  groups {p.groups}",
             f"  {self.formula}",
-            f"  {p.flops / 1e6:,.2f} MFLOP, {self.bytes_moved / 1e6:,.2f} MB,"
-            f" at best {self.roofline_seconds * 1e3:.3f} ms here, by {self._bound}",
-            f"target {self.target.label}, {self.threads} thread{'s' if self.threads > 1 else ''}",
+            f"  {p.flops / 1e6:,.2f} MFLOP, {self.bytes_moved / 1e6:,.2f} MB{self._at_best}",
+            f"target {self.target.label}, caches {self._caches},"
+            f" {self.threads} thread{'s' if self.threads > 1 else ''}",
         ]
         for name, reason in self.refusals.items():
             if name == self.algorithm:
@@ -277,6 +289,9 @@ def explain(
     output_shape: Any = None,
     pointwise_shape: Any = None,
     out_backprop: Any = None,
+    target: str | None = None,
+    vector_bits: int | None = None,
+    caches: str | Sequence[int] | None = None,
 ) -> Explanation:
     """Explain how an operation would be computed: sizes, candidates, choice, tiles, work split, memory, roofline.
 
@@ -298,6 +313,10 @@ def explain(
         For the gradients. Arrays of Dask may stand for `input_shape`, `filter_shape` and `pointwise_shape` too, and
         bring their dtype. The story is then that of the blocks their chunks are computed in. What is given as a
         shape will be an array of NumPy.
+    target, vector_bits, caches
+        Another machine than this one, on which nothing is run or measured: its CPU row, such as "avx512", "neon" or
+        "cortex_m4" (default this machine's), the bits of its vectors (default the row's), and the sizes of its three
+        levels of cache, such as "32K,1M,32M" (default the usual ones of a row that is named, else this machine's).
 
     Returns
     -------
@@ -318,7 +337,11 @@ def explain(
     'depthwise_conv2d 8x28x28x192 3x3x192x1 padding=1,1:1,1'
     >>> convgrad.explain(story.line).algorithm == story.algorithm
     True
+    >>> there = convgrad.explain(story.line, target="neon", caches="64K,512K,4M")
+    >>> there.target.name, there.roof
+    ('neon', None)
     """
+    machine = _machines.described(target, vector_bits, caches)
     if isinstance(op, str) and len(str.split(op)) > 1:
         _alone(
             input_shape=(input_shape, None),
@@ -333,7 +356,7 @@ def explain(
             out_backprop=(out_backprop, None),
         )
         problem = _read_line(str.__str__(op))
-        return _explained(_problem_text.operation(problem), problem)
+        return _explained(machine, _problem_text.operation(problem), problem)
     if not isinstance(op, str) or (op := str.__str__(op)) not in _NAMES:
         raise ArgumentError(f"explain: `op` must be one of {', '.join(_NAMES)}, got {shown(op)}.")
     how = _arguments.settings(
@@ -354,12 +377,14 @@ def explain(
         first, second = _problem.build_separable(how, row, image, taps, mixing)
         between = lazy.tell(first, lazy.image, lazy.taps)
         then = _explained(
-            _problem_text.operation(second), *lazy.tell(second, between[2], lazy.mixing)[:2]
+            machine,
+            _problem_text.operation(second),
+            *lazy.tell(second, between[2], lazy.mixing)[:2],
         )
-        return _explained(op, *between[:2], then)
+        return _explained(machine, op, *between[:2], then)
     if wanted is not None:
         problem = _problem.build(call, how, row, wanted, taps, image)
-        return _explained(op, *lazy.tell(problem, lazy.taps, lazy.image)[:2])
+        return _explained(machine, op, *lazy.tell(problem, lazy.taps, lazy.image)[:2])
     forward = _problem.DEPTHWISE if call.depthwise else _problem.CONV2D
     problem = _problem.build(forward, how, row, image, taps, None)
     if call.kind is not Kind.FORWARD:
@@ -370,7 +395,7 @@ def explain(
         Kind.INPUT_GRADIENT: (lazy.taps, lazy.grad),
         Kind.FILTER_GRADIENT: (lazy.image, lazy.grad),
     }[call.kind]
-    return _explained(op, *lazy.tell(problem, *operands)[:2])
+    return _explained(machine, op, *lazy.tell(problem, *operands)[:2])
 
 
 def _read_line(line: str) -> Problem:
@@ -403,6 +428,7 @@ def _own_shape(op: str, argument: str, shape: Any, only: str) -> Shape | None:
 
 
 def _explained(
+    machine: Target | None,
     operation: str,
     problem: Problem,
     chunked: Chunked | None = None,
@@ -414,7 +440,7 @@ def _explained(
             f"explain: images must have at most {_MOST_CELLS:,} rows and columns, got {longest:,}; "
             f"planning goes through them one by one."
         )
-    target = _jit.host_target()
+    target = _jit.host_target() if machine is None else machine
     plan = _planner.choose(problem, target)
     threads = get_num_threads()
     offered = {
@@ -427,7 +453,7 @@ def _explained(
     shapes_moved = (problem.input_shape, problem.filter_shape, problem.output_shape)
     itemsize = problem.dtype.itemsize
     moved = sum(prod(shape) for shape in shapes_moved) * itemsize
-    roof = _probe.roof()
+    roof = _probe.roof() if machine is None else None
     return Explanation(
         operation=operation,
         problem=problem,
@@ -438,7 +464,9 @@ def _explained(
         offered={name: found for name, found in offered.items() if found},
         threads=1 if plan.serial else threads,
         bytes_moved=moved,
-        roofline_seconds=roof.seconds(problem.flops, moved, target.l3_bytes, itemsize),
+        roofline_seconds=None
+        if roof is None
+        else roof.seconds(problem.flops, moved, target.l3_bytes, itemsize),
         roof=roof,
         then=then,
         chunked=chunked,
@@ -458,6 +486,12 @@ def _row(call: Call, dtype: Any) -> DType:
             f"explain: `dtype` must be one of {', '.join(by_name)} for {call.function}, got {shown(dtype)}."
         )
     return found
+
+
+def _milliseconds(*seconds: float | None) -> float | None:
+    """Return the sum of some times, or None where one is not known."""
+    known = [each for each in seconds if each is not None]
+    return sum(known) * 1e3 if len(known) == len(seconds) else None
 
 
 def _time(microseconds: float) -> str:

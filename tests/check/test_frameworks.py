@@ -19,8 +19,10 @@ def test_tensorflow_ignores_dilations_of_depthwise_gradients(which: str) -> None
     assert f"tf.nn.{op}(" in report.findings[0].program
 
 
-def test_tensorflow_adds_in_sixteen_bits() -> None:
+def test_tensorflow_adds_in_sixteen_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its own kernels, on any CPU. oneDNN, its default on CPUs with AVX-512, adds bfloat16 in float32 there."""
     pytest.importorskip("tensorflow")
+    monkeypatch.setenv("TF_ENABLE_ONEDNN_OPTS", "0")  # the process that is checked inherits it
     op = "depthwise_conv2d_backprop_filter"
     report = check_op("tensorflow", op, problems=40, properties=["accumulation"], isolate=True)
     guesses = " ".join(each.guess or "" for each in report.findings)

@@ -126,7 +126,7 @@ def test_small_problems_take_one_launch(case: Case, target: Target) -> None:
 
 
 @pytest.mark.parametrize("form", ["NHWC", "NCHW"])
-def test_large_problems_have_items_for_sixteen_threads(form: str) -> None:
+def test_large_problems_have_items_for_sixteen_threads(form: str, machine: Target) -> None:
     sizes = [
         (56, 64, 64, 3),
         (56, 64, 256, 1),
@@ -137,7 +137,7 @@ def test_large_problems_have_items_for_sixteen_threads(form: str) -> None:
     for size, channels, outputs, window in sizes:
         geometry = (window, window), (1, 1), (1, 1)
         case = Case(False, 8, (size, size), 1, channels, outputs, *geometry, "SAME", form)
-        for passes in choice.schedules(problem_of(case, "filter"), HOST):
+        for passes in choice.schedules(problem_of(case, "filter"), machine):
             assert speed_up(passes[0], 16) >= 12, (case, passes)
 
 

@@ -11,7 +11,7 @@ from cases import Case, Data, normal, run, whole_numbers
 from convgrad import _jit, _planner, _prepare
 from convgrad._algorithms.dense_planes import schedule
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import TARGETS
+from convgrad._targets import TARGETS, Target
 from kernels import compute, expected_exactly, placed, problem_of, taken
 from tolerance import assert_close
 
@@ -134,7 +134,7 @@ def test_long_sums_are_as_accurate_as_others(name: str) -> None:
         assert_close(case, kind, data, compute(NAME, HOST, case, kind, data))
 
 
-def test_large_problems_have_items_for_sixteen_threads() -> None:
+def test_large_problems_have_items_for_sixteen_threads(machine: Target) -> None:
     for size, channels, window, stride in (
         ((14, 14), (1024, 256), (1, 1), (1, 1)),
         ((28, 28), (512, 256), (1, 1), (1, 1)),
@@ -147,7 +147,7 @@ def test_large_problems_have_items_for_sixteen_threads() -> None:
                 problem = problem_of(case, kind)
                 if problem.flops < 100_000_000:
                     continue
-                for _, candidate in _planner.candidates(problem, HOST, NAME):
+                for _, candidate in _planner.candidates(problem, machine, NAME):
                     items = candidate.plan().steps[-1].items
                     assert items / -(-items // 16) >= 12, (case, kind, items)
 

@@ -10,8 +10,9 @@ import pytest
 from calling import foreign
 from cases import KINDS, Case, Data, normal, whole_numbers
 from convgrad import _algorithms, _jit, _planner
-from convgrad._algorithms.dense_grouped.filter_gradient import pieces
+from convgrad._algorithms.dense_grouped.filter_gradient import GroupedFilterKernel, pieces
 from convgrad._algorithms.dense_grouped.sizes import is_busy
+from convgrad._algorithms.dense_grouped.words import GroupedKernel
 from convgrad._bench.tables import select
 from convgrad._targets import Target
 from kernels import compute, expected_exactly, problem_of
@@ -19,7 +20,10 @@ from tolerance import assert_close
 
 NAME = "dense_grouped"
 HOST = _jit.host_target()
-LANES = {"float32": HOST.lanes(4), "float64": HOST.lanes(8)}
+LARGEST = (GroupedKernel, GroupedFilterKernel)
+"""Kernels of the launches that do the work; the others pack filters and add partial sums."""
+LANES = HOST.lanes(4)
+"""As many groups are side by side, in float32; problems are made of so many, whatever they are."""
 
 
 def case_of(groups: int, group_in: int, group_out: int, **other: Any) -> Case:
@@ -51,7 +55,11 @@ def assert_exact(case: Case, kinds: tuple[str, ...] = KINDS, target: Target = HO
 
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-@pytest.mark.parametrize("channels", [(2, 4), (4, 4), (8, 8), (16, 16), (32, 32), (8, 1), (12, 20)])
+@pytest.mark.parametrize(
+    "channels",
+    [(2, 4), (4, 4), (8, 8), (16, 16), (32, 32), (8, 1), (LANES * 3 // 2, LANES * 5 // 2)],
+    ids=str,
+)
 def test_channels_of_a_group(channels: tuple[int, int], data_format: str) -> None:
     """Narrower than a vector, as wide, wider, and wider by a part; two blocks of lanes."""
     assert_exact(case_of(16, *channels, data_format=data_format))
@@ -76,7 +84,7 @@ def test_channels_of_a_group(channels: tuple[int, int], data_format: str) -> Non
 )
 def test_windows(other: dict[str, Any], data_format: str) -> None:
     """Phases of strided gradients, taps that never meet the image, rows without any, and rows longer than a run."""
-    assert_exact(case_of(8, 4, 8, data_format=data_format, **other))
+    assert_exact(case_of(LANES, 4, 8, data_format=data_format, **other))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "half", "bfloat16"])
@@ -99,7 +107,7 @@ def test_other_targets(_name: str, target: Target, layouts: int, _: int) -> None
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 def test_padding_takes_part_in_nothing(kind: str, data_format: str) -> None:
     """Infinite weights, pixels and gradients reach the results they belong to, and no others."""
-    case = case_of(8, 4, 4, data_format=data_format, strides=(2, 1))
+    case = case_of(LANES, 4, 4, data_format=data_format, strides=(2, 1))
     rng = np.random.default_rng(7)
     data = normal(case, rng)
     for array in (data.x, data.f, data.g):
@@ -118,7 +126,7 @@ def test_padding_takes_part_in_nothing(kind: str, data_format: str) -> None:
 @pytest.mark.parametrize("channels", [4, 32])
 def test_threads_change_no_bit(kind: str, channels: int) -> None:
     """Also where sums are long enough for totals, and where shares are added."""
-    case = case_of(8, channels, channels, batch=5, size=(28, 28))
+    case = case_of(LANES, channels, channels, batch=5, size=(28, 28))
     assert not _planner.choose_named(problem_of(case, kind), HOST, NAME).serial
     data = normal(case, np.random.default_rng(11))
     results = [compute(NAME, HOST, case, kind, data, threads=count) for count in (1, 2, 3, 8)]
@@ -128,10 +136,10 @@ def test_threads_change_no_bit(kind: str, channels: int) -> None:
 
 def test_errors_are_those_of_the_other_kernels() -> None:
     """Sums of 9 x 32 products and over 5 x 784 pixels stay near one rounding: 2.5 u of the largest result."""
-    case = case_of(8, 32, 32, batch=5, size=(28, 28))
+    case = case_of(LANES, 32, 32, batch=5, size=(28, 28))
     data = normal(case, np.random.default_rng(13))
     wide = Data(*(each.astype(np.float64) for each in (data.x, data.f, data.g)))
-    exact_case = case_of(8, 32, 32, batch=5, size=(28, 28), dtype="float64")
+    exact_case = case_of(LANES, 32, 32, batch=5, size=(28, 28), dtype="float64")
     for kind in KINDS:
         other = "dense_filter" if kind == "filter" else "dense_direct"
         exact = compute(other, HOST, exact_case, kind, wide)
@@ -141,7 +149,7 @@ def test_errors_are_those_of_the_other_kernels() -> None:
         assert ours <= 1.25 * theirs, (kind, ours, theirs)
 
 
-def test_large_problems_keep_sixteen_threads_busy() -> None:
+def test_large_problems_keep_sixteen_threads_busy(machine: Target) -> None:
     """Of the benchmark's grouped layers: the best possible speed-up on 16 threads is at least 12."""
     seen = 0
     for layer in select("dense"):
@@ -160,11 +168,11 @@ def test_large_problems_keep_sixteen_threads_busy() -> None:
             )
             for kind in KINDS:
                 problem = problem_of(case, kind)
-                if problem.flops < 100_000_000 or _planner.refusals(problem, HOST)[NAME]:
+                if problem.flops < 100_000_000 or _planner.refusals(problem, machine)[NAME]:
                     continue
-                plan = _planner.choose_named(problem, HOST, NAME)
-                largest = max(step.items for step in plan.steps if "table" in step.operands)
-                assert is_busy(largest, 16), (problem, largest)
+                plan = _planner.choose_named(problem, machine, NAME)
+                (items,) = (step.items for step in plan.steps if isinstance(step.kernel, LARGEST))
+                assert is_busy(items, 16), (problem, items)
                 seen += 1
     assert seen > 20
 
@@ -173,7 +181,7 @@ def test_what_it_refuses() -> None:
     def reason(case: Case, kind: str = "forward") -> str:
         return _planner.refusals(problem_of(case, kind), HOST)[NAME] or ""
 
-    assert "groups do not fill the lanes" in reason(case_of(LANES["float32"] + 1, 4, 4))
+    assert "groups do not fill the lanes" in reason(case_of(LANES + 1, 4, 4))
     assert "several channels" in reason(case_of(16, 1, 4))
     assert "channels in a group" in reason(case_of(16, 65, 4))
     assert "power of two" in reason(case_of(16, 3, 4))
@@ -209,9 +217,8 @@ def test_kernels_serve_any_batch() -> None:
 def test_taps_far_outside_fit_into_the_table() -> None:
     """What such a tap would read was in the table, a number of more than 32 bits, though nothing reads it."""
     far = 2**31 - 1
-    lanes = LANES["float32"]
-    assert_exact(case_of(lanes, 2, 4, dilations=(far, far)))
-    assert_exact(case_of(lanes, 4, 2, dilations=(far, 2), window=(5, 3)))
+    assert_exact(case_of(LANES, 2, 4, dilations=(far, far)))
+    assert_exact(case_of(LANES, 4, 2, dilations=(far, 2), window=(5, 3)))
 
 
 def test_the_tables_of_a_large_image_are_small() -> None:

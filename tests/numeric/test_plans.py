@@ -1,4 +1,4 @@
-"""Plans as data: bounds on memory and on tables, and how few kernels whole networks need."""
+"""Plans as data: bounds on memory and on tables, and how few kernels whole networks need, on several machines."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from convgrad._bench.networks import NETWORKS
 from convgrad._errors import ArgumentError
 from convgrad._geometry import Axis, solve
 from convgrad._problem import Kind
+from convgrad._targets import Target
 from kernels import NAMES, UNIVERSAL, problem_of
 from shapes import LARGE
 
@@ -31,7 +32,7 @@ HOST = _jit.host_target()
 MB = 1 << 20
 
 
-def test_scratch_is_bounded() -> None:
+def test_scratch_is_bounded(machine: Target) -> None:
     """Even large images and windows take little of it, and what would be absurd is refused."""
     for size, window, dilation in ((14, 7, 1), (56, 7, 1), (512, 3, 1), (1024, 31, 1), (64, 3, 24)):
         for data_format in ("NHWC", "NCHW"):
@@ -40,14 +41,14 @@ def test_scratch_is_bounded() -> None:
                 *((dilation, dilation), "SAME", data_format),
             )
             for kind in KINDS:
-                plan = _planner.choose(problem_of(case, kind), HOST)
+                plan = _planner.choose(problem_of(case, kind), machine)
                 assert plan.algorithm != "reference"
                 for step in plan.steps:
                     assert step.scratch_bytes <= 1 << 20, (case, kind, plan.story)
                 assert plan.partial_bytes <= 8 << 20, (case, kind, plan.story)
     case = Case(True, 1, (4096, 4096), 8, 1, 1, (1500, 1500), (1, 1), (1, 1), "SAME")
     with pytest.raises(ArgumentError, match="scratch"):
-        _planner.choose_named(problem_of(case, "forward"), HOST, UNIVERSAL[True]["forward"][0])
+        _planner.choose_named(problem_of(case, "forward"), machine, UNIVERSAL[True]["forward"][0])
 
 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != "reference"])
@@ -92,7 +93,9 @@ WIDE = (
 
 @pytest.mark.parametrize("row", WIDE, ids=str)
 @pytest.mark.parametrize("size", [(60, 60), (2048, 64)], ids=str)
-def test_scratch_does_not_grow_with_the_image(row: Any, size: tuple[int, int]) -> None:
+def test_scratch_does_not_grow_with_the_image(
+    row: Any, size: tuple[int, int], machine: Target
+) -> None:
     """Blocks are cut until 8 MB hold what their windows reach, or one pixel's; 44 MB were taken before that."""
     depthwise, groups, group_in, group_out, window, dilation = row
     for data_format, dtype in (("NHWC", "half"), ("NCHW", "float32"), ("NHWC", "float64")):
@@ -104,7 +107,7 @@ def test_scratch_does_not_grow_with_the_image(row: Any, size: tuple[int, int]) -
         for kind in KINDS[:2]:
             depth = groups * (group_in if kind == "forward" else group_out)
             one_pixel = reach * depth * (8 if dtype == "float64" else 4)
-            plan = _planner.choose(problem_of(case, kind), HOST)
+            plan = _planner.choose(problem_of(case, kind), machine)
             for step in plan.steps:
                 assert step.scratch_bytes <= 8 * MB + MB + one_pixel, (case, kind, plan.story)
                 if one_pixel < MB // 4:
@@ -113,7 +116,7 @@ def test_scratch_does_not_grow_with_the_image(row: Any, size: tuple[int, int]) -
 
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("shape", LARGE)
-def test_plans_of_large_problems_are_small(shape: str, data_format: str) -> None:
+def test_plans_of_large_problems_are_small(shape: str, data_format: str, machine: Target) -> None:
     """Planning is arithmetic, so sizes nobody could run here can be looked at; nothing may grow with them."""
     for dtype in ("float32", "bfloat16", "float64") if data_format == "NHWC" else ("float32",):
         case = replace(LARGE[shape], data_format=data_format, dtype=dtype)
@@ -121,9 +124,9 @@ def test_plans_of_large_problems_are_small(shape: str, data_format: str) -> None
         for kind in KINDS:
             problem = problem_of(case, kind)
             for name in NAMES:
-                if _planner.refusals(problem, HOST)[name] is not None:
+                if _planner.refusals(problem, machine)[name] is not None:
                     continue
-                plan = _planner.choose_named(problem, HOST, name)
+                plan = _planner.choose_named(problem, machine, name)
                 why = (name, case, kind, plan.story)
                 for step in plan.steps:
                     assert step.scratch_bytes <= 2 * MB, (step.scratch_bytes, why)
@@ -156,13 +159,17 @@ def case_of(layer: Any) -> Case:
 @pytest.mark.parametrize(
     ("network", "layers", "most"), [("resnet50", 53, 40), ("mobilenet_v2", 52, 60)]
 )
-def test_a_training_step_needs_few_kernels(network: str, layers: int, most: int) -> None:
+def test_a_training_step_needs_few_kernels(
+    network: str, layers: int, most: int, machine: Target
+) -> None:
     """Sizes are run-time words: a network compiles a few kernels, and another batch size compiles hardly any."""
     assert len(NETWORKS[network].layers(8)) == layers
     kernels: dict[int, set[Hashable]] = {}
     for batch in (8, 32):
         cases = [case_of(layer) for layer in NETWORKS[network].layers(batch)]
-        plans = [_planner.choose(problem_of(case, kind), HOST) for case in cases for kind in KINDS]
+        plans = [
+            _planner.choose(problem_of(case, kind), machine) for case in cases for kind in KINDS
+        ]
         assert all(plan.steps for plan in plans)
         assert max(step.scratch_bytes for plan in plans for step in plan.steps) <= 2 * MB
         kernels[batch] = {step.kernel for plan in plans for step in plan.steps}

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cases import KINDS, Case
-from convgrad import _jit, _planner
+from convgrad import _planner
+from convgrad._targets import Target
 from kernels import problem_of
-
-HOST = _jit.host_target()
 
 LARGE = {
     "ConvNeXt": Case(True, 8, (56, 56), 96, 1, 1, (7, 7), (1, 1), (1, 1), "SAME"),
@@ -22,11 +21,13 @@ LARGE = {
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", LARGE)
-def test_sixteen_threads_can_be_twelve_times_as_fast(name: str, kind: str, layout: str) -> None:
+def test_sixteen_threads_can_be_twelve_times_as_fast(
+    name: str, kind: str, layout: str, machine: Target
+) -> None:
     """18 items, as the filter gradients of some had, are two rounds: nine times."""
     found = LARGE[name]
     case = Case(**{**found.__dict__, "data_format": layout})
-    plan = _planner.choose(problem_of(case, kind), HOST)
+    plan = _planner.choose(problem_of(case, kind), machine)
     step = plan.steps[0]
     claims = -(-step.items // step.grain)
     assert claims / -(-claims // 16) >= 12, plan.story

@@ -93,7 +93,7 @@ def test_neither_the_way_nor_the_threads_change_a_bit(kind: str, data_format: st
     assert len(results) == 1
 
 
-def test_what_is_taken_divides_well_among_many_threads() -> None:
+def test_what_is_taken_divides_well_among_many_threads(machine: Target) -> None:
     """Products above 100 million operations: 16 threads could be 12 times as quick as one."""
     for batch, size, channels in (
         (1, 56, 64), (1, 28, 128), (1, 14, 256), (8, 14, 256), (2, 33, 256), (8, 56, 64), (1, 16, 512),
@@ -101,7 +101,7 @@ def test_what_is_taken_divides_well_among_many_threads() -> None:
         for data_format in ("NHWC", "NCHW"):
             for kind in KINDS:
                 case = dense(batch, (size, size), (channels, channels), data_format=data_format)
-                plan = _planner.choose(problem_of(case, kind), HOST)
+                plan = _planner.choose(problem_of(case, kind), machine)
                 if plan.algorithm != winograd.NAME:
                     continue
                 items = plan.steps[-1].items

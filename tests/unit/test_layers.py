@@ -71,6 +71,7 @@ ALLOWED = {
         "_algorithms",
         "_api",
         "_arguments",
+        "_config",
         "_costs",
         "_dtypes",
         "_dask",
@@ -78,6 +79,7 @@ ALLOWED = {
         "_lazy_shapes",
         "_jit",
         "_kernel",
+        "_machines",
         "_plan",
         "_planner",
         "_probe",
@@ -113,6 +115,7 @@ ALLOWED = {
         "_version",
     },
     "_graph": {"_api", "_arguments", "_dtypes", "_fp_mode", "_geometry", "_problem", "_text"},
+    "_machines": {"_config", "_jit", "_targets"},
     "_probe": {"_codegen", "_jit", "_kernel", "_prepare", "_program", "_runtime", "_targets"},
     "_cli": {
         "_arguments",

@@ -33,6 +33,9 @@ def environment(monkeypatch):
         ("cache_bytes", "1G", 1 << 30),
         ("cache_dir", "/x", "/x"),
         ("vector_bits", " ", None),
+        ("cpu_caches", "48K, 2m,100000000", (48 << 10, 2 << 20, 100_000_000)),
+        ("cpu_caches", "1k,1k,1024g", (1 << 10, 1 << 10, 1 << 40)),
+        ("cpu_caches", "ROW", (None, None, None)),
     ],
 )
 def test_readable(environment, name, text, value):
@@ -47,6 +50,20 @@ def test_readable(environment, name, text, value):
         ("disk_cache", "maybe", "0 or 1"),
         ("cache_bytes", "lots", "number of bytes"),
         ("cache_bytes", "-1", "number of bytes"),
+        *(
+            ("cpu_caches", text, "three levels of cache, such as 32K,1M,32M")
+            for text in (
+                "32K",
+                "32K,1M",
+                "32K,1M,",
+                "32K,1M,32M,64M",
+                "1M,32K,32M",
+                "K,K,K",
+                "none",
+            )
+        ),
+        ("cpu_caches", "512,1M,32M", "from 1K to 1024G"),
+        ("cpu_caches", "32K,1M,2000G", "from 1K to 1024G"),
     ],
 )
 def test_unreadable(environment, name, text, rule):

@@ -4,6 +4,7 @@ Output sizes and pads, the sum with its numbers, work, traffic and the least tim
 algorithm with its predicted time or why it cannot, and of the one that is chosen the tiles, the work split and the
 memory. Shapes are those of the forward operation, also for its gradients; those of conv2d_transpose are its own.
 separable_conv2d is two problems in a row, and both are told. --ir and --asm print the kernels themselves.
+--target, --vector-bits and --caches describe another machine, whose plan is then told; nothing is run.
 
 A problem may also be written in one line, quoted or as words: its settings are then key=value. A layer such as
 8x56x56x144k3s2 is its three operations, and @FILE is a file with a problem on each line.
@@ -16,6 +17,7 @@ from typing import Any
 
 import convgrad
 
+from .. import _targets
 from .._problem_text import KEYS, write
 from . import operation, problem_lines
 from .screen import Screen
@@ -33,6 +35,8 @@ convgrad explain depthwise_conv2d 8x28x28x192 3x3x192x1 --asm | less
 convgrad explain conv2d 1x224x224x3 7x7x3x64 --strides 2 --json
 convgrad explain conv2d_transpose 8x28x28x64 3x3x32x64 --strides 2 --output-shape 8x56x56x32
 convgrad explain separable_conv2d 8x56x56x64 3x3x64x1 --pointwise-shape 1x1x64x128
+convgrad explain conv2d 8x28x28x64 3x3x64x64 --target avx512 --caches 48K,2M,32M
+convgrad explain depthwise_conv2d 1x28x28x192 3x3x192x1 --target cortex_m7 --asm
 """
 
 
@@ -75,6 +79,26 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--dtype", choices=operation.DTYPES, help="default float32")
     parser.set_defaults(**dict.fromkeys(KEYS), takes=("words", problem_lines.is_setting))
     operation.add_threads(parser)
+    machine = parser.add_argument_group("another machine than this one, on which nothing is run")
+    machine.add_argument(
+        "--target",
+        metavar="ROW",
+        choices=[row.name for row in _targets.ALL],
+        help=f"{', '.join(row.name for row in _targets.ALL)}; default this machine's",
+    )
+    machine.add_argument(
+        "--vector-bits",
+        type=operation.count,
+        choices=_targets.VECTOR_BITS,
+        metavar="BITS",
+        help=f"{', '.join(map(str, _targets.VECTOR_BITS))}; default the row's",
+    )
+    machine.add_argument(
+        "--caches",
+        metavar="L1,L2,L3",
+        help="sizes of three levels of cache, such as 48K,2M,32M, or row; "
+        "default the usual ones of --target's row, else this machine's",
+    )
     code = parser.add_mutually_exclusive_group()
     code.add_argument(
         "--ir", action="store_true", help="print the kernels as LLVM IR, and nothing else"
@@ -127,6 +151,9 @@ def _stories(given: Namespace) -> list[convgrad.Explanation]:
     shapes: dict[str, Any] = {
         "output_shape": given.output_shape,
         "pointwise_shape": given.pointwise_shape,
+        "target": given.target,
+        "vector_bits": given.vector_bits,
+        "caches": given.caches,
     }
     whole = problem_lines.is_line(given.op)
     sizes = [shape for shape in (given.input_shape, given.filter_shape) if shape is not None]

@@ -132,7 +132,7 @@ def _cpu() -> dict[str, Any]:
                 "another one was asked for" if better else "comes later in the order"
             )
     return {
-        "name": _cpu_name(),
+        "name": cpu_name(),
         "architecture": architecture,
         "row": None if chosen is None else chosen.name,
         "vector_bits": None if chosen is None else chosen.vector_bits,
@@ -145,7 +145,8 @@ def _cpu() -> dict[str, Any]:
     }
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """Return what the system calls this CPU."""
     if sys.platform.startswith("linux"):
         try:
             for line in Path("/proc/cpuinfo").read_text().splitlines():

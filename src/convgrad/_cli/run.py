@@ -6,8 +6,9 @@ of an .npz file is read whole. The result appears under its name complete or not
 unless --force is given. Without --output, only the summary is printed.
 
 A batch larger than --slice-bytes is computed slice by slice. The slices depend on nothing but the shapes and that
-number, so a repeated run gives the same bits; against one call with the whole batch bits may differ, within the same
-accuracy. Slices of a filter gradient are computed in float32 or better, added in float64 and rounded once.
+number, so a repeated run gives the same bits. A slice has the bits of a plain call with its images; against one call
+with the whole batch bits may differ, within the same accuracy, as the planner may choose another algorithm for it.
+Slices of a filter gradient are computed in float32 or better, added in float64 and rounded once.
 
 Through Dask (the extra `dask`), operands and results may also be .zarr stores (store.zarr:name for an array
 in a group) and stacks of .npy files: a folder, or a pattern in quotes such as 'frames/*.npy', with an image or a batch

@@ -88,11 +88,13 @@ def cache_sizes() -> tuple[int | None, int | None, int | None]:
 
 def target() -> Target:
     """Return the row kernels are compiled for: the host's best, or what the switches say."""
-    return _choose(_config.get("target"), _config.get("vector_bits"))
+    return _choose(_config.get("target"), _config.get("vector_bits"), _config.get("cpu_caches"))
 
 
 @cache
-def _choose(wanted: str | None, vector_bits: int | None) -> Target:
+def _choose(
+    wanted: str | None, vector_bits: int | None, caches: _config.Caches | None = None
+) -> Target:
     rows = _targets.candidates(architecture(), features())
     if not rows:
         raise CompileError(f"no kernels are written for the architecture {architecture()!r}")
@@ -105,7 +107,7 @@ def _choose(wanted: str | None, vector_bits: int | None) -> Target:
             warn(
                 f"convgrad: target {wanted!r} is ignored: this machine can run {', '.join(by_name)}"
             )
-    row = row.with_caches(*cache_sizes())
+    row = row.with_caches(*(cache_sizes() if caches is None else caches))
     return row if vector_bits is None else row.with_vector_bits(vector_bits)
 
 

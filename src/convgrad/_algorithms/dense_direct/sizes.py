@@ -28,6 +28,14 @@ _STAGED_BYTES = 1 << 20
 _MOST_SCRATCH = 8 << 20
 """Bytes of a staged block with all its windows reach, which may be far beyond it; above, the block is cut until it fits
 or is one pixel. No layer of a known network is above 2 MB."""
+_USUAL_CACHE = 512 << 10
+"""A larger second cache must not make blocks so large that scratch memory grows or that threads wait for each other.
+Such a block is the one of this cache, ..."""
+_LARGE_BLOCK = 7 << 18
+"""... that is, one of more bytes than this, which with its results would be above 2 MB, ..."""
+_THREADS = 16
+_GOOD_SPEEDUP = 12
+"""... or one that leaves a large problem less than this speed-up on so many threads."""
 _SHARE = 0.5
 """Part of the second cache for the source of a block."""
 _ONE_TAP_SHARE = 0.31
@@ -180,6 +188,38 @@ class DirectSizes:
 
     def block(self) -> tuple[int, int, int]:
         """Return images, rows and columns of a block."""
+        found = self._block(self.target.l2_bytes)
+        if self.target.l2_bytes <= _USUAL_CACHE:
+            return found
+        usual = self._block(_USUAL_CACHE)
+        if self._reached_bytes(*found) > _LARGE_BLOCK:
+            return usual
+        if self.problem.flops > _LARGE_FLOPS:
+            speedup = self._speedup(*found)
+            if speedup < _GOOD_SPEEDUP and self._speedup(*usual) > speedup:
+                return usual
+        return found
+
+    def _speedup(self, images: int, rows: int, cols: int) -> float:
+        """Return by how much many threads are quicker than one at best, with blocks of a size."""
+        blocks = -(-self.batch // images) * -(-self.rows.target // rows)
+        blocks *= -(-self.cols.target // cols)
+        items = blocks * -(-self.panels * self.groups // self.panel_range(blocks))
+        return items / -(-items // _THREADS)
+
+    def _reached_bytes(self, images: int, rows: int, cols: int) -> int:
+        """Return what a staged block and its surroundings take, at most; 0 for one that is read in place."""
+        if not self.staged:
+            return 0
+        size = images * self.channels * self.number
+        for axis, count in ((self.rows, rows), (self.cols, cols)):
+            shape = axis.footprint
+            steps = (-(-count // len(shape.phases)) - 1) * shape.step
+            size *= min(axis.source, steps + shape.highest - shape.lowest + 1)
+        return size
+
+    def _block(self, cache_bytes: int) -> tuple[int, int, int]:
+        """Return the same for a second cache of some size."""
         problem, tile = self.problem, self.tile
         height, width, pixels = self.rows.target, self.cols.target, self.pixels
         # Source pixels per target pixel: a window narrower than its stride skips some.
@@ -188,7 +228,7 @@ class DirectSizes:
             scale *= min(walk.footprint.step, axis.window)
         pixel_bytes = self.channels * self.number * scale
         share = _ONE_TAP_SHARE if self.taps == 1 else _SHARE
-        budget = int(self.target.l2_bytes * share)
+        budget = int(cache_bytes * share)
         least = 1 if self.staged else _LEAST_TILES
         wanted = max(least * tile.height, budget // pixel_bytes)
         if self.filter_bytes > self.source_bytes:

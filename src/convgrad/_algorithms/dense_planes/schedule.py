@@ -37,8 +37,8 @@ _ITEMS = ((100_000_000, 36), (20_000_000, 16), (4_000_000, 8), (0, 1))
 """Items wanted from so many operations on: 36 keep 16 threads busy, also if a few less are made."""
 _LEAST_TILES = 2
 """Tiles of a block that is cut for the sake of more items: each block reads the whole filter."""
-_LEAST_PANELS = 10
-"""Panels of an item that shares its block with others: each stages it anew."""
+_LEAST_CHANNELS = 60
+"""Channels of an item that shares its block with others, about: each stages it anew."""
 _SHARE = 0.4
 """Part of the second cache for the staged source of a block."""
 _CHUNK_SHARE = 0.25
@@ -214,7 +214,8 @@ class PlanesSizes:
         """Return blocks, panels of an item and items of a block."""
         blocks = self._blocks(*self.block())
         wanted = next(items for flops, items in _ITEMS if self.problem.flops >= flops)
-        ranges = max(1, min(-(-wanted // blocks), self.panels // _LEAST_PANELS))
+        least = -(-_LEAST_CHANNELS // self.high)
+        ranges = max(1, min(-(-wanted // blocks), self.panels // least))
         size = -(-self.panels // ranges)
         return blocks, size, -(-self.panels // size)
 

@@ -29,6 +29,9 @@ _BUNDLE = 128
 _LARGE_BUNDLE = 512
 """Channels summed over of all groups of an item, at most, and where tiles are many. One thread, Zen 3, no bundle,
 128 and 512: N8 28x28x512-512 in 32 groups 18.1, 17.9 and 15.1 ms, N8 14x14x1024-1024 12.3, 10.8 and 10.6 ms."""
+_LEAST_TILES = 12
+_LARGE_BLOCK = 2 << 20
+"""Tiles of a block however many channels are summed over, and bytes of V from which on there are no more than these."""
 _LARGE = 10**8
 _THREADS = 16
 _GOOD_SPEEDUP = 12
@@ -168,7 +171,8 @@ class WinogradSizes:
         """Tiles of a block: more use U more often, fewer keep V in L2."""
         bytes_ = 4 * self.scheme.frequencies * self.rows * self.row_pitch
         most = self.most_tiles // self.rows
-        fit = min(max(self.target.l2_bytes * 5 // 8 // bytes_, most // 2), most)
+        least = min(most // 2, max(_LEAST_TILES // self.rows, _LARGE_BLOCK // bytes_))
+        fit = min(max(self.target.l2_bytes * 5 // 8 // bytes_, least), most)
         groups = -(-self.tiles // self.rows)
         sizes = [-(-groups // -(-groups // some)) * self.rows for some in range(fit, fit // 2, -1)]
         # Some smaller ones divide better among many threads.
