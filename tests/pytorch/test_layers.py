@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
-from torch.func import functional_call, grad, jvp, vmap
+from torch.func import jvp, vmap
 
 from convgrad import torch as ours
 from pytorch.configurations import CONFIGURATIONS, Configuration
-from pytorch.running import assert_right, everything, operands, settings
+from pytorch.running import assert_right, everything, layers, per_example
 
 FORMATS = pytest.mark.parametrize(
     "order", [torch.contiguous_format, torch.channels_last], ids=["contiguous", "channels_last"]
@@ -27,25 +26,6 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
-
-
-def layers(configuration: Configuration, order: torch.memory_format) -> tuple[Any, Any, Any]:
-    """Return an accelerated layer, PyTorch's own and an image."""
-    image, weight, *bias = (each.detach() for each in operands(configuration, torch.float64))
-    kind = nn.ConvTranspose2d if configuration.transposed else nn.Conv2d
-    channels = (configuration.channels, configuration.made)
-    theirs: Any = kind(
-        *(*channels, configuration.kernel), bias=bool(bias), **settings(configuration)
-    )
-    theirs.to(torch.float64)
-    with torch.no_grad():
-        theirs.weight.copy_(weight)
-        if bias:
-            theirs.bias.copy_(bias[0])
-    theirs.to(memory_format=order)
-    mine = copy.deepcopy(theirs)
-    ours.accelerate(mine)
-    return mine, theirs, image
 
 
 def close(configuration: Configuration, mine: Any, theirs: Any) -> None:
@@ -64,16 +44,6 @@ def test_values_and_gradients(order: torch.memory_format) -> None:
         assert_right(each, found, [image, *theirs.parameters()])
         wanted = theirs(image).is_contiguous(memory_format=order)
         assert found[0].is_contiguous(memory_format=order) == wanted, str(each)
-
-
-def per_example(layer: Any, images: Any) -> Any:
-    """Return the gradients of a layer's parameters for each image."""
-
-    def loss(parameters: Any, image: Any) -> Any:
-        return functional_call(layer, parameters, (image,)).sin().sum()
-
-    parameters = {name: value.detach() for name, value in layer.named_parameters()}
-    return vmap(grad(loss), (None, 0))(parameters, images)
 
 
 @FORMATS
