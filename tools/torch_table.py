@@ -110,6 +110,29 @@ def checks() -> dict[str, Callable[[Any], None]]:
         tensors = plain(each)
         close(torch.export.export(Layer(), tensors).module()(*tensors), function(each)(*tensors))
 
+    def scripted(each: Any) -> None:
+        tensors, others = (operands(each, torch.float64, seed) for seed in (0, 1))
+        with torch.no_grad():
+            trace = torch.jit.trace(function(each), tuple(tensors))
+        running.assert_right(each, everything(trace, others), others)
+
+    def layer(order: Any) -> Callable[[Any], None]:
+        def check(each: Any) -> None:
+            mine, theirs, image = running.layers(each, order)
+            images = torch.stack([image, image * 2])
+            close(vmap(mine)(images), vmap(theirs)(images))
+            close(running.per_example(mine, images), running.per_example(theirs, images))
+            found, wanted = (
+                everything(
+                    lambda *given, layer=layer: layer(given[0]),
+                    [image.requires_grad_(), *layer.parameters()],
+                )
+                for layer in (mine, theirs)
+            )
+            close(found, wanted)
+
+        return check
+
     def patched(each: Any) -> None:
         tensors = operands(each, torch.float32)
         with convgrad.torch.patch():
@@ -130,6 +153,9 @@ def checks() -> dict[str, Callable[[Any], None]]:
         "make_fx, forward and backward": traced,
         "torch.compile, fullgraph": compiled,
         "torch.export": exported,
+        "torch.jit.trace": scripted,
+        "layers, contiguous": layer(torch.contiguous_format),
+        "layers, channels_last": layer(torch.channels_last),
         "convgrad.torch.patch": patched,
     }
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.func import functional_call, grad, vmap
 
 from convgrad import torch as ours
 from pytorch.configurations import Configuration
@@ -165,6 +167,35 @@ def assert_right(
         error = (mine.double() - theirs).abs()
         limit = UNITS[dtype] * theirs.abs() * 1.0001 + more
         assert (error <= limit).all(), (str(configuration), name, (error - limit).max().item())
+
+
+def layers(configuration: Configuration, order: torch.memory_format) -> tuple[Any, Any, Any]:
+    """Return an accelerated layer, PyTorch's own and an image."""
+    image, weight, *bias = (each.detach() for each in operands(configuration, torch.float64))
+    kind = nn.ConvTranspose2d if configuration.transposed else nn.Conv2d
+    channels = (configuration.channels, configuration.made)
+    theirs: Any = kind(
+        *(*channels, configuration.kernel), bias=bool(bias), **settings(configuration)
+    )
+    theirs.to(torch.float64)
+    with torch.no_grad():
+        theirs.weight.copy_(weight)
+        if bias:
+            theirs.bias.copy_(bias[0])
+    theirs.to(memory_format=order)
+    mine = copy.deepcopy(theirs)
+    ours.accelerate(mine)
+    return mine, theirs, image
+
+
+def per_example(layer: Any, images: Any) -> Any:
+    """Return the gradients of a layer's parameters for each image."""
+
+    def loss(parameters: Any, image: Any) -> Any:
+        return functional_call(layer, parameters, (image,)).sin().sum()
+
+    parameters = {name: value.detach() for name, value in layer.named_parameters()}
+    return vmap(grad(loss), (None, 0))(parameters, images)
 
 
 def bits(tensors: Sequence[Tensor]) -> bytes:

@@ -329,9 +329,9 @@ def test_errors_name_the_layer(kind: Any) -> None:
     ours.accelerate(model)
     with pytest.raises(RuntimeError) as mine:
         model(x)
-    assert str(mine.value).startswith("1.0: ")
-    assert str(theirs.value) in str(mine.value)
-    assert "Traceback" not in str(mine.value) and "At:" not in str(mine.value)
+    assert str(mine.value) == str(theirs.value)
+    if hasattr(mine.value, "add_note"):  # from Python 3.11 on
+        assert mine.value.__notes__ == ["in the layer '1.0', computed by convgrad"]
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])

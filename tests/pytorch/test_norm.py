@@ -12,7 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from convgrad import torch as ours
-from convgrad._torch import passes
+from convgrad._errors import ConvgradError, InternalError
+from convgrad._torch import activations, composed, passes
+from convgrad._torch.norm_node import normalize
+from convgrad._torch.passes import How
 from pytorch.running import DTYPES, UNITS, image_as
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -282,6 +285,23 @@ def test_errors_are_pytorchs_or_name_the_argument() -> None:
             ours.batch_norm_act(x, **arguments)
     with pytest.raises(ValueError, match="Expected more than 1 value per channel when training"):
         ours.batch_norm_act(torch.randn(1, 3, 1, 1), training=True)
+
+
+def test_an_unknown_activation_is_refused_everywhere() -> None:
+    """Computing none instead would be silently wrong."""
+    x = torch.randn(2, 3, 4, 4, requires_grad=True)
+    how = How("swish", "", True, 1e-5, 0.0)
+    running = (torch.zeros(3), torch.ones(3))
+    with pytest.raises(KeyError, match="swish"):
+        composed.natively(x, None, None, None, running, False, 0.1, how)
+    for result in (None, x.detach()):
+        with pytest.raises((KeyError, InternalError), match="swish"):
+            composed.gradients(
+                x, (x, None, None, None), (True,) * 4, lambda x: x, running, result, how
+            )
+    with pytest.raises((AssertionError, ConvgradError), match="swish"):
+        normalize(x, None, None, None, running, lambda: 0.1, how)
+    assert activations.named(F.celu, (), {}) is None and activations.named("swish", (), {}) is None
 
 
 def test_a_planted_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,8 +77,9 @@ def gradient(k: KernelBuilder, activation: str, u: Vector, g: Vector, slope: Vec
     if activation == "leaky_relu":
         return k.select(u.compare("ogt", "", 0.0), g, g * slope)
     if activation == "hardswish":
-        rising = k.select(u.compare("oge", "", 3.0), one, (u + 1.5) * (1 / 3))
-        return g * k.select(u.compare("ole", "", -3.0), zero, rising)
+        rising = g * k.select(u.compare("oge", "", 3.0), one, (u + 1.5) * (1 / 3))
+        # Chosen, not multiplied: where nothing passes, no NaN does.
+        return k.select(u.compare("ole", "", -3.0), zero, rising)
     if activation == "silu":
         gate, rest = _gate(k, u)
         return g * (gate * k.fma(u, rest, one))

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor as AnyTensor
 
+from .._errors import InternalError
 from .._norm import ACTIVATIONS
-from .._norm.task import KINKED
 from .passes import PARAMETERS, How
 
 _FUNCTIONS: dict[str, Callable[[AnyTensor, float], AnyTensor]] = {
@@ -96,7 +96,6 @@ def _inside(
     if how.activation == "none":
         return grad
     if result is not None:
-        assert how.activation in KINKED
         return grad * _slope(how, result.detach()).to(grad.dtype)
     argument = u if residual is None else u + residual.to(u.dtype)
     y = _FUNCTIONS[how.activation](argument, how.slope)
@@ -105,10 +104,14 @@ def _inside(
 
 def _slope(how: How, result: AnyTensor) -> AnyTensor:
     """Return the derivative of an activation with a kink, from its result."""
-    if how.activation == "leaky_relu":
-        return torch.where(result > 0, 1.0, how.slope)
     inside = result > 0
-    return inside & (result < 6) if how.activation == "relu6" else inside
+    if how.activation == "relu":
+        return inside
+    if how.activation == "relu6":
+        return inside & (result < 6)
+    if how.activation == "leaky_relu":
+        return torch.where(inside, 1.0, how.slope)
+    raise InternalError(f"the derivative of {how.activation} cannot be told from its result")
 
 
 def _normalized(

@@ -7,24 +7,30 @@ padding that differs between two sides, it is made of the three sums instead (`s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor as AnyTensor
 from torch.overrides import handle_torch_function, has_torch_function
 
 from .._errors import ArgumentError
-from . import install, sums
+from . import graphs, install, sums
 
 Ints = int | Sequence[int]
 
 install.install()  # a layer that was unpickled needs it without anybody having asked for `convgrad.torch`
 _operator = torch.ops.aten.convolution_overrideable.default
 _backward = torch.ops.aten.convolution_backward_overrideable.default._op
-_layer: Any = torch.ops.convgrad.layer.default._op if install.handlers() is not None else None
+_layer: Any = (
+    torch.ops.convgrad.numbered_layer.default._op if install.handlers() is not None else None
+)
 _NONE = (0, 0)
+_POINTWISE = ((1, 1), _NONE, (1, 1), False, _NONE, 1)
+"""What `aten::convolution` takes behind its tensors for a layer of windows of one pixel."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_DTYPES = frozenset((torch.float16, torch.bfloat16, torch.float32, torch.float64))
 
 
 def conv2d(
@@ -66,14 +72,83 @@ def conv2d(
         return handle_torch_function(
             conv2d, tensors, input, weight, bias, stride, padding, dilation, groups
         )
+    given = (input, weight, bias, stride, padding, dilation, groups)
+    if graphs.written():
+        return graphs.call("conv2d", *given)
+    return _answered(_conv2d, F.conv2d, given)
+
+
+def _conv2d(
+    input: AnyTensor,
+    weight: AnyTensor,
+    bias: AnyTensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+) -> AnyTensor:
+    if not _computed(input) or not _is_int(groups):
+        return F.conv2d(input, weight, bias, stride, padding, dilation, groups)
+    if torch.is_autocast_enabled("cpu"):
+        input, weight, bias = autocast(input, weight, bias)
     how = settings(weight, stride, padding, dilation, groups)
     if how is None:
+        if 0 in (*input.shape, *weight.shape) or not _summable(
+            input, weight, bias, weight.shape[0]
+        ):
+            return F.conv2d(input, weight, bias, stride, padding, dilation, groups)
         pads = _all_pads(weight, stride, padding, dilation)
         stride, dilation = _pair("conv2d", "stride", stride), _pair("conv2d", "dilation", dilation)
         return _by_sums(input, weight, bias, stride, pads, dilation, groups)
     if input.dim() == 3:
         return _call(input.unsqueeze(0), weight, bias, how).squeeze(0)
     return _call(input, weight, bias, how)
+
+
+def _answered(
+    compute: Callable[..., AnyTensor], native: Callable[..., AnyTensor], given: tuple[Any, ...]
+) -> AnyTensor:
+    """Compute a call; what we cannot read is PyTorch's to compute or to refuse, and so are the words of all errors."""
+    if torch.compiler.is_compiling():
+        return compute(*given)
+    try:
+        return compute(*given)
+    except ArgumentError:
+        return native(*given)
+    except Exception as error:
+        raise as_pytorch(error, native, *given) from None
+
+
+def as_pytorch(error: Exception, call: Callable[..., Any], *arguments: Any) -> Exception:
+    """Return the error PyTorch's own call raises, in its words, or ours where it raises none."""
+    try:
+        with torch.no_grad():
+            call(*arguments)
+    except Exception as theirs:
+        return theirs.with_traceback(None)
+    return error
+
+
+def _computed(image: AnyTensor) -> bool:
+    """Tell whether images of this kind are ever ours; all others are PyTorch's from the start."""
+    return image.dtype in _DTYPES and image.layout is torch.strided and not image.is_nested
+
+
+def _summable(image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None, made: int) -> bool:
+    """Tell whether a call made of sums and an addition is one PyTorch would take: adding casts and repeats a bias."""
+    return (
+        weight.dim() == 4
+        and weight.dtype is image.dtype
+        and weight.device == image.device
+        and (
+            bias is None
+            or (
+                bias.dtype is image.dtype
+                and bias.device == image.device
+                and tuple(bias.shape) == (made,)
+            )
+        )
+    )
 
 
 def settings(
@@ -150,6 +225,26 @@ def conv_transpose2d(
         return handle_torch_function(
             *(conv_transpose2d, tensors, input, weight, bias, stride, padding),
             *(output_padding, groups, dilation),
+        )
+    given = (input, weight, bias, stride, padding, output_padding, groups, dilation)
+    if graphs.written():
+        return graphs.call("conv_transpose2d", *given)
+    return _answered(_conv_transpose2d, F.conv_transpose2d, given)
+
+
+def _conv_transpose2d(
+    input: AnyTensor,
+    weight: AnyTensor,
+    bias: AnyTensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+) -> AnyTensor:
+    if not _computed(input) or not _is_int(groups):
+        return F.conv_transpose2d(
+            input, weight, bias, stride, padding, output_padding, groups, dilation
         )
     name = "conv_transpose2d"
     how = (
@@ -256,6 +351,8 @@ def _recorded(image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None) -> bo
         return True
     if type(image) is not torch.Tensor or type(weight) not in _PLAIN or not image.is_cpu:
         return True
+    if not weight.is_cpu or not (bias is None or bias.is_cpu):
+        return True
     return bool(torch._C._len_torch_dispatch_stack())
 
 
@@ -280,6 +377,10 @@ def _transformed(
     groups: int,
 ) -> AnyTensor:
     """Compute by sums under `torch.func`; leave to PyTorch what they do not have, and what is wrong."""
+    how = (stride, padding, dilation, transposed, output_padding, groups)
+    made = weight.shape[1] * groups if transposed else weight.shape[0]
+    if not _summable(image, weight, bias, made):
+        return torch.convolution(image, weight, bias, *how)
     pads = (padding[0], padding[0], padding[1], padding[1])
     if transposed:
         reach = [dilation[axis] * (weight.shape[2 + axis] - 1) + 1 for axis in (0, 1)]
@@ -292,7 +393,6 @@ def _transformed(
         ]
         fits = all(more < step for more, step in zip(output_padding, stride, strict=True))
         if not fits or min(size) < 1 or image.shape[1] != weight.shape[0]:
-            how = (stride, padding, dilation, transposed, output_padding, groups)
             return torch.convolution(image, weight, bias, *how)
         result = sums.input_gradient(weight, image, size, stride, pads, dilation, groups)
         return result if bias is None else result + bias.view(-1, 1, 1)
@@ -320,12 +420,12 @@ def _by_sums(
 
 
 def _pair(function: str, argument: str, value: Any) -> Any:
-    """Return one number for both axes, or two; what else PyTorch's operator would take it refuses itself."""
-    if isinstance(value, int | torch.SymInt):
+    """Return one number for both axes, or two; raises where it is neither."""
+    if _is_int(value):
         return (value, value)
     if type(value) is tuple and len(value) == 2:
         return value
-    pair = tuple(value)
+    pair = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else ()
     if len(pair) == 1:
         return pair * 2
     if len(pair) != 2:
@@ -333,6 +433,10 @@ def _pair(function: str, argument: str, value: Any) -> Any:
             f"{function}: `{argument}` must be an int or a pair of ints, got {value!r}."
         )
     return pair
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int or isinstance(value, torch.SymInt)
 
 
 def _all_pads(
@@ -352,3 +456,36 @@ def _all_pads(
     rows, columns = (dilation[axis] * (weight.shape[2 + axis] - 1) for axis in (0, 1))
     top, left = rows // 2, columns // 2
     return (top, rows - top, left, columns - left)
+
+
+def linear(input: AnyTensor, weight: AnyTensor, bias: AnyTensor | None = None) -> AnyTensor:
+    """Apply `torch.nn.functional.linear`; on images [n, h, w, c], where it is a 1x1 convolution, by convgrad."""
+    if graphs.written():
+        return graphs.call("linear", input, weight, bias)
+    return _answered(_linear, F.linear, (input, weight, bias))
+
+
+def _linear(input: AnyTensor, weight: AnyTensor, bias: AnyTensor | None) -> AnyTensor:
+    if (
+        input.dim() != 4
+        or not input.is_cpu
+        or not _computed(input)
+        or weight.dim() != 2
+        or 0 in (*input.shape, *weight.shape)
+    ):
+        return F.linear(input, weight, bias)
+    if torch.is_autocast_enabled("cpu"):
+        input, weight, bias = autocast(input, weight, bias)
+    if input.shape[3] != weight.shape[1] or not _summable(
+        input, weight[:, :, None, None], bias, weight.shape[0]
+    ):
+        return F.linear(input, weight, bias)
+    image = input.permute(0, 3, 1, 2)
+    return _call(image, weight[:, :, None, None], bias, _POINTWISE).permute(0, 2, 3, 1)
+
+
+graphs.define(
+    conv2d=lambda *given: _answered(_conv2d, F.conv2d, given),
+    conv_transpose2d=lambda *given: _answered(_conv_transpose2d, F.conv_transpose2d, given),
+    linear=lambda *given: _answered(_linear, F.linear, given),
+)

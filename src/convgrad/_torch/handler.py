@@ -37,7 +37,7 @@ BLOCK_SYMBOL = "cg_torch_block"
 
 FORWARD, BACKWARD, ATEN_BACKWARD, LAYER = 0, 1, 2, 3
 """Which operator is called. The third is `aten::convolution_backward`, which has one argument more. The fourth is our
-own `convgrad::layer`, a forward pass whose settings are the number of a row: Python hands over an int
+own `convgrad::numbered_layer`, a forward pass whose settings are the number of a row: Python hands over an int
 some 3 us sooner than four lists."""
 SYMBOLS = ("cg_torch_forward", "cg_torch_backward", "cg_torch_aten_backward", "cg_torch_layer")
 

@@ -85,6 +85,9 @@ DECLINED = {
     ),
 }
 """What computes the calls that handlers decline: an operator's name and schema, and its kernel."""
+NUMBERED = "numbered_layer"
+"""The operator of layers whose settings are a row of this process's table, so never part of a graph (`graphs`). It was
+called `layer` when graphs had it: files with such numbers must not load."""
 OVERRIDEABLE = ("convolution_overrideable", "convolution_backward_overrideable")
 ATEN = ("convolution", "convolution_backward")
 
@@ -207,8 +210,8 @@ def install() -> None:
             _config.watch(_handlers.heed)
             for operator, symbol in zip(OVERRIDEABLE, handler.SYMBOLS, strict=False):
                 _kept.append(_handlers.register(operator, symbol))
-            ours.define(f"layer{DECLINED['DECLINED_LAYER'][1]}")
-            _kept.append(_handlers.register("layer", handler.SYMBOLS[handler.LAYER], "convgrad"))
+            ours.define(f"{NUMBERED}{DECLINED['DECLINED_LAYER'][1]}")
+            _kept.append(_handlers.register(NUMBERED, handler.SYMBOLS[handler.LAYER], "convgrad"))
             for schema, symbol in zip(fused_handler.SCHEMAS, fused_handler.SYMBOLS, strict=True):
                 ours.define(schema)
                 _kept.append(_handlers.register(schema.partition("(")[0], symbol, "convgrad"))

@@ -317,14 +317,14 @@ def declined_forward(
 
 
 LAYERS: dict[tuple[Any, ...], int] = {}
-"""Settings of `convgrad::layer`, as `aten::convolution` takes them, and the numbers of their rows."""
+"""Settings of `convgrad::numbered_layer`, as `aten::convolution` takes them, and the numbers of their rows."""
 
 
 @_keeping_words
 def declined_layer(
     image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None, number: int
 ) -> AnyTensor:
-    """Compute what `convgrad::layer` would."""
+    """Compute what `convgrad::numbered_layer` would."""
     rows = list(LAYERS)
     if not 0 <= number < len(rows):
         raise ArgumentError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import torch.nn.functional as F
 from torch import Tensor as AnyTensor
 from torch import nn
 
@@ -125,8 +126,12 @@ def _whole(
         )
     except blocks.Unfit:
         return None
-    except RuntimeError as error:
-        raise modules.named(convolution, error) from None
+    except Exception as error:
+        theirs = functional.as_pytorch(
+            *(error, F.conv2d, image, weight, bias, convolution.stride),
+            *(convolution.padding, convolution.dilation, convolution.groups),
+        )
+        raise modules.named(convolution, theirs) from None
 
 
 def _normalized(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor as AnyTensor
 from torch import nn
 
-from . import functional, weights
+from . import functional, graphs, sums, weights
 from .kernels import describe
 from .tensors import prefers_channels_last
 
@@ -40,7 +40,7 @@ class Conv2d(nn.Conv2d):
             return functional.conv2d(
                 input, weight, bias, self.stride, padding, self.dilation, self.groups
             )
-        except RuntimeError as error:
+        except Exception as error:
             raise named(self, error) from None
 
 
@@ -64,7 +64,7 @@ class ConvTranspose2d(nn.ConvTranspose2d):
                 *(input, self.weight, self.bias, self.stride, padding),
                 *(output_padding, self.groups, self.dilation),
             )
-        except RuntimeError as error:
+        except Exception as error:
             raise named(self, error) from None
 
 
@@ -72,13 +72,9 @@ class Linear(nn.Linear):
     """`torch.nn.Linear`; on images [n, h, w, c], where it is a 1x1 convolution, computed by convgrad."""
 
     def forward(self, input: AnyTensor) -> AnyTensor:
-        if input.dim() != 4 or not input.is_cpu:
-            return super().forward(input)
-        weight = self.weight.reshape(*self.weight.shape, 1, 1)
-        image = input.permute(0, 3, 1, 2)
         try:
-            return functional.conv2d(image, weight, self.bias).permute(0, 2, 3, 1)
-        except RuntimeError as error:
+            return functional.linear(input, self.weight, self.bias)
+        except Exception as error:
             raise named(self, error) from None
 
 
@@ -92,8 +88,14 @@ ORIGINALS = {ours: theirs for theirs, ours in SWAPS.items()}
 
 def as_filter(image: AnyTensor) -> AnyTensor:
     """Return an image in channels_last, as a layer whose filter was stored so works: PyTorch does the same."""
-    if image.dim() != 4 or image.is_contiguous(memory_format=torch.channels_last):
+    if image.dim() != 4 or sums.mapped():
         return image
+    if not graphs.traced() and image.is_contiguous(memory_format=torch.channels_last):
+        # One channel or one pixel lies in both formats, and the strides must say which is meant.
+        if not image.is_contiguous() or prefers_channels_last(describe(image)):
+            return image
+        rows = image.permute(0, 2, 3, 1)
+        return rows.reshape(-1).view(rows.shape).permute(0, 3, 1, 2)
     return image.contiguous(memory_format=torch.channels_last)
 
 
@@ -102,10 +104,12 @@ def _adopt(layer: nn.Module) -> None:
     weights.adopt(layer._parameters.get("weight"), bool(layer.__dict__.get("_channels_last")))
 
 
-def named(layer: nn.Module, error: RuntimeError) -> RuntimeError:
-    """Return PyTorch's own error with the layer's name in front."""
-    name = layer.__dict__.get("_convgrad_name") or type(layer).__name__
-    return RuntimeError(f"{name}: {error}") if type(error) is RuntimeError else error
+def named(layer: nn.Module, error: Exception) -> Exception:
+    """Return an error with a note that says which layer it is of: words and type stay PyTorch's."""
+    name = layer.__dict__.get("_convgrad_name")
+    if name and hasattr(error, "add_note"):  # from Python 3.11 on
+        error.add_note(f"in the layer {name!r}, computed by convgrad")
+    return error
 
 
 def swap(layer: nn.Module, name: str, restride: bool) -> None:

@@ -58,6 +58,7 @@ def arrives_plain(grad: Any) -> bool:
     not asked for."""
     return not (
         torch.is_grad_enabled()
+        or torch._C._get_tracing_state() is not None
         or not plain(grad)
         or sums.transformed()
         or _is_batched(grad)

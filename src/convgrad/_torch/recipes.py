@@ -144,7 +144,8 @@ def sides(image: Four, weight: Four, settings: Settings) -> Sides | None:
         padding = sum(pads[axis])
         if transposed:
             more = output_padding[axis]
-            if more >= stride[axis]:  # would be another window; PyTorch has it for large dilations
+            # That many would be another window; PyTorch has it for large dilations.
+            if not 0 <= more < stride[axis]:
                 return None
             made = (size - 1) * stride[axis] - padding + reach + more
         else:

@@ -77,7 +77,11 @@ def filter_gradient(
 
 def traced(*tensors: AnyTensor) -> bool:
     """Tell whether a call must go through PyTorch's dispatcher: somebody looks on, or a tensor has no memory."""
-    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._get_tracing_state() is not None
+    ):
         return True
     if any(map(_is_batched, tensors)):
         return True
@@ -87,6 +91,7 @@ def traced(*tensors: AnyTensor) -> bool:
 
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_VMAP = torch._C._functorch.TransformType.Vmap
 _is_batched = torch._C._functorch.is_legacy_batchedtensor
 """What `torch.autograd.grad(..., is_grads_batched=True)` maps a backward pass over."""
 
@@ -94,6 +99,12 @@ _is_batched = torch._C._functorch.is_legacy_batchedtensor
 def transformed() -> bool:
     """Tell whether `torch.func` or forward-mode differentiation is at work here."""
     return torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+
+
+def mapped() -> bool:
+    """Tell whether `torch.vmap` is at work here: a tensor is several then, and cannot tell how it lies in memory."""
+    stack = torch._C._functorch.get_interpreter_stack() if transformed() else None
+    return stack is not None and any(each.key() == _VMAP for each in stack)
 
 
 def differentiated(*tensors: AnyTensor) -> bool:
