@@ -12,6 +12,7 @@ from .. import _memory, _warnings
 from .._errors import ArgumentError
 from .._report import Layer, Report
 from . import fusing, install, modules
+from .advice import remedies
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _GAINS = {
@@ -93,7 +94,7 @@ def accelerate(
     setting = _tuned() if memory else None
     advice = _advice(layers, plain)
     blocks = fusing.fuse(model, recompute, progress) if fuse else None
-    report = Report(tuple(layers), setting, advice, blocks)
+    report = Report(tuple(layers), setting, (*advice, *remedies(blocks or ())), blocks)
     if not report.taken and not report.fused:
         _warnings.warn(
             "convgrad.torch.accelerate: no layer of this model was taken, so nothing will be faster; "
