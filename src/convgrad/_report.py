@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ._memory import MemorySetting
 from ._text import aligned
@@ -37,6 +39,9 @@ class Fused:
     """Why it was left alone, or empty."""
 
 
+_Row = TypeVar("_Row", Layer, Fused)
+
+
 @dataclass(frozen=True)
 class Report:
     """What `accelerate` did: `print` it."""
@@ -68,15 +73,10 @@ class Report:
 
     def __str__(self) -> str:
         rows = [["layer", "what", "expected", ""]]
-        for layer in self.layers:
+        for names, layer in _grouped(self.layers):
             expected = f"x {layer.expected}" if layer.expected else "taken"
             rows.append(
-                [
-                    layer.name or "(the model)",
-                    layer.what,
-                    expected if layer.taken else "left alone",
-                    layer.reason,
-                ]
+                [names, layer.what, expected if layer.taken else "left alone", layer.reason]
             )
         lines = [aligned(rows, left=(0, 1, 2, 3)).rstrip()]
         lines.append(f"{len(self.taken)} of {len(self.layers)} layers are computed by convgrad.")
@@ -91,10 +91,22 @@ class Report:
         if not blocks:
             return ["Nothing is fused: there is no batch norm in this model."]
         rows = [["block", "what", ""]]
-        for block in blocks:
-            left = "" if block.taken else f"left alone: {block.reason}"
-            rows.append([block.name or "(the model)", block.what, left])
+        for names, block in _grouped(blocks):
+            rows.append([names, block.what, "" if block.taken else f"left alone: {block.reason}"])
         return [
             aligned(rows, left=(0, 1, 2)).rstrip(),
             f"{len(self.fused)} of {len(blocks)} blocks are computed as one.",
         ]
+
+
+def _grouped(rows: Sequence[_Row]) -> list[tuple[str, _Row]]:
+    """Return rows with their names; those that were left alone for the same reason are one, with how many they are."""
+    alike: dict[object, list[_Row]] = {}
+    for row in rows:
+        key = row.name if row.taken else (row.what, row.reason)
+        alike.setdefault(key, []).append(row)
+    made = []
+    for first, *others in alike.values():
+        more = f" and {len(others)} more" if others else ""
+        made.append(((first.name or "(the model)") + more, first))
+    return made

@@ -163,3 +163,69 @@ def test_residuals_of_another_shape() -> None:
     plain, fused, report = pair(Broadcast().double())
     assert report.fused == {"conv": "convolution + batch norm + residual + relu"}
     assert_same(step(fused, images()), step(plain, images()))
+
+
+class Own(nn.BatchNorm2d):
+    """A class of its own, as other libraries have them."""
+
+
+class Cautious(nn.Module):
+    def __init__(self, norm: type[nn.Module]) -> None:
+        super().__init__()
+        self.conv, self.bn, self.act = nn.Conv2d(3, 3, 1), norm(3), nn.ReLU()
+
+    def forward(self, x: Any) -> Any:
+        return self.act(self.bn(self.conv(x))) if isinstance(x, Tensor) else x
+
+
+def test_equal_reasons_are_one_line() -> None:
+    """And where no batch norm was fused the report says what can be done."""
+    model = nn.Sequential(
+        *(nn.Sequential(nn.Conv2d(3, 3, 1), Own(3)) for _ in range(30)),
+        *(Cautious(nn.BatchNorm2d) for _ in range(20)),
+    )
+    report = ours.accelerate(model, fuse=True)
+    assert len(report.unfused) == 50
+    lines = str(report).splitlines()
+    left = [line for line in lines if "left alone" in line]
+    assert [line.split("  ")[0] for line in left] == ["0.1 and 29 more", "30.bn and 19 more"]
+    assert "Own is left to PyTorch" in left[0] and "calls isinstance" in left[1]
+    at = lines.index("No batch norm of this model is fused.")
+    assert "Where Own stands for" in lines[at + 1] and "torch.nn.Sequential" in lines[at + 2]
+    # Following it helps.
+    helped = nn.Sequential(nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3), nn.ReLU()), model)
+    assert not any("No batch norm" in each for each in ours.accelerate(helped, fuse=True).advice)
+
+
+def test_there_is_advice_for_every_reason() -> None:
+    def shared() -> nn.Module:
+        norm = nn.BatchNorm2d(3)
+        return nn.Sequential(nn.Conv2d(3, 3, 1), norm, nn.Conv2d(3, 3, 1), norm)
+
+    def hooked() -> nn.Module:
+        model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3))
+        model[1].register_forward_hook(lambda *_: None)
+        return model
+
+    def replaced(inside: bool) -> nn.Module:
+        model = nn.Sequential(nn.Conv2d(3, 3, 1), nn.BatchNorm2d(3))
+        part: Any = model[1] if inside else model
+        part.forward = part.forward
+        return model
+
+    class Unused(Cautious):
+        def forward(self, x: Any) -> Any:
+            return self.conv(x)
+
+    for model, words in (
+        (shared(), "a layer of its own"),
+        (hooked(), "Remove the hooks"),
+        (replaced(inside=True), "what replaced the forward"),
+        (replaced(inside=False), "what replaced the forward"),
+        (Unused(nn.BatchNorm2d), "into a torch.nn.Sequential"),
+        (nn.Sequential(nn.Conv2d(3, 3, 1), nn.SyncBatchNorm(3)), "Only torch.nn.BatchNorm2d"),
+        (Cautious(nn.SyncBatchNorm), "Where SyncBatchNorm stands"),
+        (Cautious(nn.SyncBatchNorm), "into a torch.nn.Sequential"),
+    ):
+        report = ours.accelerate(model, fuse=True)
+        assert len(report.unfused) == 1 and words in str(report), report.unfused

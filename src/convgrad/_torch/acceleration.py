@@ -12,6 +12,7 @@ from .. import _memory, _warnings
 from .._errors import ArgumentError
 from .._report import Layer, Report
 from . import fusing, install, modules
+from .advice import remedies
 
 _DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _GAINS = {
@@ -34,6 +35,7 @@ def accelerate(
     linear: bool = True,
     fuse: bool = False,
     recompute: bool = False,
+    progress: bool = True,
 ) -> Report:
     """Compute a model's convolutions with convgrad, in place; returns a report.
 
@@ -58,6 +60,8 @@ def accelerate(
     recompute : bool
         With `fuse`: do not keep the results of blocks that go straight into the next block, but compute them anew in
         the backward pass, which needs less memory and a little more time. Second derivatives are refused then.
+    progress : bool
+        With `fuse`: say on stderr how far it is, where that takes longer than a second.
 
     Examples
     --------
@@ -89,8 +93,8 @@ def accelerate(
         layers.append(_row(name, kind, layer, reason or "", taken=reason is None))
     setting = _tuned() if memory else None
     advice = _advice(layers, plain)
-    blocks = fusing.fuse(model, recompute) if fuse else None
-    report = Report(tuple(layers), setting, advice, blocks)
+    blocks = fusing.fuse(model, recompute, progress) if fuse else None
+    report = Report(tuple(layers), setting, (*advice, *remedies(blocks or ())), blocks)
     if not report.taken and not report.fused:
         _warnings.warn(
             "convgrad.torch.accelerate: no layer of this model was taken, so nothing will be faster; "

@@ -11,21 +11,40 @@ from torch import nn
 
 from .._report import Fused
 from .forwards import FusedForward
+from .interruptions import Patches
 from .matching import Matcher
+from .progress import Progress
 from .steps import Plan
-from .tracing import Untraceable, graph, inlined
+from .traces import Traces
+from .watching import Untraceable
 
 _CONTAINERS = (nn.ModuleList, nn.ModuleDict)
 
 
-def fuse(model: nn.Module, recompute: bool = False) -> tuple[Fused, ...]:
+def fuse(model: nn.Module, recompute: bool = False, progress: bool = True) -> tuple[Fused, ...]:
     """Give modules of a model fused forwards; returns what became of its batch norms and squeezes."""
+    patches = Patches(model)
+    shown = Progress(progress)
+    try:
+        return _fuse(model, recompute, shown)
+    finally:
+        # Twice, because an interrupt may end the first.
+        try:
+            patches.undo()
+        finally:
+            patches.undo()
+            shown.end()
+
+
+def _fuse(model: nn.Module, recompute: bool, progress: Progress) -> tuple[Fused, ...]:
     shared = _shared(model)
-    names = {id(module): name for name, module in model.named_modules()}
+    traces = Traces()
+    named = list(model.named_modules())
     found: dict[str, Fused] = {}
     reasons: dict[int, str] = {}
     seen: set[int] = set()
-    for name, module in model.named_modules():
+    for number, (name, module) in enumerate(named):
+        progress.at(number, len(named))
         if not module._modules or isinstance(module, _CONTAINERS):
             continue
         present: Any = module.__dict__.get("forward")
@@ -34,7 +53,7 @@ def fuse(model: nn.Module, recompute: bool = False) -> tuple[Fused, ...]:
             reasons.update({id(norm): reason for norm in _norms(module)})
             continue
         try:
-            plans, matchers = _plans(module, shared)
+            plans, matchers = _plans(module, traces, shared)
         except Untraceable as error:
             reason = f"in {type(module).__name__}: {error}"
             for norm in _norms(module):
@@ -51,6 +70,7 @@ def fuse(model: nn.Module, recompute: bool = False) -> tuple[Fused, ...]:
         else:
             module.__dict__.pop("forward", None)
     rows = list(found.values())
+    names = {id(module): name for name, module in named}
     for norm in _norms(model, inside=True):
         if id(norm) not in seen:
             reason = reasons.get(id(norm), "no forward that was traced calls it on one value")
@@ -69,13 +89,13 @@ def separate(model: nn.Module) -> int:
 
 
 def _plans(
-    module: nn.Module, shared: set[int]
+    module: nn.Module, traces: Traces, shared: set[int]
 ) -> tuple[tuple[Plan | None, Plan | None], list[Matcher]]:
     """Return what a module does in training and in evaluation, where there is something to fuse."""
     matchers = []
     plans: list[Plan | None] = []
-    for training in (True,) if inlined(module) else (True, False):
-        matcher = Matcher(module, graph(module, training), shared)
+    for graph in traces.graphs(module):
+        matcher = Matcher(module, graph, shared)
         plan = matcher.plan() if matcher.match() else None
         plans.append(plan if plan is None or _travels(plan) else None)
         matchers.append(matcher)
