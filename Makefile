@@ -28,7 +28,7 @@ PAGE ?=
 
 .DELETE_ON_ERROR:
 .PHONY: help demo install install-frameworks test lint format docs changelog emulate devices campaign accuracy soak faults clean
-.PHONY: studio studio-build test-studio test-cc test-long test-dask test-frameworks dist wheel test-dist
+.PHONY: studio studio-build test-studio test-cc test-long test-machines test-dask test-frameworks dist wheel test-dist
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -66,6 +66,16 @@ test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and export
 
 test-long: $(STAMP) ## more random problems, vectors this machine does not have, whole trainings, slow faults and clusters, the fit of costs, the site
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m long $(addprefix --ignore ,$(ELSEWHERE)) tests
+
+# An Intel server and a small CPU, by their vectors and caches (tests/machines.py has more).
+MACHINES ?= server small
+test-machines: $(STAMP) ## the kernels' tests with the code users get, and as other machines would compute (MACHINES="server small")
+	@echo "== pytest, this machine, as users compile"
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal tests/numeric
+	@for each in $(MACHINES); do \
+	  echo "== pytest, as on $$each"; \
+	  $(QUICK) $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --machine $$each tests/numeric || exit 1; \
+	done
 
 test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask_*.py tests/cli/test_run_scheduler.py tests/examples
