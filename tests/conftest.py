@@ -84,7 +84,8 @@ _PROCESSES: pytest.StashKey[list[dict[str, Any]]] = pytest.StashKey()
 
 def pytest_configure(config: pytest.Config) -> None:
     name = config.getoption("--machine")
-    if name is not None:  # before anything asks for these switches; child processes of tests get them too
+    if name is not None:
+        # Before anything asks for these switches; child processes of tests get them too.
         os.environ.update(machines.MACHINES[name].variables)
     config.stash[_PROCESSES] = []
     config.stash[_LOG] = None if hasattr(config, "workerinput") else kernel_counts.tell_children()
