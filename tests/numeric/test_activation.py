@@ -10,6 +10,7 @@ import pytest
 from calling import TARGETS, label, run
 from convgrad._codegen import F32, F64, KernelBuilder
 from convgrad._norm import ACTIVATIONS, activation, oracle
+from convgrad.errors import InternalError
 
 SLOPE = 0.25
 
@@ -76,3 +77,18 @@ def test_a_nan_stays_one(name: str, dtype: Any) -> None:
         kept = not derivative or name not in ("none", "relu", "relu6", "leaky_relu")
         assert np.isnan(got[0]) == kept, (derivative, got[0])
         assert not np.isnan(got[1])
+
+
+def test_an_unknown_name_is_refused() -> None:
+    """It is never taken for "none"."""
+    one = np.ones(8, np.float32)
+    for call in (
+        lambda: oracle.value("swoosh", one.astype(np.float64)),
+        lambda: oracle.derivative("swoosh", one.astype(np.float64)),
+        lambda: computed(TARGETS[0], "swoosh", one, False),
+        lambda: computed(TARGETS[0], "swoosh", one, True),
+    ):
+        with pytest.raises(
+            InternalError, match="unknown activation 'swoosh'; there are none, relu"
+        ):
+            call()

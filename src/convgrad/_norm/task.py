@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .._dtypes import DType
+from .._errors import InternalError, shown
 
 ACTIVATIONS = (*("none", "relu", "relu6", "leaky_relu", "silu", "hardswish", "gelu", "gelu_tanh"),)
 KINKED = ("relu", "relu6", "leaky_relu")
@@ -82,6 +83,13 @@ These may be 0: `weight` (ones), `bias` (zeros), both running statistics of `for
 `dresidual`, `dweight` and `dbias` as the task's fields say. No result may overlap anything else, but `y` may be `x` in
 `forward_frozen` and `apply`, and `dx` may be `grad` in `pool_gradient`.
 """
+
+
+def unknown_activation(name: object) -> InternalError:
+    """Return the error of a name that nothing is computed for: taken for "none" it would go unnoticed."""
+    return InternalError(
+        f"unknown activation {shown(name)}; there are {', '.join(ACTIVATIONS)}. Please report this."
+    )
 
 
 def kept_beside(activation: str, residual: str) -> Literal["", "y", "residual"]:
