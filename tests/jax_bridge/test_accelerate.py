@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from jax import lax
 
+from convgrad.errors import ArgumentTypeError
 from convgrad.jax import accelerate
 from jax_bridge.configurations import Configuration, some
 from jax_bridge.models import CONVOLUTIONS, apply, images, loss, parameters
@@ -269,6 +270,20 @@ def test_decorator() -> None:
     jitted(*PAIR)
     assert counted(jitted, *PAIR) == (1, 0)
     assert counted(small, *PAIR) == (0, 1)
+
+
+def test_functions_that_run_later_cannot_be_decorated() -> None:
+    """Their bodies would run after the block, on JAX's own kernels, and nobody would notice."""
+
+    def generator(image: Any, weight: Any) -> Any:
+        yield small(image, weight)
+
+    async def coroutine(image: Any, weight: Any) -> Any:
+        return small(image, weight)
+
+    for later, what in ((generator, "a generator"), (coroutine, "a coroutine")):
+        with pytest.raises(ArgumentTypeError, match=f"^accelerate: .* returns {what} that runs"):
+            accelerate()(later)
 
 
 def test_an_exception_ends_it() -> None:

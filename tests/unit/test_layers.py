@@ -277,6 +277,7 @@ ALLOWED = {
     "_lazy_shapes": {"_arrays", "_dask", "_dtypes", "_problem"},
     "_jax": {
         "_batch_norm_graphs",
+        "_blocks",
         "_config",
         "_dtypes",
         "_engine",
@@ -300,7 +301,8 @@ ALLOWED = {
     "_program": set(),
     "_messages": {"_dtypes"},
     # Leaves.
-    "_config": {"_warnings"},
+    "_blocks": set(),
+    "_config": {"_blocks", "_warnings"},
     "_dispatch": set(),
     "_dtypes": set(),
     "_errors": set(),
