@@ -107,7 +107,8 @@ def _body(call: Call, program: Bound, image: Shape, scalars: int) -> list[int]:
     places[call.places.index("scalars")] = scalars
     inputs = [call.places.index(place) for place in call.operands]
     body = [program.address, len(call.results), *places]
-    body += [*inputs, *[0] * (kernel.MOST_INPUTS - len(inputs))]
+    # Inputs that are not read go to the last place, which no program looks at.
+    body += [*inputs, *[kernel.MOST_PLACES - 1] * (kernel.MOST_INPUTS - len(inputs))]
     for place in call.results:
         row, sizes = call.dtype(place), image if place in IMAGES else call.shape(place)
         nbytes = call.elements(place) * row.itemsize

@@ -95,7 +95,10 @@ class Attributes:
     def pass_node(self) -> PassNode:
         """Return what the attributes of a node of batch norm say, or raise what is wrong with them."""
         call = norm_call.read(self._text("call", _LONGEST_CALL))
-        for name, places in (("Tin", call.operands), ("Tout", call.results)):
+        inputs = call.operands
+        if call.given is not None and not call.task.name.startswith("forward"):
+            inputs += call.rows  # which are not read (`passes`)
+        for name, places in (("Tin", inputs), ("Tout", call.results)):
             wanted = [NUMBERS[call.dtype(place)] for place in places]
             if self._types(name) != wanted:
                 raise ArgumentError(
