@@ -51,6 +51,12 @@ def value(activation: str, u: Array, slope: float = 0.0) -> Array:
         "gelu": _bell,
         "gelu_tanh": _tanh_gate,
     }
+    if activation == "elu":
+        return np.where(u > 0, u, np.expm1(np.minimum(u, 0)))
+    if activation in ("sigmoid", "tanh"):
+        return np.tanh(u) if activation == "tanh" else _sigmoid(u)
+    if activation == "mish":
+        return u * np.tanh(np.logaddexp(0, u))
     if activation in gates:
         return u * gates[activation](u)
     if activation != "none":

@@ -28,6 +28,8 @@ from .._dtypes import DType
 from .._errors import InternalError, shown
 
 ACTIVATIONS = (*("none", "relu", "relu6", "leaky_relu", "silu", "hardswish", "gelu", "gelu_tanh"),)
+FORWARD_ONLY = ("elu", "mish", "sigmoid", "tanh")
+"""Further activations of `forward_frozen` and `apply`, which nobody differentiates: TensorFlow fuses them."""
 KINKED = ("relu", "relu6", "leaky_relu")
 """Activations whose derivative can be told from their result."""
 
