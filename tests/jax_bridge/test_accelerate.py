@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
-from convgrad.errors import ArgumentTypeError
+import convgrad
+from convgrad.errors import ArgumentError, ArgumentTypeError
 from convgrad.jax import accelerate
 from jax_bridge.configurations import Configuration, some
 from jax_bridge.models import CONVOLUTIONS, apply, images, loss, parameters
@@ -327,6 +329,19 @@ def test_the_function_itself_is_left_alone() -> None:
     with accelerate():
         assert lax.conv_general_dilated is before
     assert lax.conv_general_dilated is before
+
+
+def test_exports_of_symbolic_shapes_are_jaxs() -> None:
+    """A program of ours is for one shape: JAX's convolution stays what it is, and our function refuses."""
+    image, weight = PAIR
+    (batch,) = jax.export.symbolic_shape("batch")
+    spec = jax.ShapeDtypeStruct((batch, *image.shape[1:]), image.dtype)
+    with accelerate():
+        exported = jax.export.export(jax.jit(lambda *given: small(*given)))(spec, weight)
+    assert f"@{TARGET}_" not in exported.mlir_module()
+    assert_same(exported.call(image, weight), small(image, weight))
+    with pytest.raises(ArgumentError, match="must have a shape of known sizes"):
+        jax.export.export(jax.jit(lambda x: convgrad.conv2d(x, weight, 1, "SAME")))(spec)
 
 
 def test_names_of_our_calls() -> None:

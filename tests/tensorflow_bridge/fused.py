@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -248,4 +249,33 @@ def refusals() -> list[str]:
     return found
 
 
-PARTS = (fusions, rest_of_remapping, ways, refusals)
+def at_once() -> list[str]:
+    """Graphs with other numbers share a record: each call has memory of its own for what follows from them."""
+    found = kernels.ready()
+    assert found is not None
+    functions = []
+    for factor in (1.0, 2.0, 3.0):
+        rows = [tf.constant(factor * each) for each in ROWS]
+
+        def call(x: Any, rows: Any = rows) -> Any:
+            made = tf.compat.v1.nn.fused_batch_norm(conv(x), *rows, epsilon=0.01, is_training=False)
+            return tf.nn.relu(made[0])
+
+        functions.append(tf.function(call, autograph=False))
+    found.table.clear()
+    wanted = [bits(each(tf.constant(X))) for each in functions]
+    wrong = [] if len(found.table) == 1 and len(set(wanted)) == 3 else ["not what is meant"]
+
+    def work(at: int) -> None:
+        made = (bits(functions[at](tf.constant(X))) for _ in range(30))
+        wrong.extend(f"other bits of {at}" for each in made if each != wanted[at])
+
+    workers = [threading.Thread(target=work, args=(at % 3,)) for at in range(6)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    return wrong
+
+
+PARTS = (fusions, rest_of_remapping, ways, refusals, at_once)

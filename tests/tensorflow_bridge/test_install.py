@@ -160,7 +160,7 @@ def test_dispatch_on_types_of_ones_own(found: Any) -> None:
     assert found["dispatch"] == ["mine Array ndarray", "mine ndarray Array", "EagerTensor"]
 
 
-@pytest.mark.parametrize("part", ["integers", "threads"])
+@pytest.mark.parametrize("part", ["integers", "threads", "at_once"])
 def test_nothing_is_wrong(found: Any, part: str) -> None:
     assert found[part] == []
 
