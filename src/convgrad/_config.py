@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from contextlib import ContextDecorator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from ._blocks import Block
 from ._errors import shown
 from ._warnings import warn
 
@@ -349,7 +349,7 @@ def _tell() -> None:
         each()
 
 
-class Scope(ContextDecorator):
+class Scope(Block):
     """Switches set for the calling context until the block ends.
 
     Leaving takes out what this block has set and nothing else: generators may leave their blocks in any order, and one
@@ -361,6 +361,7 @@ class Scope(ContextDecorator):
         unknown = values.keys() - SWITCHES.keys()
         assert not unknown, f"no such switch: {sorted(unknown)}"
         self._values = dict(values)
+        self.title = "threads" if "num_threads" in values else "options"
 
     def __enter__(self) -> None:
         _set_blocks((*_scoped.get(_NOTHING)[0], self))

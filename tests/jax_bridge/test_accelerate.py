@@ -7,11 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
 
+import convgrad
+from convgrad.errors import ArgumentError, ArgumentTypeError
 from convgrad.jax import accelerate
 from jax_bridge.configurations import Configuration, some
 from jax_bridge.models import CONVOLUTIONS, apply, images, loss, parameters
@@ -271,6 +274,20 @@ def test_decorator() -> None:
     assert counted(small, *PAIR) == (0, 1)
 
 
+def test_functions_that_run_later_cannot_be_decorated() -> None:
+    """Their bodies would run after the block, on JAX's own kernels, and nobody would notice."""
+
+    def generator(image: Any, weight: Any) -> Any:
+        yield small(image, weight)
+
+    async def coroutine(image: Any, weight: Any) -> Any:
+        return small(image, weight)
+
+    for later, what in ((generator, "a generator"), (coroutine, "a coroutine")):
+        with pytest.raises(ArgumentTypeError, match=f"^accelerate: .* returns {what} that runs"):
+            accelerate()(later)
+
+
 def test_an_exception_ends_it() -> None:
     with pytest.raises(ZeroDivisionError), accelerate():
         raise ZeroDivisionError
@@ -312,6 +329,19 @@ def test_the_function_itself_is_left_alone() -> None:
     with accelerate():
         assert lax.conv_general_dilated is before
     assert lax.conv_general_dilated is before
+
+
+def test_exports_of_symbolic_shapes_are_jaxs() -> None:
+    """A program of ours is for one shape: JAX's convolution stays what it is, and our function refuses."""
+    image, weight = PAIR
+    (batch,) = jax.export.symbolic_shape("batch")
+    spec = jax.ShapeDtypeStruct((batch, *image.shape[1:]), image.dtype)
+    with accelerate():
+        exported = jax.export.export(jax.jit(lambda *given: small(*given)))(spec, weight)
+    assert f"@{TARGET}_" not in exported.mlir_module()
+    assert_same(exported.call(image, weight), small(image, weight))
+    with pytest.raises(ArgumentError, match="must have a shape of known sizes"):
+        jax.export.export(jax.jit(lambda x: convgrad.conv2d(x, weight, 1, "SAME")))(spec)
 
 
 def test_names_of_our_calls() -> None:

@@ -19,6 +19,7 @@ from convgrad._norm import ACTIVATIONS, Task
 from convgrad._norm import call as calls
 from convgrad._norm.call import Call
 from convgrad._runtime.bound import Bound
+from convgrad.errors import InternalError
 from convgrad.jax import batch_norm_act
 
 ROWS = ("scale", "offset", "mean", "variance")
@@ -254,6 +255,11 @@ def test_empty_images() -> None:
     assert np.isnan(mean).all()
     mapped = jax.vmap(batch_norm_act)(jnp.zeros((0, 1, 2, 2, 3)))
     assert [each.shape for each in mapped] == [(0, 1, 2, 2, 3), (0, 3), (0, 3)]
+
+
+def test_an_unknown_activation_is_not_taken_for_none() -> None:
+    with pytest.raises(InternalError, match="unknown activation 'swoosh'"):
+        formulas.activated("swoosh", jnp.ones(3), 0.0)
 
 
 def test_forward_mode_is_refused_by_jax() -> None:

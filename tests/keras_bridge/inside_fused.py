@@ -13,7 +13,7 @@ import convgrad.keras
 from convgrad import _engine
 from convgrad._keras import backends, graphs
 from convgrad._norm import Task
-from keras_bridge.running import array, numbers
+from keras_bridge.running import BACKEND, array, numbers
 
 COMPUTER = backends.computer("test")
 X = numbers((16, 8, 6, 3), seed=2, dtype="float32") * 2 + 1
@@ -142,6 +142,78 @@ def test_frozen_layers() -> None:
     assert distance(theirs, mine) < NEAR
     for old, new in zip(moving, mine.non_trainable_variables, strict=True):
         assert np.array_equal(old, array(new))
+
+
+def gradient(model: Any, x: Any) -> Any:
+    """Return a backend's tensor: the gradient of a bent sum of a model's result in training, by its images."""
+
+    def loss(x: Any) -> Any:
+        return keras.ops.sum(keras.ops.sin(model(x, training=True)))
+
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = loss(x)
+        return tape.gradient(total, x)
+    import torch
+
+    return torch.autograd.grad(loss(x), x, create_graph=True)[0]
+
+
+def curvature(model: Any, x: np.ndarray, direction: np.ndarray) -> tuple[Any, Any, Any]:
+    """Return the gradient, what it changes by along a direction, and in forward mode where the backend has one."""
+    if BACKEND == "jax":
+        import jax
+
+        values = [each.value for each in model.non_trainable_variables]
+        weights = [each.value for each in model.trainable_variables]
+
+        def loss(x: Any) -> Any:
+            return keras.ops.sum(
+                keras.ops.sin(model.stateless_call(weights, values, x, training=True)[0])
+            )
+
+        along = jax.grad(lambda x: jax.numpy.vdot(jax.grad(loss)(x), direction))(x)
+        return jax.grad(loss)(x), along, along
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        image, direction = tf.constant(x), tf.constant(direction)
+        with tf.GradientTape() as tape:
+            tape.watch(image)
+            found = gradient(model, image)
+            total = tf.reduce_sum(found * direction)
+        with tf.autodiff.ForwardAccumulator(image, direction) as forward:
+            again = gradient(model, image)
+        return found, tape.gradient(total, image), forward.jvp(again)
+    import torch
+
+    image = torch.from_numpy(x).requires_grad_()
+    found = gradient(model, image)
+    (along,) = torch.autograd.grad((found * torch.from_numpy(direction)).sum(), image)
+    return found.detach(), along, along
+
+
+def test_second_derivatives() -> None:
+    """Of a whole model, against differences of the first ones; in TensorFlow also in forward mode."""
+    keras.utils.set_random_seed(5)
+    with _policy("float64"):
+        inputs = keras.Input((4, 3, 3), dtype="float64")
+        x = block(kl.Conv2D(4, 3, padding="same")(inputs), kl.Activation("silu"))
+        model = keras.Model(inputs, block(x, kl.Activation("gelu"), scale=False))
+    assert not convgrad.keras.accelerate(model, fuse=True).left
+    x, direction = numbers((2, 4, 3, 3), 8), numbers((2, 4, 3, 3), 9)
+    # On JAX there is noise of float32's size in these gradients, in Keras's own model too.
+    step, allowed = (1e-3, 3e-3) if BACKEND == "jax" else (1e-5, 1e-6)
+    found, along, forward = (array(each) for each in curvature(model, x, direction))
+    ahead, behind = (
+        array(curvature(model, x + sign * step * direction, direction)[0]) for sign in (1, -1)
+    )
+    assert np.any(found)
+    for each in (along, forward):
+        np.testing.assert_allclose(each, (ahead - behind) / (2 * step), rtol=allowed, atol=allowed)
 
 
 def test_mixed_precision() -> None:

@@ -15,7 +15,8 @@ import convgrad
 from convgrad import _dtypes
 from convgrad._norm import ACTIVATIONS
 from convgrad._norm.call import write
-from convgrad._tensorflow import batch_norm, kernels, passes
+from convgrad._tensorflow import batch_norm, formulas, kernels, passes
+from convgrad.errors import InternalError
 from convgrad.tensorflow import batch_norm_act
 
 CASES = [
@@ -171,16 +172,92 @@ def test_what_xla_compiles_is_tensorflows() -> None:
     near(compiled(x), batch_norm_act(x, activation="silu"), 1e-5)
 
 
-def test_second_derivatives_are_refused() -> None:
-    x = tf.random.stateless_normal((1, 2, 2, 1), (1, 2))
-    with tf.GradientTape() as outer:
-        outer.watch(x)
-        with tf.GradientTape() as inner:
-            inner.watch(x)
-            total = tf.reduce_sum(batch_norm_act(x)[0] ** 2)
-        moved = inner.gradient(total, x)
-    with pytest.raises(LookupError, match="ConvgradBatchNormGrad"):
-        outer.gradient(moved, x)
+def twice(layout: str, activation: str, position: str | None) -> Any:
+    """Return a function of tensors that returns gradients of gradients, and derivatives in forward mode."""
+    run = differentiated(layout, activation, position)
+
+    def again(given: dict[str, Any]) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(given)
+            found = run(given)
+            total = tf.add_n([tf.reduce_sum(tf.sin(each)) for each in tf.nest.flatten(found[3])])
+        moves = {name: tf.cos(3 * each) for name, each in given.items()}
+        with tf.autodiff.ForwardAccumulator(
+            tf.nest.flatten(given), tf.nest.flatten(moves)
+        ) as forward:
+            y = batch_norm_act(
+                **given,
+                activation=activation,
+                residual_position=position or "before",
+                data_format=layout,
+            )[0]
+        zero = tf.UnconnectedGradients.ZERO  # of what the first ones do not depend on
+        return tape.gradient(total, given, None, zero), forward.jvp(y)
+
+    return again
+
+
+@pytest.mark.parametrize(("layout", "activation", "position", "frozen"), CASES)
+def test_second_derivatives_and_forward_mode(
+    layout: str, activation: str, position: str | None, frozen: bool
+) -> None:
+    """By all tensors, those of statistics that are given included; also in a graph."""
+    given, run = tensors(layout, position, frozen), twice(layout, activation, position)
+    wanted = natively(run, given)
+    assert all(np.any(each) for each in tf.nest.flatten(wanted[1]))
+    near(run(given), wanted, 1e-8)
+    if layout == "NHWC":
+        near(tf.function(run)(given), wanted, 1e-8)
+
+
+def test_second_derivatives_of_narrow_dtypes_and_third_ones() -> None:
+    x = tf.random.stateless_normal((2, 3, 4, 5), (1, 2))
+
+    def third(x: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            tape.watch(x)
+            found = [batch_norm_act(x, activation="silu")[0] ** 2]
+            for _ in range(2):
+                found.append(tape.gradient(found[-1], x))
+        return [*found[1:], tape.gradient(found[-1], x)]
+
+    near(tf.function(third)(x), natively(third, x), 1e-3)
+    half = [tf.cast(each, tf.float32) for each in third(tf.cast(x, tf.bfloat16))[:2]]
+    near(half, third(tf.cast(tf.cast(x, tf.bfloat16), tf.float32))[:2], 0.05)
+
+
+def test_graphs_of_an_older_version_say_what_they_lack() -> None:
+    """Their nodes have no rows behind the operands: they are computed as before, and not differentiated again."""
+    text = "batch_norm_act.backward 1x1x1 NHWC float32 relu wanted=dx,parameters epsilon=0.001"
+    x = tf.random.stateless_normal((2, 3, 4, 5), (1, 2))
+    weight = tf.ones(5)
+    made = passes.execute(
+        batch_norm.norm_call.read(
+            text.replace("backward", "forward").replace("wanted=dx,parameters", "given=weight")
+        ),
+        {"x": x, "weight": weight},
+    )
+    operands = [x, tf.ones_like(x), made["saved"]]
+
+    @tf.function
+    def older(x: Any) -> Any:
+        return passes.op_def_library._apply_op_helper(
+            passes.BACKWARD, operands=[x, *operands[1:]], Tout=[tf.float32] * 3, call=text
+        )[3]
+
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y, _, _ = batch_norm_act(x, weight, activation="relu")
+    near(older(x)[0], tape.gradient(y, x), 1e-6)
+
+    with pytest.raises(LookupError, match="older convgrad"), tf.GradientTape() as tape:
+        tape.watch(x)
+        tape.gradient(older(x)[0], x)
+
+
+def test_an_unknown_activation_is_not_taken_for_none() -> None:
+    with pytest.raises(InternalError, match="unknown activation 'swoosh'"):
+        formulas.activated("swoosh", tf.ones(3), 0.0)
 
 
 IMAGE, ROW = tf.zeros((1, 2, 2, 3)), tf.ones(3)

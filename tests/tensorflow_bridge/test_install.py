@@ -17,8 +17,10 @@ KNOWN = {
     *("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"),
     *("Conv2DWithBias", "PadWithConv2D", "Conv2DBackpropFilterWithBias"),
     *(f"DepthwiseConv2dNative{suffix}" for suffix in ("", "BackpropInput", "BackpropFilter")),
+    *("_FusedConv2D", "_FusedDepthwiseConv2dNative"),
+    *("FusedConv2D", "FusedDepthwiseConv2dNative", "PadWithFusedConv2D"),
 }
-"""The six, and what oneDNN makes of two operations."""
+"""The six, and what oneDNN and grappler make of them and other operations."""
 
 
 @pytest.fixture(params=["1", "0"], ids=["oneDNN", "no-oneDNN"])
@@ -104,6 +106,48 @@ def test_what_runs_in_graphs(found: Any) -> None:
         assert plain <= KNOWN, (name, plain - KNOWN)
 
 
+def test_what_grappler_fuses_is_ours(found: Any) -> None:
+    """Its remapping stays on: a convolution with what follows is one op, and computed by our kernels, in any form."""
+    made = found["fusions"]
+    assert isinstance(made, dict), made
+    assert made["wrong"] == []
+    assert {op.removeprefix("_MklNative") for op in made["names"]} <= KNOWN
+    wanted = {"BiasAdd", "FusedBatchNorm"}
+    wanted |= {f"{one}+{act}" for one in wanted for act in ("Relu", "Relu6", "Elu", "LeakyRelu")}
+    if "_MklNativeConv2D" in made["names"]:
+        wanted |= {"BiasAdd+Add", "BiasAdd+Add+Relu", "BiasAdd+_FusedHardSwish", "BiasAdd+Mish"}
+        wanted |= {"BiasAdd+_MklSwish", "FusedBatchNorm+_MklSwish"}
+        assert "_MklNativePadWithFusedConv2D" in made["names"]
+    assert wanted <= set(made["fused"]), wanted - set(made["fused"])
+
+
+def test_the_rest_of_remapping_goes_on(found: Any) -> None:
+    """A matrix product, its bias and its activation are one operation, as without us."""
+    assert found["rest_of_remapping"][0] == "_FusedMatMul", found["rest_of_remapping"]
+    assert "BiasAdd" not in found["rest_of_remapping"]
+
+
+def test_other_ways_to_run_a_graph(found: Any) -> None:
+    """Sessions with options of their own, functions of `tf.data`, imported graphs: all come to our kernels."""
+    assert len(found["ways"]) == 5
+    for name, (same, records) in found["ways"].items():
+        assert same and records, name
+
+
+def test_forms_that_grappler_does_not_make_are_refused(found: Any) -> None:
+    said = found["refusals"]
+    words = [
+        *["`fused_ops` must be BiasAdd or FusedBatchNorm"] * 2,
+        "`bias` must have shape [16], got [3]",
+        "what is added must have the result's shape [2, 9, 8, 16], got [1, 9, 8, 16]",
+        "a row of batch norm must have shape [16], got [5]",
+        *["it must have 5 arguments", "it must have 1 arguments", "it must have 1 arguments"],
+    ]
+    for text, wanted in zip(said, words, strict=True):
+        assert f"Conv2D: {wanted}" in text or wanted in text, (text, wanted)
+    assert all("'remapping': False" in said[at] for at in (0, 1, 5, 6, 7))
+
+
 def test_a_keras_model_trains(found: Any, tmp_path_factory: pytest.TempPathFactory) -> None:
     native = children.once(tmp_path_factory, "native", "tensorflow_bridge.keras_digits")
     made = found["keras"]
@@ -116,7 +160,7 @@ def test_dispatch_on_types_of_ones_own(found: Any) -> None:
     assert found["dispatch"] == ["mine Array ndarray", "mine ndarray Array", "EagerTensor"]
 
 
-@pytest.mark.parametrize("part", ["integers", "threads"])
+@pytest.mark.parametrize("part", ["integers", "threads", "at_once"])
 def test_nothing_is_wrong(found: Any, part: str) -> None:
     assert found[part] == []
 

@@ -292,6 +292,7 @@ ALLOWED = {
     "_lazy_shapes": {"_arrays", "_dask", "_dtypes", "_problem"},
     "_jax": {
         "_batch_norm_graphs",
+        "_blocks",
         "_config",
         "_dtypes",
         "_engine",
@@ -315,8 +316,9 @@ ALLOWED = {
     "_program": set(),
     "_messages": {"_dtypes"},
     # Leaves.
+    "_blocks": set(),
     "_children": set(),
-    "_config": {"_warnings"},
+    "_config": {"_blocks", "_warnings"},
     "_dispatch": set(),
     "_dtypes": set(),
     "_errors": set(),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
 
 import convgrad
 from convgrad import _config
-from convgrad.errors import ArgumentError
+from convgrad.errors import ArgumentError, ArgumentTypeError
 
 SHAPES: Any = ([8, 28, 28, 64], [3, 3, 64, 64])
 
@@ -104,3 +105,36 @@ def test_the_environment_may_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONVGRAD_WINOGRAD", "on")
     with pytest.warns(RuntimeWarning, match="one of off, auto, fast"):
         assert _config.get("winograd") == "auto"
+
+
+def test_functions_that_run_later_cannot_be_decorated() -> None:
+    """Calling one only makes an object, whose body would run after the block: refused, and told what to write."""
+
+    def generator() -> Any:
+        yield convgrad.get_num_threads()
+
+    async def coroutine() -> int:
+        return convgrad.get_num_threads()
+
+    async def stream() -> Any:
+        yield convgrad.get_num_threads()
+
+    class Later:
+        async def __call__(self) -> int:
+            return convgrad.get_num_threads()
+
+    blocks: Any = {"threads": convgrad.threads(1), "options": convgrad.options(winograd="off")}
+    for title, block in blocks.items():
+        for function, what in (
+            (generator, "a generator"),
+            (coroutine, "a coroutine"),
+            (stream, "an asynchronous generator"),
+            (partial(coroutine), "a coroutine"),
+            (Later(), "a coroutine"),
+        ):
+            with pytest.raises(
+                ArgumentTypeError, match=f"^{title}: .* returns {what} that runs later"
+            ):
+                block(function)
+        assert block(lambda: 3)() == 3
+    assert convgrad.threads(1)(convgrad.get_num_threads)() == 1

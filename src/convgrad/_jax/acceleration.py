@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import threading
-from contextlib import ContextDecorator
 from typing import Any
 
 import jax
 
 from .. import _warnings
+from .._blocks import Block
 from . import convolution, hook
 
 _state: Any = jax.make_user_context(False) if hasattr(jax, "make_user_context") else None
@@ -27,7 +27,7 @@ def _accelerated() -> bool:
     return _blocks.open > 0 if _state is None else bool(_state.value)
 
 
-class accelerate(ContextDecorator):
+class accelerate(Block):
     """Let convgrad compute JAX's 2-D convolutions on CPUs, in a ``with`` block or in a function.
 
     Whatever calls `jax.lax.conv_general_dilated` inside uses our kernels: Flax, Haiku, Equinox, Keras. Derivatives of
@@ -41,6 +41,8 @@ class accelerate(ContextDecorator):
     >>> y.ravel().tolist()
     [4.0, 4.0, 4.0, 4.0]
     """
+
+    title = "accelerate"
 
     def __init__(self) -> None:
         self._entered = threading.local()

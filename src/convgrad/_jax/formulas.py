@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from .._dtypes import accumulator
 from .._norm.call import IMAGES, Call
+from .._norm.task import unknown_activation
 
 _TANH_SCALE, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
 
@@ -35,6 +36,8 @@ def activated(activation: str, u: Any, slope: float) -> Any:
         return u * (1 + jax.lax.erf(u / math.sqrt(2))) / 2
     if activation == "gelu_tanh":
         return u * jax.nn.sigmoid(2 * _TANH_SCALE * (u + _TANH_CUBE * u**3))
+    if activation != "none":
+        raise unknown_activation(activation)
     return u
 
 

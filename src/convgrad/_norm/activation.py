@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from .._codegen import F32, I32, I64, Element, KernelBuilder, Vector
+from .task import unknown_activation
 
 _LOG2E = 1 / math.log(2)
 _LN2 = math.log(2)
@@ -62,7 +63,24 @@ def value(k: KernelBuilder, activation: str, u: Vector, slope: Vector) -> Vector
         return u * _bell(k, u)[0]
     if activation == "gelu_tanh":
         return u / (exponential(k, -_inner(k, u)) + 1.0)
-    assert activation == "none", activation
+    if activation == "elu":
+        return k.select(u.compare("ogt", "", 0.0), u, _exponential_less_one(k, u))
+    if activation == "mish":
+        # The tangent of log(1 + e) is e * (e + 2) / (e * (e + 2) + 2), which is 1 from 20 on.
+        twenty = k.constant(u.element, u.lanes, 20)
+        growth = exponential(k, k.select(u.compare("ogt", "", 20.0), twenty, u))
+        above = growth * (growth + 2.0)
+        return u * (above / (above + 2.0))
+    if activation == "sigmoid":
+        return _gate(k, u)[0]
+    if activation == "tanh":
+        # Of numbers of one sign; (exp(2 u) - 1) / (exp(2 u) + 1) keeps all digits near 0.
+        below = k.select(u.compare("ogt", "", 0.0), -u, u)
+        less = _exponential_less_one(k, below + below)
+        found = less / (less + 2.0)
+        return k.select(u.compare("ogt", "", 0.0), -found, found)
+    if activation != "none":
+        raise unknown_activation(activation)
     return u
 
 
@@ -91,7 +109,8 @@ def gradient(k: KernelBuilder, activation: str, u: Vector, g: Vector, slope: Vec
         cube = k.constant(u.element, u.lanes, 3 * _TANH * _CUBE)
         rise = k.fma(u * u, cube, k.constant(u.element, u.lanes, _TANH))
         return g * k.fma(u * rise, gate * rest, gate)
-    assert activation == "none", activation
+    if activation != "none":
+        raise unknown_activation(activation)
     return g
 
 
@@ -111,6 +130,13 @@ def exponential(k: KernelBuilder, x: Vector) -> Vector:
     total = _polynomial(k, [1 / math.factorial(power) for power in range(degree + 1)], rest)
     bits = moved.bitcast(I32 if kind is F32 else I64).bitwise("shl", mantissa)
     return total * (bits + (bias << mantissa)).bitcast(kind)
+
+
+def _exponential_less_one(k: KernelBuilder, x: Vector) -> Vector:
+    """Return exp(x) - 1 of numbers below 0: near it as a series, as a difference would leave no digits."""
+    degree = 8 if x.element is F32 else 14
+    near = _polynomial(k, [1 / math.factorial(power + 1) for power in range(degree + 1)], x) * x
+    return k.select(x.compare("ogt", "", -0.5), near, exponential(k, x) - 1.0)
 
 
 def _polynomial(k: KernelBuilder, coefficients: Sequence[float], x: Vector) -> Vector:

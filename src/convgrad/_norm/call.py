@@ -40,8 +40,8 @@ class Call:
     """A task, which of its optional parameters are given, and its numbers."""
 
     task: Task
-    given: tuple[str, ...] = _OPTIONAL
-    """Those of weight and bias that there are, for a forward pass."""
+    given: tuple[str, ...] | None = _OPTIONAL
+    """Those of weight and bias that there are, for a forward pass; None for a backward one that does not note them."""
     epsilon: float = 1e-3
     slope: float = 0.0
 
@@ -51,9 +51,15 @@ class Call:
         task = self.task
         if not task.name.startswith("forward"):
             return ("x", "grad", *(("beside",) if task.beside else ()), "saved")
-        frozen = ("running_mean", "running_var") if task.name == "forward_frozen" else ()
         residual = ("residual",) if task.residual else ()
-        return ("x", *residual, *(name for name in _OPTIONAL if name in self.given), *frozen)
+        return ("x", *residual, *self.rows)
+
+    @cached_property
+    def rows(self) -> tuple[str, ...]:
+        """The places of parameters and statistics that a forward call is given, in order."""
+        frozen = self.task.name in ("forward_frozen", "backward_frozen")
+        statistics = ("running_mean", "running_var") if frozen else ()
+        return (*(name for name in _OPTIONAL if name in (self.given or ())), *statistics)
 
     @cached_property
     def results(self) -> tuple[str, ...]:
@@ -103,7 +109,7 @@ class Call:
         task = self.task
         return replace(
             self,
-            given=(),
+            given=None,
             task=replace(
                 task,
                 name="backward_frozen" if task.name == "forward_frozen" else "backward",
@@ -130,11 +136,11 @@ def write(call: Call) -> str:
     ]
     if task.residual:
         words.append(f"residual={task.residual}")
-    if task.name.startswith("forward"):
-        words.append(f"given={','.join(call.given)}")
-    else:
+    if not task.name.startswith("forward"):
         names = (name for name, is_wanted in zip(_WANTED, wanted, strict=True) if is_wanted)
         words.append(f"wanted={','.join(names)}")
+    if call.given is not None:
+        words.append(f"given={','.join(call.given)}")
     words.append(f"epsilon={call.epsilon!r}")
     if call.slope:
         words.append(f"slope={call.slope!r}")
@@ -166,6 +172,7 @@ def _read(line: str) -> Call:
     name, sizes, layout, dtype, activation, *rest = line.removeprefix(_PREFIX).split(" ")
     images, pixels, channels = (int(size) for size in sizes.split("x"))
     values = dict(word.split("=") for word in rest)
+    notes = "given" in values or name.startswith("forward")
     given = [each for each in values.pop("given", "").split(",") if each]
     wanted = [each for each in values.pop("wanted", "").split(",") if each]
     task = Task(
@@ -189,4 +196,4 @@ def _read(line: str) -> Call:
         or not set(wanted) <= set(_WANTED)
     ):
         raise ValueError(line)
-    return Call(task, tuple(given), epsilon, slope)
+    return Call(task, tuple(given) if notes else None, epsilon, slope)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .task import unknown_activation
+
 Array = np.ndarray[Any, np.dtype[np.float64]]
 _SQRT2 = math.sqrt(2)
 _TANH_SCALE, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
@@ -49,7 +51,17 @@ def value(activation: str, u: Array, slope: float = 0.0) -> Array:
         "gelu": _bell,
         "gelu_tanh": _tanh_gate,
     }
-    return u * gates[activation](u) if activation in gates else u
+    if activation == "elu":
+        return np.where(u > 0, u, np.expm1(np.minimum(u, 0)))
+    if activation in ("sigmoid", "tanh"):
+        return np.tanh(u) if activation == "tanh" else _sigmoid(u)
+    if activation == "mish":
+        return u * np.tanh(np.logaddexp(0, u))
+    if activation in gates:
+        return u * gates[activation](u)
+    if activation != "none":
+        raise unknown_activation(activation)
+    return u
 
 
 def derivative(activation: str, u: Array, slope: float = 0.0) -> Array:
@@ -71,6 +83,8 @@ def derivative(activation: str, u: Array, slope: float = 0.0) -> Array:
         gate = _tanh_gate(u)
         inner = 2 * _TANH_SCALE * (1 + 3 * _TANH_CUBE * u * u)
         return gate + u * gate * (1 - gate) * inner
+    if activation != "none":
+        raise unknown_activation(activation)
     return np.ones_like(u)
 
 

@@ -25,8 +25,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .._dtypes import DType
+from .._errors import InternalError, shown
 
 ACTIVATIONS = (*("none", "relu", "relu6", "leaky_relu", "silu", "hardswish", "gelu", "gelu_tanh"),)
+FORWARD_ONLY = ("elu", "mish", "sigmoid", "tanh")
+"""Further activations of `forward_frozen` and `apply`, which nobody differentiates: TensorFlow fuses them."""
 KINKED = ("relu", "relu6", "leaky_relu")
 """Activations whose derivative can be told from their result."""
 
@@ -82,6 +85,13 @@ These may be 0: `weight` (ones), `bias` (zeros), both running statistics of `for
 `dresidual`, `dweight` and `dbias` as the task's fields say. No result may overlap anything else, but `y` may be `x` in
 `forward_frozen` and `apply`, and `dx` may be `grad` in `pool_gradient`.
 """
+
+
+def unknown_activation(name: object) -> InternalError:
+    """Return the error of a name that nothing is computed for: taken for "none" it would go unnoticed."""
+    return InternalError(
+        f"unknown activation {shown(name)}; there are {', '.join(ACTIVATIONS)}. Please report this."
+    )
 
 
 def kept_beside(activation: str, residual: str) -> Literal["", "y", "residual"]:

@@ -1,10 +1,13 @@
-"""`batch_norm_act` on tensors of TensorFlow: arguments, derivatives, and the same in TensorFlow's own operations."""
+"""`batch_norm_act` on tensors of TensorFlow: arguments, and derivatives.
+
+First derivatives are an op of our own. Derivatives of derivatives, of which TensorFlow also makes those of its
+forward mode, are TensorFlow's, of the `formulas`.
+"""
 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -12,12 +15,11 @@ from tensorflow.python.framework import ops as _framework_ops
 from tensorflow.python.ops import control_flow_util
 
 from .. import _batch_norm_graphs as asked
-from .._batch_norm_graphs import Asked
-from .._dtypes import accumulator
 from .._norm import call as norm_call
-from . import passes
+from . import formulas, passes
 from .problems import shape_of
 
+FUNCTION = asked.FUNCTION
 _ARRAYS = asked.Arrays(tf.convert_to_tensor, shape_of, tf.cast)
 
 
@@ -71,8 +73,8 @@ def batch_norm_act(
 
     Notes
     -----
-    Gradients flow to all tensors that are given. Second derivatives are refused: TensorFlow says that
-    ``ConvgradBatchNormGrad`` has no gradient. In a `tf.function(jit_compile=True)`, where XLA has no kernels of ours,
+    Gradients flow to all tensors that are given; derivatives of derivatives are TensorFlow's, and so is forward mode
+    (`tf.autodiff.ForwardAccumulator`). In a `tf.function(jit_compile=True)`, where XLA has no kernels of ours, all of
     it is TensorFlow's own operations.
 
     Examples
@@ -90,10 +92,9 @@ def batch_norm_act(
     rows = (scale, offset, mean, variance)
     row, given = asked.operands(how, _ARRAYS, x, rows, residual)
     shape = shape_of(given["x"])
-    if not _is_ours():
-        return _natively(how, given, accumulator(row).numpy.name)
     call = how.call(row, (1, 1, 1, 1), tuple(p for p in ("weight", "bias") if p in given), frozen)
-    made = passes.execute(call, given)
+    ours = _is_ours()
+    made = passes.execute(call, given) if ours else formulas.compute(call, given)
     y, saved = made["y"], made["saved"]
     if shape is not None:
         y.set_shape(shape)
@@ -118,8 +119,7 @@ def _is_ours() -> bool:
 
 def _gradient(op: Any, *grads: Any) -> list[Any]:
     """Return gradients by all operands of passes forwards, from that of the result."""
-    text = op.get_attr("call")
-    call = norm_call.read(text.decode() if isinstance(text, bytes) else text)
+    call = _call(op)
     given = dict(zip(call.operands, op.inputs, strict=True))
     y, saved = op.outputs
     # A tape knows which of them nobody asks for; in a graph, what is not used is not computed.
@@ -128,18 +128,44 @@ def _gradient(op: Any, *grads: Any) -> list[Any]:
     rows = bool(wanted - {"x", "residual"})
     back = call.backward(x="x" in wanted, parameters=rows, residual="residual" in wanted)
     sources = {"": None, "y": y, "residual": given.get("residual")}
-    operands = {"x": given["x"], "grad": grads[0], "beside": sources[call.task.beside]}
-    made = passes.execute(back, operands | {"saved": saved}) if back.results else {}
+    operands = given | {"grad": grads[0], "beside": sources[call.task.beside], "saved": saved}
+    back = replace(back, given=call.given)
+    made = passes.execute(back, operands) if back.results else {}
     found: dict[str, Any] = {"x": made.get("dx"), "residual": made.get("dresidual", grads[0])}
     if rows:
         found |= {"weight": made["dweight"], "bias": made["dbias"]}
     if wanted & {"running_mean", "running_var"}:
-        inverse, factor = saved[2], saved[3]
+        # Not from what was saved: second derivatives come here by the rows themselves.
+        inverse = tf.math.rsqrt(given["running_var"] + call.epsilon)
+        factor = inverse * given["weight"] if "weight" in given else inverse
         found["running_mean"] = -factor * made["dbias"]
         found["running_var"] = -factor * inverse * made["dweight"] / 2
     return [
         _shaped(found[place], given[place]) if place in wanted else None for place in call.operands
     ]
+
+
+def _second_gradient(op: Any, *grads: Any) -> list[Any]:
+    """Return gradients by all inputs of passes backwards, from those of their results."""
+    call = _call(op)
+    if call.given is None:
+        raise LookupError(
+            f"{FUNCTION}: a graph that was saved by an older convgrad has no second derivatives."
+        )
+    given = dict(zip(passes.inputs(call), op.inputs, strict=True))
+    # What saves and y consist of is among the others, and an activation whose derivative is told from y has no second.
+    derived = ("saved", "beside") if call.task.beside == "y" else ("saved",)
+    sources = {place: each for place, each in given.items() if place not in derived}
+    with tf.GradientTape() as tape:
+        tape.watch(sources)
+        made = formulas.compute(call, given)
+    found = tape.gradient(made, sources, dict(zip(call.results, grads, strict=True)))
+    return [found.get(place) for place in given]
+
+
+def _call(op: Any) -> norm_call.Call:
+    text = op.get_attr("call")
+    return norm_call.read(text.decode() if isinstance(text, bytes) else text)
 
 
 def _shaped(gradient: Any, like: Any) -> Any:
@@ -154,52 +180,6 @@ def register() -> None:
     if passes.available():
         try:
             tf.RegisterGradient(passes.FORWARD)(_gradient)
+            tf.RegisterGradient(passes.BACKWARD)(_second_gradient)
         except KeyError:  # by a first import of convgrad in this process
             return
-
-
-# The same in TensorFlow's own operations. -----------------------------------------------------------------------------
-
-
-def _natively(how: Asked, given: Mapping[str, Any], wide: str) -> tuple[Any, Any, Any]:
-    x = tf.cast(given["x"], wide)
-    axes = [0, 1, 2] if how.data_format == "NHWC" else [0, 2, 3]
-
-    def spread(row: Any) -> Any:
-        return row if how.data_format == "NHWC" else row[:, None, None]
-
-    if "running_mean" in given:
-        mean, variance = given["running_mean"], given["running_var"]
-        returned = (mean, variance)
-    else:
-        mean, variance = tf.nn.moments(x, axes)
-        returned = (tf.stop_gradient(mean), tf.stop_gradient(variance))
-    factor = tf.math.rsqrt(variance + how.epsilon)
-    factor = factor * given["weight"] if "weight" in given else factor
-    u = (x - spread(mean)) * spread(factor)
-    if "bias" in given:
-        u += spread(given["bias"])
-    residual = tf.cast(given["residual"], wide) if how.residual else None
-    if how.residual == "before":
-        u += residual
-    y = _activated(how, u)
-    if how.residual == "after":
-        y += residual
-    return tf.cast(y, given["x"].dtype), *returned
-
-
-def _activated(how: Asked, u: Any) -> Any:
-    """Apply an activation. Three of TensorFlow's own have constants of float32, whatever they are given."""
-    functions: dict[str, Any] = {
-        "relu": tf.nn.relu,
-        "relu6": tf.nn.relu6,
-        "leaky_relu": lambda u: tf.where(u > 0, u, u * how.slope),
-        "silu": lambda u: u * tf.sigmoid(u),
-        "hardswish": lambda u: u * tf.nn.relu6(u + 3) / 6,
-        "gelu": lambda u: u * (1 + tf.math.erf(u / math.sqrt(2))) / 2,
-        "gelu_tanh": lambda u: u * tf.sigmoid(_GATE * (u + 0.044715 * u**3)),
-    }
-    return functions[how.activation](u) if how.activation in functions else u
-
-
-_GATE = 2 * math.sqrt(2 / math.pi)

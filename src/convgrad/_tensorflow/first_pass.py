@@ -19,17 +19,13 @@ from .._problem import Shape
 from .._runtime.bound import Bound
 from . import handles, kernel
 from .capi import Library
+from .first_time import Made, scalars
 from .nodes import NUMBERS, PassNode
 
 __all__ = ["FUNCTION", "compute"]
 
-_scalars: dict[tuple[float, ...], Any] = {}
-"""Numbers of calls, where records point to: a few, and kept for good."""
 
-
-def compute(
-    library: Library, node: PassNode, context: int, tensors: Any
-) -> tuple[Bound, list[int]] | None:
+def compute(library: Library, node: PassNode, context: int, tensors: Any) -> Made | None:
     """Compute a call; returns the program that did it and the body of a record, if there is one."""
     given = {place: tensors[at] for at, place in enumerate(node.call.operands)}
     shapes = {place: handles.shape(library, tensor) for place, tensor in given.items()}
@@ -42,11 +38,8 @@ def compute(
         if call is None:
             _fill_empty(library, node.call, made, shapes)
             return None
-        scalars = _scalars.setdefault(
-            call.scalars, (ctypes.c_double * len(call.scalars))(*call.scalars)
-        )
         where = {place: handles.data(library, each) for place, each in (given | made).items()}
-        where["scalars"] = ctypes.addressof(scalars)
+        where["scalars"] = scalars(call.scalars)
         _engine.run_passes(call.task, [where.get(place, 0) for place in call.places])
     finally:
         for tensor in made.values():
@@ -54,7 +47,7 @@ def compute(
     program = _engine.passes(call.task)
     if not isinstance(program, Bound):
         return None
-    return program, _body(call, program, image, where["scalars"])
+    return Made((program,), _body(call, program, image, where["scalars"]))
 
 
 def _sized(call: Call, shapes: dict[str, Shape]) -> tuple[Call | None, Shape]:
@@ -102,12 +95,13 @@ def _fill_empty(
             np.ndarray((count,), row.numpy, memory)[...] = np.nan if place == "saved" else 0
 
 
-def _body(call: Call, program: Bound, image: Shape, scalars: int) -> list[int]:
+def _body(call: Call, program: Bound, image: Shape, numbers: int) -> list[int]:
     places = [0] * kernel.MOST_PLACES
-    places[call.places.index("scalars")] = scalars
+    places[call.places.index("scalars")] = numbers
     inputs = [call.places.index(place) for place in call.operands]
     body = [program.address, len(call.results), *places]
-    body += [*inputs, *[0] * (kernel.MOST_INPUTS - len(inputs))]
+    # Inputs that are not read go to the last place, which no program looks at.
+    body += [*inputs, *[kernel.MOST_PLACES - 1] * (kernel.MOST_INPUTS - len(inputs))]
     for place in call.results:
         row, sizes = call.dtype(place), image if place in IMAGES else call.shape(place)
         nbytes = call.elements(place) * row.itemsize

@@ -9,13 +9,14 @@ from __future__ import annotations
 import ctypes
 from dataclasses import replace
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import _arguments, _engine, _problem
 from .._errors import ArgumentError
-from .._problem import Call, Kind, Problem, Settings, Shape
+from .._problem import Call as Operation
+from .._problem import Kind, Problem, Settings, Shape
 from .._runtime.bound import Bound
 from .._runtime.pointers import data_pointer
 from . import handles
@@ -29,25 +30,41 @@ _MOST = 64
 
 Pads = tuple[tuple[int, int], ...]
 
+_scalars: dict[tuple[float, ...], Any] = {}
+"""Numbers of passes, where records point to: a few, and kept for good."""
 
-def compute(
-    library: Library, node: Node, context: int, tensors: Any
-) -> tuple[Bound, list[int]] | None:
+
+def scalars(numbers: tuple[float, ...]) -> int:
+    """Return where a pass finds its numbers."""
+    array = _scalars.setdefault(numbers, (ctypes.c_double * len(numbers))(*numbers))
+    return ctypes.addressof(array)
+
+
+class Made(NamedTuple):
+    """What a call leaves for the next one like it."""
+
+    programs: tuple[Bound, ...]
+    """What did it, which lives as long as the record."""
+    body: list[int]
+    """Of the record."""
+
+
+def compute(library: Library, node: Node, context: int, tensors: Any) -> Made | None:
     """Compute a call; returns the program that did it and the body of a record, if there is one."""
-    return _Call(library, node, context, tensors).compute()
+    return Call(library, node, context, tensors).compute()
 
 
-class _Call:
+class Call:
     """One call, by the handles of its tensors."""
 
     def __init__(self, library: Library, node: Node, context: int, tensors: Any) -> None:
         self.library, self.node, self.context = library, node, context
         self.tensors: list[Any] = [tensors[at] for at in range(4)]
 
-    def compute(self) -> tuple[Bound, list[int]] | None:
+    def compute(self) -> Made | None:
         node = self.node
         settings, outside = node.settings, None
-        if node.form == "forward_padded":
+        if node.form in ("forward_padded", "fused_padded"):
             settings, outside = self._padded()
         problem = self._problem(settings, outside)
         made = [self._allocate(0, problem, problem.result_shape)]
@@ -67,16 +84,25 @@ class _Call:
             second = self._data(self.tensors[SECOND])
             program = _engine.run(problem, first, second, self._data(made[0]), bias)
             del kept
+            behind = self.finish(problem, made[0])
         finally:
             for tensor in made:
                 self.library.DeleteTensor(tensor)
-        if not isinstance(program, Bound) or outside is not None:
+        if not isinstance(program, Bound) or outside is not None or behind is None:
             return None
+        later, words = behind
         body = [
             *(program.address, NUMBERS[problem.dtype], problem.result_bytes),
-            *(*problem.result_shape, bias_bytes, problem.bias_c),
+            *(*problem.result_shape, *(words or (bias_bytes, problem.bias_c))),
         ]
-        return program, body
+        return Made((program,) if later is None else (program, later), body)
+
+    def finish(self, problem: Problem, result: int) -> tuple[Bound | None, list[int]] | None:
+        """Do what is to be done with the result; returns a program that did it and further words of a record.
+
+        None if there can be no record.
+        """
+        return None, []
 
     def _problem(self, settings: Settings, outside: Pads | None) -> Problem:
         """Return the problem, all checks made."""
@@ -92,9 +118,10 @@ class _Call:
         elif call.kind is Kind.FILTER_GRADIENT:
             shapes = (first, self._sizes(call.filter, (4,)), second)
         problem = _problem.build(call, settings, self.node.dtype, *shapes)
-        if form in ("forward_bias", "filter_gradient_bias"):
+        has_bias = bool(self.tensors[BIAS])
+        if has_bias or form == "filter_gradient_bias":
             problem = replace(problem, bias="output")
-        if form == "forward_bias" and self._shape(self.tensors[BIAS]) != (problem.bias_c,):
+        if has_bias and self._shape(self.tensors[BIAS]) != (problem.bias_c,):
             raise ArgumentError(
                 f"{call.function}: `bias` must have shape [{problem.bias_c}], "
                 f"got {list(self._shape(self.tensors[BIAS]))}."
@@ -126,7 +153,7 @@ class _Call:
         return np.pad(np.ndarray(shape, dtype, memory), outside)
 
     def _sizes(self, argument: str, lengths: tuple[int, ...]) -> Shape:
-        call: Call = self.node.call
+        call: Operation = self.node.call
         shape = self._shape(self.tensors[VALUES])
         if len(shape) != 1:
             raise ArgumentError(

@@ -1,8 +1,10 @@
-"""Attributes that TensorFlow itself dies of, before it looks for a kernel: refused when the op is called or drawn.
+"""What goes wrong in TensorFlow itself before it looks for a kernel: attributes it dies of, and one that it loses.
 
 - With oneDNN on, TensorFlow renames an op first, and copies its attributes as 32-bit numbers on the way. A larger one
   ends the process (`mkl_layout_pass.cc`).
 - Before a graph runs, TensorFlow estimates what its nodes cost, and divides by the strides of gradients, also by 0.
+- With oneDNN on, grappler makes one node of a convolution, its bias, an addition and a leaky ReLU, and forgets the
+  slope: the node says 0.2, whatever it was. So in front of another slope the nodes that add are marked as ones to keep.
 
 All of Python's ways to an op of this kind lead through two names of the module of generated functions, one eagerly and
 one in graphs; that is where these checks stand. They take half a microsecond of an eager call of the six.
@@ -15,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.python.ops import gen_nn_ops
 from tensorflow.python.util import _pywrap_util_port
 
@@ -22,6 +25,9 @@ from .. import _arguments
 from .._errors import shown
 
 _LEAST, _MOST = -(2**31), 2**31 - 1
+_LEAKY, _SLOPE = "LeakyRelu", 0.2
+_SUMS = ("Add", "AddV2", "AddN")
+_KEPT = "_grappler_do_not_remove"
 
 
 def stand(inputs: Mapping[str, int]) -> None:
@@ -50,9 +56,20 @@ def _graph(add: Any, inputs: Mapping[str, int]) -> Any:
                 *(text(keywords["data_format"]), keywords["dilations"]),
                 keywords["explicit_paddings"],
             )
+        if op == _LEAKY and keywords.get("alpha") not in (None, _SLOPE):
+            _keep(keywords.get("features"))
         return add(op, name=name, **keywords)
 
     return checked
+
+
+def _keep(tensor: Any) -> None:
+    """Tell grappler to leave the addition that makes a tensor of a graph alone, and those of biases in front of it."""
+    source = getattr(tensor, "op", None) if hasattr(tensor, "graph") else None
+    if source is not None and source.type in _SUMS:
+        for each in (source, *(given.op for given in source.inputs)):
+            if each.type in (*_SUMS, "BiasAdd"):
+                each._set_attr(_KEPT, attr_value_pb2.AttrValue(b=True))
 
 
 def _eager(execute: Any, inputs: Mapping[str, int]) -> Any:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 
-import tensorflow as tf
 from tensorflow.python.eager import context as _eager_context
 from tensorflow.python.framework import kernels as _registered
 
@@ -38,6 +37,17 @@ _MERGED = {
     "Conv2DBackpropFilterWithBias": (SIX[2], "filter_gradient_bias"),
 }
 """What oneDNN makes of two ops, one of which is a convolution."""
+_FUSED = {
+    "_FusedConv2D": (SIX[0], "fused"),
+    "_FusedDepthwiseConv2dNative": (SIX[3], "fused"),
+}
+"""What grappler's remapper makes of a convolution and what follows it."""
+_FUSED_RENAMED = {
+    "FusedConv2D": (SIX[0], "fused"),
+    "PadWithFusedConv2D": (SIX[0], "fused_padded"),
+    "FusedDepthwiseConv2dNative": (SIX[3], "fused"),
+}
+"""The same under the names oneDNN gives them, and with a Pad op in front."""
 _FLOATING = (HALF, BFLOAT16, FLOAT, DOUBLE)
 
 
@@ -49,6 +59,8 @@ class Installed:
     """TensorFlow's ops that are computed by our kernels."""
     renamed: tuple[str, ...]
     """Those ops under the names oneDNN gives them; empty where TensorFlow was built without it."""
+    fused: tuple[str, ...]
+    """Ops that grappler makes of a convolution and its neighbours, such as a bias and an activation."""
     dtypes: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -57,7 +69,7 @@ class Installed:
             (
                 f"convgrad computes {', '.join(self.ops)}",
                 f"for {', '.join(self.dtypes)}{also}, until this process ends.",
-                "Grappler's remapping is off, which would fuse convolutions into ops of TensorFlow's own.",
+                f"So is what grappler makes of them and their neighbours: {', '.join(self.fused)}.",
             )
         )
 
@@ -105,18 +117,29 @@ def _install() -> Installed:
         renamed += _install_renamed(found, _RENAMED + call.function, call)
     for name, (call, form) in _MERGED.items():
         renamed += _install_renamed(found, _RENAMED + name, call, form)
-    tf.config.optimizer.set_experimental_options({"remapping": False})
+    fused = []
+    for name, (call, form) in _FUSED.items():
+        fused += _install_beside(found, name, call, form, "")
+    for name, (call, form) in _FUSED_RENAMED.items():
+        fused += _install_renamed(found, _RENAMED + name, call, form)
     guards.stand({call.function: 2 if call.kind is Kind.FORWARD else 3 for call in SIX})
     _eager_context.context().clear_kernel_cache()  # eager calls keep kernels they have used
     names = tuple(call.function for call in SIX)
-    return Installed(names, tuple(renamed), tuple(row.name for row in _FLOATING))
+    return Installed(names, tuple(renamed), tuple(fused), tuple(row.name for row in _FLOATING))
 
 
 def _install_renamed(found: kernels.Kernels, name: str, call: Call, form: str = "") -> list[str]:
     """Give an op our kernels under a name that oneDNN has for it, for those dtypes it has it for."""
+    return _install_beside(found, name, call, form, _RENAMED_LABEL)
+
+
+def _install_beside(
+    found: kernels.Kernels, name: str, call: Call, form: str, label: str
+) -> list[str]:
+    """Give an op our kernels for those dtypes that TensorFlow has kernels of a label for; returns its name if any."""
     rows = []
     for each in _registered.get_registered_kernels_for_op(name).kernel:
-        if each.label == _RENAMED_LABEL and not each.priority:
+        if each.label == label and each.device_type == "CPU" and not each.priority:
             types = {row.name: row.allowed_values.list.type[0] for row in each.constraint}
             if types.get("T") in NUMBERS.values():
                 rows.append(types)
@@ -125,7 +148,7 @@ def _install_renamed(found: kernels.Kernels, name: str, call: Call, form: str = 
             *(name, call),
             form=form,
             types=types,
-            label=_RENAMED_LABEL,
+            label=label,
             priority=_PRIORITY,
         )
     return [name] if rows else []

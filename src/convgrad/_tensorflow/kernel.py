@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from .._norm import PLACES as NORM_PLACES
 from .._problem import Kind
 from .._runtime.records import LOOK_UP, written
+from .fused_text import FUSED_COMPUTE, FUSED_TEXT
 from .kernel_text import COMPUTE, SHAPE, TEXT
 from .passes_text import PASSES_TEXT
 
@@ -27,6 +29,7 @@ FUNCTIONS = {
     "NUM_INPUTS": "TF_NumInputs",
     "GET_INPUT": "TF_GetInput",
     "ALLOCATE": "TF_AllocateOutput",
+    "ALLOCATE_TEMP": "TF_AllocateTemp",
     "TYPE": "TF_TensorType",
     "NUM_DIMS": "TF_NumDims",
     "DIM": "TF_Dim",
@@ -87,6 +90,22 @@ of inputs go, and a row for each result."""
 OUTPUT = ("DTYPE", "BYTES", "RANK", *(f"DIM_{at}" for at in range(DIMS)), "PLACE")
 """A row for a result: what is allocated, and where its address goes."""
 
+FUSED = {
+    "BIAS": 4 + KEY_WORDS + DIMS,
+    "PASS": 5 + KEY_WORDS + DIMS,
+    "RESIDUAL": 6 + KEY_WORDS + DIMS,
+    "ROWS": 7 + KEY_WORDS + DIMS,
+    "DTYPE": 8 + KEY_WORDS + DIMS,
+    "SAVED": 9 + KEY_WORDS + DIMS,
+    "PLACES": 11 + KEY_WORDS + DIMS,
+}
+"""The record of a fused convolution, behind the result's sizes: which input is the bias, the program of the pass over
+the result or 0, which input is added and which is the first row of a batch norm, dtype and sizes of what the pass saves
+for nobody, and the block of addresses it is given. An input that is not there is -1."""
+_PLACES = ("x", "y", "residual", "weight", "bias", "running_mean", "running_var", "saved")
+assert NORM_PLACES["forward_frozen"][: len(_PLACES)] == _PLACES
+assert NORM_PLACES["apply"][:3] == _PLACES[:3]
+
 ABSENT = -1
 
 
@@ -111,13 +130,16 @@ FORMS = {
     "filter_gradient": Form(0, 2, values=1),
     "filter_gradient_bias": Form(0, 2, values=1, outputs=2),
 }
+FUSED_FORMS = ("fused", "fused_padded")
+"""What grappler makes of a convolution and what follows: image, filter, arguments, and the pads of a Pad op if there
+was one. Shapes of all of them stand in the key one behind the other; the pads are `VALUES`."""
 PLAIN = {
     Kind.FORWARD: "forward",
     Kind.INPUT_GRADIENT: "input_gradient",
     Kind.FILTER_GRADIENT: "filter_gradient",
 }
 """The forms of the three sums; the others are what oneDNN makes of two ops."""
-COMPUTES = {form: f"cg_tf_{form}" for form in FORMS}
+COMPUTES = {form: f"cg_tf_{form}" for form in (*FORMS, *FUSED_FORMS)}
 SHAPES = {kind: f"cg_tf_shape_{form}" for kind, form in PLAIN.items()}
 DELETE = "cg_tf_delete"
 PASSES, PASSES_SHAPE = "cg_tf_passes", "cg_tf_shape_passes"
@@ -126,7 +148,11 @@ SYMBOLS = (*COMPUTES.values(), *SHAPES.values(), DELETE, PASSES, PASSES_SHAPE)
 
 def text() -> str:
     """Return the kernels and shape functions."""
-    whole = LOOK_UP + TEXT + PASSES_TEXT
+    whole = LOOK_UP + TEXT + PASSES_TEXT + FUSED_TEXT
+    for name in FUSED_FORMS:
+        padded = "true" if name == "fused_padded" else "false"
+        part = FUSED_COMPUTE.replace("$COMPUTE", COMPUTES[name])
+        whole += part.replace("$PADDED", padded)
     for name, form in FORMS.items():
         whole += _placed(COMPUTE.replace("$COMPUTE", COMPUTES[name]), form)
     for kind, name in PLAIN.items():
@@ -136,6 +162,9 @@ def text() -> str:
         **{f"KEY_{name}": at for name, at in KEY.items()},
         **{f"RECORD_{name}": at for name, at in RECORD.items()},
         **{f"PASS_{name}": at for name, at in PASS.items()},
+        **{f"FUSED_{name}": at for name, at in FUSED.items()},
+        **{f"PLACE_{name.upper()}": at for at, name in enumerate(_PLACES)},
+        "TEMPORARY": MOST_INPUTS + 1,
         **{f"OUTPUT_{name}": at for at, name in enumerate(OUTPUT) if not name.startswith("DIM_")},
         "OUTPUT_DIMS": OUTPUT.index("DIM_0"),
         "OUTPUT_WORDS": len(OUTPUT),

@@ -26,7 +26,7 @@ from .._problem import Call
 from .._runtime import code, entry, threads
 from .._runtime.records import Table
 from .._runtime.state import STATE_BLOCK, address_of, keep_forever
-from . import capi, first_pass, first_time, kernel
+from . import capi, first_fused, first_pass, first_time, kernel
 from .capi import INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Library
 from .nodes import Attributes, Node, Nodes, PassNode
 
@@ -162,12 +162,14 @@ class Kernels:
     def _compute(
         self, words: Sequence[int], hash_: int, node: Node | PassNode, context: int, tensors: Any
     ) -> None:
-        module: Any = first_time if isinstance(node, Node) else first_pass
+        module: Any = first_pass
+        if isinstance(node, Node):
+            module = first_time if node.fused is None else first_fused
         made = module.compute(self.library, node, context, tensors)
         # Another thread may have changed the switches since the key was written.
         if made is not None and hash(_config.deciding()) == words[kernel.KEY["SWITCHES"]]:
-            program, body = made
-            self.table.link(words, hash_, body, program, program.nbytes)
+            nbytes = sum(program.nbytes for program in made.programs)
+            self.table.link(words, hash_, made.body, made.programs, nbytes)
 
     def _fail(
         self,

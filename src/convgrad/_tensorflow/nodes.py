@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _arguments
-from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType
+from .._dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType, accumulator
 from .._errors import ArgumentError, shown
 from .._norm import call as norm_call
 from .._norm.call import Call as NormCall
 from .._problem import Call, Settings
+from . import fusions
 from .capi import Library
+from .fusions import Fused
+from .kernel import FUSED_FORMS, MOST_INPUTS
 
 NUMBERS: dict[DType, int] = {FLOAT: 1, DOUBLE: 2, INT32: 3, BFLOAT16: 14, HALF: 19}
 """What TensorFlow's C interface calls a dtype."""
@@ -38,7 +41,9 @@ class Node:
     settings: Settings
     dtype: DType
     form: str
-    """Which inputs the op has: a row of `kernel.FORMS`."""
+    """Which inputs the op has: a row of `kernel.FORMS`, or one of `kernel.FUSED_FORMS`."""
+    fused: Fused | None = None
+    """What else it computes, if it has one of those."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +95,43 @@ class Attributes:
                 f"{call.function}: `T` must be one of {', '.join(row.name for row in NUMBERS)}, "
                 f"got TensorFlow's dtype {number.value}."
             )
-        return Node(call, settings, dtype, form)
+        fused = self._fused(call, dtype, form) if form in FUSED_FORMS else None
+        return Node(call, settings, dtype, form, fused)
+
+    def _fused(self, call: Call, dtype: DType, form: str) -> Fused:
+        """Return what is fused with a convolution, all of whose inputs have dtypes and an order that are known."""
+        found = fusions.read(
+            *(call.function, self._texts("fused_ops")),
+            *(self._float("epsilon"), self._float("leakyrelu_alpha")),
+        )
+        args, pads = found.inputs - 2, form == "fused_padded"
+        number = ctypes.c_int64()
+        self._get("Int64", "num_args", ctypes.byref(number))
+        wanted = NUMBERS[dtype if found.rows == fusions.NONE else accumulator(dtype)]
+        types = self._types("TArgs") if self._has("TArgs") else [NUMBERS[dtype]] * args
+        order = self._text("filter_format") if self._has("filter_format") else "HWIO"
+        more = ctypes.c_int64()
+        if self._has("num_host_args"):
+            self._get("Int64", "num_host_args", ctypes.byref(more))
+        if (
+            (number.value, types, order, more.value) != (args, [wanted] * args, "HWIO", 0)
+            or found.inputs + pads > MOST_INPUTS
+            or (pads and args > 1)
+        ):
+            raise ArgumentError(
+                f"{call.function}: fused with {', '.join(self._texts('fused_ops'))} it must have {args} arguments of "
+                f"TensorFlow's dtype {wanted} and a filter in HWIO, got {number.value} of dtypes {types}, {order}, and "
+                f"{more.value} more; {fusions.HELP}."
+            )
+        return found
 
     def pass_node(self) -> PassNode:
         """Return what the attributes of a node of batch norm say, or raise what is wrong with them."""
         call = norm_call.read(self._text("call", _LONGEST_CALL))
-        for name, places in (("Tin", call.operands), ("Tout", call.results)):
+        inputs = call.operands
+        if call.given is not None and not call.task.name.startswith("forward"):
+            inputs += call.rows  # which are not read (`passes`)
+        for name, places in (("Tin", inputs), ("Tout", call.results)):
             wanted = [NUMBERS[call.dtype(place)] for place in places]
             if self._types(name) != wanted:
                 raise ArgumentError(
@@ -132,6 +168,21 @@ class Attributes:
         if size > longest:
             raise ArgumentError(f"attribute `{name}` must be short, got {shown(size)} items.")
         return items.value, total.value
+
+    def _float(self, name: str) -> float:
+        value = ctypes.c_float()
+        self._get("Float", name, ctypes.byref(value))
+        return float(value.value)
+
+    def _texts(self, name: str) -> list[str]:
+        count, total = self._size(name, _LONGEST_CALL)
+        if count < 1:
+            return []
+        values, lengths = (ctypes.c_void_p * count)(), (ctypes.c_size_t * count)()
+        storage = ctypes.create_string_buffer(total + 1)
+        self._get("StringList", name, values, lengths, count, storage, total)
+        pairs = zip(values, lengths, strict=True)
+        return [ctypes.string_at(at, length).decode(errors="replace") for at, length in pairs if at]
 
     def _ints(self, name: str) -> list[int]:
         count, _ = self._size(name)

@@ -1,7 +1,8 @@
 """Our ops of batch norm in TensorFlow: one for passes forwards, one for those backwards.
 
 Their only attribute beside dtypes is the call as text (`_norm/call.py`), with sizes of 1: those of a graph are known
-when it runs. The second has no derivative, which TensorFlow says in its own words to who asks for second ones.
+when it runs. Behind the operands of the second stand the rows of parameters and statistics that the first was given
+(`Call.rows`). Its kernel does not read them, but they belong to what second derivatives are taken of.
 """
 
 from __future__ import annotations
@@ -54,13 +55,20 @@ def available() -> bool:
     return ops.available() and _registered()
 
 
+def inputs(call: Call) -> tuple[str, ...]:
+    """Return what the inputs of an op are, in order."""
+    if call.given is None or call.task.name.startswith("forward"):
+        return call.operands
+    return (*call.operands, *call.rows)
+
+
 @functools.lru_cache(maxsize=1024)
 def _attributes(call: Call) -> tuple[str, tuple[Any, ...], tuple[Any, ...], str]:
     """Return an op's name, and what its attributes are."""
     name = FORWARD if call.task.name.startswith("forward") else BACKWARD
     types = [
         tuple(tf.dtypes.as_dtype(call.dtype(place).numpy.name) for place in places)
-        for places in (call.operands, call.results)
+        for places in (inputs(call), call.results)
     ]
     return name, types[0], types[1], norm_call.write(call.sized(1, 1, 1))
 
@@ -68,7 +76,7 @@ def _attributes(call: Call) -> tuple[str, tuple[Any, ...], tuple[Any, ...], str]
 def execute(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
     """Call an op, eagerly or as a node of the graph that is being built; returns results by their places."""
     name, tin, tout, text = _attributes(call)
-    operands = [given[place] for place in call.operands]
+    operands = [given[place] for place in inputs(call)]
     context = _eager_context._context or _eager_context.context()
     if context.executing_eagerly():
         found = kernels.ready()

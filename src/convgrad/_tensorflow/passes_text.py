@@ -1,14 +1,13 @@
 """The kernel of batch norm's passes as LLVM IR text, in the manner of `kernel_text`, whose functions it uses.
 
-It has up to `MOST_INPUTS` inputs and `MOST_OUTPUTS` results, and the program is given a block of their addresses. How
-many there are, and of which dtypes, was compared with the call's text when TensorFlow created the kernel.
+It reads up to `MOST_INPUTS` inputs, looks at none behind them, and has up to `MOST_OUTPUTS` results; the program is
+given a block of their addresses. How many are needed, and of which dtypes, was compared with the call's text when
+TensorFlow created the kernel.
 """
 
 from __future__ import annotations
 
 PASSES_TEXT = """
-@too_many = internal constant [37 x i8] c"convgrad: an op with too many inputs\\00"
-
 ; Compute passes. Whatever happens, the handles of tensors and the status are given back.
 define internal void @serve_passes(ptr %node, ptr %context) nounwind {
 entry:
@@ -33,15 +32,12 @@ begin:
   %status = call ptr %new_status()
   %num_inputs = word ptr %block, $BLOCK_NUM_INPUTS
   %count32 = call i32 %num_inputs(ptr %context)
-  %count = sext i32 %count32 to i64
+  %given_count = sext i32 %count32 to i64
   %get_code = word ptr %block, $BLOCK_GET_CODE
   %get_data = word ptr %block, $BLOCK_DATA
-  %fits = icmp ule i64 %count, $MOST_INPUTS
-  br i1 %fits, label %fetch_each, label %crowd
-crowd:
-  %set_crowd = word ptr %block, $BLOCK_SET_STATUS
-  call void %set_crowd(ptr %status, i32 3, ptr @too_many)
-  br label %failed
+  %fits = icmp ule i64 %given_count, $MOST_INPUTS
+  %count = select i1 %fits, i64 %given_count, i64 $MOST_INPUTS
+  br label %fetch_each
 fetch_each:
   %i = phi i64 [ 0, %begin ], [ %i_next, %fetched ]
   %i_left = icmp slt i64 %i, %count
