@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import machines
-from convgrad._targets import Target
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,10 +27,11 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.update(machines.MACHINES[name].variables)
 
 
-@pytest.fixture(params=machines.NAMES)
-def machine(request: pytest.FixtureRequest) -> Target:
-    """Return, one after the other, this machine and those that plans are promised something for."""
-    return machines.target_of(request.param)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give tests of plans that ask for a `machine` this one and all others that something is promised for."""
+    if "machine" in metafunc.fixturenames:
+        found = machines.targets()
+        metafunc.parametrize("machine", found.values(), ids=found)
 
 
 @pytest.fixture
