@@ -26,7 +26,6 @@ else:
 import kernel_counts  # noqa: E402
 import machines  # noqa: E402
 from convgrad import _config  # noqa: E402
-from convgrad._targets import Target  # noqa: E402
 
 AS_MANY_AS_USUAL = {
     "bench",
@@ -63,10 +62,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.fixture(params=machines.NAMES)
-def machine(request: pytest.FixtureRequest) -> Target:
-    """Return, one after the other, this machine and those that plans are promised something for."""
-    return machines.target_of(request.param)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give tests of plans that ask for a `machine` this one and all others that something is promised for."""
+    if "machine" in metafunc.fixturenames:
+        found = machines.targets()
+        metafunc.parametrize("machine", found.values(), ids=found)
 
 
 @pytest.fixture

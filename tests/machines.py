@@ -1,6 +1,6 @@
 """Machines that plans are looked at for, and that kernels can be run as: a CPU row and the sizes of its caches.
 
-A plan is data, so a test of plans takes the fixture `machine` and runs for all of these on any machine. Kernels run
+A plan is data, so a test of plans asks for a `machine` and runs for all of these on any machine. Kernels run
 here or not at all: `pytest --machine server tests/numeric` computes with the vectors and caches of that machine, by the
 switches, and with this one's instructions: LLVM splits vectors that are too wide.
 """
@@ -36,16 +36,15 @@ MACHINES = {
     "zen3": Machine("avx2", "32K,512K,32M"),
     "desktop": Machine("avx2", "48K,2M,30M"),
     "server": Machine("avx512", "48K,2M,32M"),
-    "zen4": Machine("avx512", "32K,1M,32M"),
     "small": Machine("sse2", "32K,256K,2M"),
 }
-"""Zen 3, on which plans were tuned; Intel's desktops and servers, whose second caches are large; Zen 4; and one whose
-caches are small."""
-
-HOST = "host"
-NAMES = (HOST, *MACHINES)
+"""Zen 3, on which plans were tuned; Intel's desktops and servers, whose second caches are large; and one whose caches
+are small."""
 
 
-def target_of(name: str) -> Target:
-    """Return the target called `name`; the host's is what this process computes for, also with `--machine`."""
-    return _jit.host_target() if name == HOST else MACHINES[name].target
+def targets() -> dict[str, Target]:
+    """Return what plans are looked at for: what this process computes for, also with `--machine`, and these."""
+    here = _jit.host_target()
+    return {"host": here} | {
+        name: machine.target for name, machine in MACHINES.items() if machine.target != here
+    }

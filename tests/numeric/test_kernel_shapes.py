@@ -111,7 +111,7 @@ def test_refusals_name_their_reason() -> None:
     case = Case(True, 1, (8, 8), 4, 1, 1, (3, 3), (1, 5), (1, 1), "SAME", "NCHW")
     with pytest.raises(ArgumentError, match="column strides above 4"):
         _planner.choose_named(problem_of(case, "forward"), HOST, "depthwise_plane")
-    case = Case(False, 1, (4, 4), 2, 2, 3, (3, 3), (1, 1), (1, 1), "SAME")
+    case = Case(False, 1, (4, 4), 1, 2, 3, (3, 3), (1, 1), (1, 1), "SAME")
     for name in NAMES:
         if name.startswith("depthwise_"):
             with pytest.raises(ArgumentError, match=f"{name} does not take this problem: only "):
