@@ -24,7 +24,7 @@ PAGE ?=
 
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint format docs changelog emulate devices campaign accuracy soak faults clean
-.PHONY: studio studio-build test-studio test-cc test-long test-dask test-frameworks dist wheel test-dist
+.PHONY: studio studio-build test-studio test-cc test-long test-machines test-dask test-frameworks dist wheel test-dist
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -62,6 +62,16 @@ test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and export
 
 test-long: $(STAMP) ## more random problems, vectors this machine does not have, whole trainings of the examples, slow tests of clusters, the fit of costs
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m numeric_long tests/numeric tests/runtime tests/examples tests/dask_bridge tests/tools/test_fit.py
+
+# As machines of tests/machines.py would compute. Plans for these are part of `make test`.
+MACHINES := server small
+MACHINE_TESTS := $(patsubst %,tests/numeric/test_%.py,kernels kernel_shapes operations grouped dense_planes dense_filter winograd winograd_groups winograd_split \
+  winograd_dilated few_channels hard_numbers accuracy statistics norm) tests/tools/test_epilogue.py tests/cli/test_run.py
+test-machines: $(STAMP) ## the kernel tests with wide vectors and a server's caches, and with narrow vectors and small caches
+	@for each in $(MACHINES); do \
+	  echo "== pytest, as the machine $$each"; \
+	  $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --machine $$each $(MACHINE_TESTS) || exit 1; \
+	done
 
 test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'dask_long or numeric_long or not dask_long' tests/dask_bridge tests/tools/test_dask_tools.py tests/cli/test_run_dask_*.py tests/cli/test_run_scheduler.py tests/examples
