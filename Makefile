@@ -71,14 +71,16 @@ test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and export
 test-long: $(STAMP) ## more random problems, vectors this machine does not have, whole trainings, slow faults and clusters, the fit of costs, the site
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m long $(addprefix --ignore ,$(ELSEWHERE)) tests
 
-# An Intel server and a small CPU, by their vectors and caches (tests/machines.py has more).
+# An Intel server and a small CPU, by their vectors and caches (tests/machines.py). Plans for these are part of `make test`.
 MACHINES ?= server small
+MACHINE_TESTS := $(patsubst %,tests/numeric/test_%.py,kernels kernel_shapes operations grouped dense_planes dense_filter winograd winograd_groups winograd_split \
+  winograd_dilated few_channels hard_numbers accuracy statistics norm) tests/tools/test_epilogue.py tests/cli/test_run.py
 test-machines: $(STAMP) ## the kernels' tests with the code users get, and as other machines would compute (MACHINES="server small")
 	@echo "== pytest, this machine, as users compile"
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal tests/numeric
 	@for each in $(MACHINES); do \
 	  echo "== pytest, as on $$each"; \
-	  $(QUICK) $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --machine $$each tests/numeric || exit 1; \
+	  $(QUICK) $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal --machine $$each $(MACHINE_TESTS) || exit 1; \
 	done
 
 test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, workers that die, thousands of random chunkings
