@@ -31,6 +31,7 @@ _NONE = (0, 0)
 _POINTWISE = ((1, 1), _NONE, (1, 1), False, _NONE, 1)
 """What `aten::convolution` takes behind its tensors for a layer of windows of one pixel."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
+_tracing = torch._C._get_tracing_state
 _DTYPES = frozenset((torch.float16, torch.bfloat16, torch.float32, torch.float64))
 
 
@@ -74,9 +75,12 @@ def conv2d(
             conv2d, tensors, input, weight, bias, stride, padding, dilation, groups
         )
     given = (input, weight, bias, stride, padding, dilation, groups)
-    if graphs.written():
-        return graphs.call("conv2d", *given)
-    return _answered(_conv2d, F.conv2d, given)
+    if _tracing() is not None or torch.compiler.is_compiling():
+        return graphs.call("conv2d", *given) if graphs.written() else _conv2d(*given)
+    try:
+        return _conv2d(*given)
+    except Exception as error:
+        return _refused(error, F.conv2d, given)
 
 
 def _conv2d(
@@ -88,12 +92,12 @@ def _conv2d(
     dilation: Any,
     groups: int,
 ) -> AnyTensor:
-    if not _computed(input) or not _is_int(groups):
+    if not _computed(input, groups):
         return F.conv2d(input, weight, bias, stride, padding, dilation, groups)
-    if torch.is_autocast_enabled("cpu"):
-        input, weight, bias = autocast(input, weight, bias)
     how = settings(weight, stride, padding, dilation, groups)
     if how is None:
+        if torch.is_autocast_enabled("cpu"):
+            input, weight, bias = autocast(input, weight, bias)
         if 0 in (*input.shape, *weight.shape) or not _summable(
             input, weight, bias, weight.shape[0]
         ):
@@ -106,18 +110,13 @@ def _conv2d(
     return _call(input, weight, bias, how)
 
 
-def _answered(
-    compute: Callable[..., AnyTensor], native: Callable[..., AnyTensor], given: tuple[Any, ...]
+def _refused(
+    error: Exception, native: Callable[..., AnyTensor], given: tuple[Any, ...]
 ) -> AnyTensor:
-    """Compute a call; what we cannot read is PyTorch's to compute or to refuse, and so are the words of all errors."""
-    if torch.compiler.is_compiling():
-        return compute(*given)
-    try:
-        return compute(*given)
-    except ArgumentError:
+    """Answer a call that we could not: what we cannot read is PyTorch's, and so are the words of all errors."""
+    if isinstance(error, ArgumentError):
         return native(*given)
-    except Exception as error:
-        raise as_pytorch(error, native, *given) from None
+    raise as_pytorch(error, native, *given) from None
 
 
 def as_pytorch(error: Exception, call: Callable[..., Any], *arguments: Any) -> Exception:
@@ -132,9 +131,13 @@ def as_pytorch(error: Exception, call: Callable[..., Any], *arguments: Any) -> E
     return error
 
 
-def _computed(image: AnyTensor) -> bool:
+def _computed(image: AnyTensor, groups: Any = 1) -> bool:
     """Tell whether images of this kind are ever ours; all others are PyTorch's from the start."""
-    return image.dtype in _DTYPES and image.layout is torch.strided and not image.is_nested
+    return (
+        image.dtype in _DTYPES
+        and image.layout is torch.strided
+        and (type(groups) is int or isinstance(groups, torch.SymInt))
+    )
 
 
 def _summable(image: AnyTensor, weight: AnyTensor, bias: AnyTensor | None, made: int) -> bool:
@@ -230,9 +233,16 @@ def conv_transpose2d(
             *(output_padding, groups, dilation),
         )
     given = (input, weight, bias, stride, padding, output_padding, groups, dilation)
-    if graphs.written():
-        return graphs.call("conv_transpose2d", *given)
-    return _answered(_conv_transpose2d, F.conv_transpose2d, given)
+    if _tracing() is not None or torch.compiler.is_compiling():
+        return (
+            graphs.call("conv_transpose2d", *given)
+            if graphs.written()
+            else _conv_transpose2d(*given)
+        )
+    try:
+        return _conv_transpose2d(*given)
+    except Exception as error:
+        return _refused(error, F.conv_transpose2d, given)
 
 
 def _conv_transpose2d(
@@ -245,7 +255,7 @@ def _conv_transpose2d(
     groups: int,
     dilation: Any,
 ) -> AnyTensor:
-    if not _computed(input) or not _is_int(groups):
+    if not _computed(input, groups):
         return F.conv_transpose2d(
             input, weight, bias, stride, padding, output_padding, groups, dilation
         )
@@ -463,9 +473,13 @@ def _all_pads(
 
 def linear(input: AnyTensor, weight: AnyTensor, bias: AnyTensor | None = None) -> AnyTensor:
     """Apply `torch.nn.functional.linear`; on images [n, h, w, c], where it is a 1x1 convolution, by convgrad."""
-    if graphs.written():
-        return graphs.call("linear", input, weight, bias)
-    return _answered(_linear, F.linear, (input, weight, bias))
+    given = (input, weight, bias)
+    if _tracing() is not None or torch.compiler.is_compiling():
+        return graphs.call("linear", *given) if graphs.written() else _linear(*given)
+    try:
+        return _linear(*given)
+    except Exception as error:
+        return _refused(error, F.linear, given)
 
 
 def _linear(input: AnyTensor, weight: AnyTensor, bias: AnyTensor | None) -> AnyTensor:
@@ -487,8 +501,22 @@ def _linear(input: AnyTensor, weight: AnyTensor, bias: AnyTensor | None) -> AnyT
     return _call(image, weight[:, :, None, None], bias, _POINTWISE).permute(0, 2, 3, 1)
 
 
+def _answering(compute: Callable[..., AnyTensor], native: Callable[..., AnyTensor]) -> Any:
+    """Return the kernel of an operator of `graphs`."""
+
+    def kernel(*given: Any) -> AnyTensor:
+        if torch.compiler.is_compiling():
+            return compute(*given)
+        try:
+            return compute(*given)
+        except Exception as error:
+            return _refused(error, native, given)
+
+    return kernel
+
+
 graphs.define(
-    conv2d=lambda *given: _answered(_conv2d, F.conv2d, given),
-    conv_transpose2d=lambda *given: _answered(_conv_transpose2d, F.conv_transpose2d, given),
-    linear=lambda *given: _answered(_linear, F.linear, given),
+    conv2d=_answering(_conv2d, F.conv2d),
+    conv_transpose2d=_answering(_conv_transpose2d, F.conv_transpose2d),
+    linear=_answering(_linear, F.linear),
 )

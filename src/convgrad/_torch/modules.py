@@ -88,15 +88,24 @@ ORIGINALS = {ours: theirs for theirs, ours in SWAPS.items()}
 
 def as_filter(image: AnyTensor) -> AnyTensor:
     """Return an image in channels_last, as a layer whose filter was stored so works: PyTorch does the same."""
-    if image.dim() != 4 or sums.mapped():
+    if image.dim() != 4:
         return image
-    if not graphs.traced() and image.is_contiguous(memory_format=torch.channels_last):
-        # One channel or one pixel lies in both formats, and the strides must say which is meant.
-        if not image.is_contiguous() or prefers_channels_last(describe(image)):
+    try:
+        if image.is_contiguous(memory_format=torch.channels_last):
+            return _said_to_be_last(image) if image.is_contiguous() else image
+        return image.contiguous(memory_format=torch.channels_last)
+    except RuntimeError:
+        if sums.mapped():  # an image is several, and has no format
             return image
-        rows = image.permute(0, 2, 3, 1)
-        return rows.reshape(-1).view(rows.shape).permute(0, 3, 1, 2)
-    return image.contiguous(memory_format=torch.channels_last)
+        raise
+
+
+def _said_to_be_last(image: AnyTensor) -> AnyTensor:
+    """Return an image of one channel or one pixel, which lies in both formats, with strides that mean channels_last."""
+    if graphs.traced() or prefers_channels_last(describe(image)):
+        return image
+    rows = image.permute(0, 2, 3, 1)
+    return rows.reshape(-1).view(rows.shape).permute(0, 3, 1, 2)
 
 
 def _adopt(layer: nn.Module) -> None:
