@@ -167,7 +167,7 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch):
 
 
 def test_a_child_has_its_arguments_and_our_flags(folder):
-    text = "print(sys.argv[1:], sys.path == sorted(sys.path, key=sys.path.index), flush=True)"
+    text = f"print(sys.argv[1:], sys.path == {_children.import_path()!r}, flush=True)"
     done = subprocess.run(
         _children.program(text, "a b"), capture_output=True, text=True, check=True
     )

@@ -108,7 +108,7 @@ def test_a_run_tells_it(tmp_path):
     tests = Path(__file__).parent.parent
     house = tmp_path / "tests"
     house.mkdir()
-    for file in ("conftest.py", "kernel_counts.py"):
+    for file in ("conftest.py", "kernel_counts.py", "machines.py"):
         (house / file).write_bytes((tests / file).read_bytes())
     (house / "test_run.py").write_text(RUN)
     (tmp_path / "pyproject.toml").write_text('[tool.pytest.ini_options]\npythonpath = ["tests"]\n')
