@@ -11,6 +11,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,16 @@ def of_this_process() -> dict[str, Any]:
 
 
 def of_children(log: Path | None, tests: Iterable[int]) -> list[dict[str, Any]]:
-    """Return the lines that other processes than those of the tests have left."""
+    """Return the lines that other processes than those of the tests have left.
+
+    A child of a test of full disks may have left a part of a line, and the next one's line behind it.
+    """
     if log is None:
         return []
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = []
+    for line in log.read_text(errors="replace").splitlines():
+        with suppress(json.JSONDecodeError):
+            lines.append(json.loads(line))
     return [line for line in lines if line["process"] not in set(tests)]
 
 

@@ -58,6 +58,9 @@ def test_each_process_leaves_a_line(tmp_path):
     assert parent["process"] != child["process"] and parent["cpu_s"] > 0
     assert kernel_counts.together(lines).compiled == 1
     assert kernel_counts.of_children(log, [parent["process"]]) == [child]
+    with log.open("a") as file:
+        file.write('{"process": 12, "prog')  # of a child whose files may not grow
+    assert kernel_counts.of_children(log, [parent["process"]]) == [child]
 
 
 def test_counts_are_added_and_taken_away():
