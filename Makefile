@@ -89,10 +89,10 @@ test-dask: $(STAMP) ## Dask's arrays on clusters at length: memory limits, worke
 test-frameworks: $(FRAMEWORKS_STAMP) ## PyTorch, JAX, TensorFlow and Keras computing with convgrad, and comparisons with TensorFlow, PyTorch, JAX and Keras
 	@for each in $(BRIDGES); do \
 	  echo "== pytest, $$each"; \
-	  $(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal $$each || exit 1; \
+	  $(QUICK) $(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal $$each || exit 1; \
 	done
 	@echo "== pytest, arrays and documented examples"
-	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal tests/arrays $(BRIDGE_SOURCES)
+	@$(QUICK) $(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal tests/arrays $(BRIDGE_SOURCES)
 	@echo "== pytest, comparisons"
 	@$(FRAMEWORKS)/bin/python -m pytest --quiet -n $(JOBS) --dist worksteal -m peers $(addprefix --ignore ,$(BRIDGES)) --ignore tests/arrays --ignore tests/outside tests
 
