@@ -69,7 +69,7 @@ test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and export
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export) tests/pages_files/test_exports.py
 
 test-long: $(STAMP) ## more random problems, vectors this machine does not have, whole trainings, slow faults and clusters, the fit of costs, the site
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m long $(addprefix --ignore ,$(ELSEWHERE)) tests
+	@$(QUICK) $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m long $(addprefix --ignore ,$(ELSEWHERE)) tests
 
 # An Intel server and a small CPU, by their vectors and caches (tests/machines.py). Plans for these are part of `make test`.
 MACHINES ?= server small

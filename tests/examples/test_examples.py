@@ -44,6 +44,7 @@ def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProce
         env={
             **os.environ,
             "PYTHONPATH": str(Path(convgrad.__file__).parents[1]),  # the one under test
+            "CONVGRAD_OPT_LEVEL": "2",  # trainings, as users run them: kernels compute for longer than they compile
         },
     )
 
