@@ -115,8 +115,8 @@ ROOMS = (
     Bug(
         "the judge accepts every finite number",
         "_check/judge.py",
-        "(~(np.abs(wide - right.exact) <= right.allowed))",
-        "(~(np.abs(wide - right.exact) >= 0 * right.allowed))",
+        "close = np.abs(got - exact) <= allowed",
+        "close = np.abs(got - exact) >= 0 * allowed",
         ("tests/check/test_planted.py",),
     ),
     Bug(
