@@ -65,8 +65,10 @@ test-studio: studio-build $(BROWSER_STAMP) ## the studio's types and logic, then
 	@echo "== pytest, in Chromium"
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal tests/studio_browser
 
+# After `make test`, CC_TESTS=cc_long is what is left.
+CC_TESTS ?= cc_long or not cc_long
 test-cc: $(STAMP) ## the C++ headers with every compiler and setting, and exported packs on every target found here
-	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m 'cc_long or not cc_long' tests/cc $(wildcard tests/export) tests/pages_files/test_exports.py
+	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m '$(CC_TESTS)' tests/cc $(wildcard tests/export) tests/pages_files/test_exports.py
 
 test-long: $(STAMP) ## more random problems, vectors this machine does not have, whole trainings, slow faults and clusters, the fit of costs, the site
 	@$(QUICK) $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal -m long $(addprefix --ignore ,$(ELSEWHERE)) tests
