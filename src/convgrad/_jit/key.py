@@ -100,7 +100,7 @@ def sources() -> str:
     """Return a hash of the sources kernels come from, by content, once per process.
 
     Raises OSError where they cannot be read.
-    2.6 ms for 101 files (Zen 4). Trusting modification times would save most of it, once per
+    3.7 ms for 159 files (Zen 4). Trusting modification times would save most of it, once per
     process, at the price of stale kernels where tools set times: not worth it.
     """
     total = hashlib.blake2b(digest_size=16)
@@ -148,7 +148,7 @@ def llvm_version() -> str:
 
     Its version file names the release. Builds of one release are told apart by what the installer wrote down about the
     library, its hash, so that a fresh environment finds the kernels of the last one; where nothing is written down, by
-    its time. `importlib.metadata` would take 10 ms to say less, and reading the 180 MB a second.
+    its time. It takes 0.3 ms (Zen 4); `importlib.metadata` would take 10 to say less, and all 180 MB longer still.
     """
     spec = importlib.util.find_spec("llvmlite")
     if spec is None or not spec.submodule_search_locations:
