@@ -69,7 +69,7 @@ class Installed:
             (
                 f"convgrad computes {', '.join(self.ops)}",
                 f"for {', '.join(self.dtypes)}{also}, until this process ends.",
-                f"So is what grappler makes of them and their neighbours: {', '.join(self.fused)}.",
+                f"It also computes what grappler makes of them and their neighbours: {', '.join(self.fused)}.",
             )
         )
 
