@@ -21,8 +21,11 @@ from tools.planted_rooms import ROOMS, Bug
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = [f"tests/numeric/test_{name}.py" for name in ("oracle", "operations", "rounding")]
 """Run without kernels: each copy of the package would compile all of them again."""
-KERNEL_TESTS = ["tests/numeric/test_kernels.py", "-k", "no_cell and (dense or winograd)"]
-"""For bugs in kernels and their plans: generated dense problems on this machine, exact."""
+KERNEL_TESTS = [
+    f"tests/numeric/test_{name}.py"
+    for name in ("kernels", "operations", "dense_direct", "dense_filter", "kernel_shapes")
+]
+"""For bugs in kernels and their plans: generated problems on this machine, exact, the general ones first."""
 
 
 BUGS = (
