@@ -18,7 +18,7 @@ FRAMEWORKS := .venv-frameworks
 FRAMEWORKS_STAMP := $(FRAMEWORKS)/.installed
 # Tests of the bridges, and what of the package and the tools imports a framework.
 BRIDGES := $(wildcard tests/pytorch tests/jax_bridge tests/tensorflow_bridge tests/keras_bridge)
-BRIDGE_SOURCES := $(foreach name,torch jax tensorflow keras,$(wildcard src/convgrad/$(name).py src/convgrad/_$(name))) tools/fused_gradients.py
+BRIDGE_SOURCES := $(foreach name,torch jax tensorflow keras,$(wildcard src/convgrad/$(name).py src/convgrad/_bridges/$(name))) tools/fused_gradients.py
 # What has targets of its own.
 ELSEWHERE := tests/studio_browser tests/outside $(BRIDGES) $(BRIDGE_SOURCES)
 # Kernels of these tests are compiled at level 0: a fifth of the time, the same bits. The others have users' code.
@@ -153,7 +153,7 @@ install: $(STAMP) ## create .venv, as the other targets do
 install-frameworks: $(FRAMEWORKS_STAMP) ## create .venv-frameworks, as `make test-frameworks` does
 
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) $(FRAMEWORKS) build dist studio/node_modules src/convgrad/_studio/static .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(FRAMEWORKS) build dist studio/node_modules src/convgrad/_apps/studio/static .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests examples tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is newer than pyproject.toml only after an install that succeeded.

@@ -1,7 +1,7 @@
 """Build wheels and source archives with the studio's page in them: hatchling, and one hook.
 
-The page is TypeScript that node turns into `src/convgrad/_studio/static`, which is in no repository. For a wheel or an
-archive of the sources the hook builds it with the machine's node, or with the one of PyPI, which it then asks the build
+The page is TypeScript that node turns into `src/convgrad/_apps/studio/static`, which is in no repository. For a wheel or
+an archive of the sources the hook builds it with the machine's node, or with the one of PyPI, which it then asks the build
 environment for. Where neither works the page is left out, and `convgrad studio` says how to get it. CONVGRAD_STUDIO
 decides for packagers: `skip` leaves the page out and needs no node, `require` fails rather than leave it out.
 
@@ -33,7 +33,7 @@ import studio_page
 
 WAYS = ("auto", "require", "skip")
 TARGETS = ("wheel", "sdist")
-PAGE = "/src/convgrad/_studio/static/"
+PAGE = "/src/convgrad/_apps/studio/static/"
 
 
 def get_requires_for_build_editable(settings: dict[str, Any] | None = None) -> list[str]:

@@ -1,1 +1,1 @@
-"""The benchmarks live in the package, `convgrad._bench`; `python -m benchmarks` calls them."""
+"""The benchmarks live in the package, `convgrad._apps.bench`; `python -m benchmarks` calls them."""

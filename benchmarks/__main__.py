@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from convgrad._cli.main import main
+from convgrad._apps.cli.main import main
 
 if __name__ == "__main__":
     words = ("--save" + word[6:] if word.startswith("--json") else word for word in sys.argv[1:])

@@ -2,4 +2,6 @@
 
 from importlib.util import find_spec
 
-collect_ignore_glob = [] if find_spec("torch") else ["convgrad/torch.py", "convgrad/_torch/*"]
+collect_ignore_glob = (
+    [] if find_spec("torch") else ["convgrad/torch.py", "convgrad/_bridges/torch/*"]
+)

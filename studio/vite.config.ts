@@ -21,7 +21,7 @@ function bundled(): Plugin {
 export default defineConfig({
   base: './',
   plugins: [react(), bundled()],
-  build: { outDir: '../src/convgrad/_studio/static', emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 600 },
+  build: { outDir: '../src/convgrad/_apps/studio/static', emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false }, chunkSizeWarningLimit: 600 },
   server: { proxy: { '/api': 'http://127.0.0.1:8765' } },
   test: { include: ['{src,test}/**/*.test.{ts,tsx}'], environment: 'node', isolate: false },
 });

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from cases import ACCUMULATOR_UNITS, NUMPY, UNITS, Case, Data, run
-from convgrad import _dtypes, _planner, _prepare
-from convgrad._problem import Problem, Side
+from convgrad._base import dtypes
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner, prepare
+from convgrad._problem.convolution import Problem, Side
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import Target
 from kernels import Place, guarded_state, placed, problem_of, shared_among
 from tolerance import bound
 
@@ -50,8 +51,8 @@ def compute(
 
     As `kernels.compute` does: all that is written starts full of rubbish, and all memory ends at a forbidden page.
     """
-    plan = _planner.choose_named(problem, target, name)
-    program = _prepare.bind(plan, target, guarded_state())
+    plan = planner.choose_named(problem, target, name)
+    program = prepare.bind(plan, target, guarded_state())
     first, second = (placed(each, place) for each in operands(kind, data))
     result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), place)
     if not problem.adds_bias:
@@ -88,9 +89,9 @@ def rounded(case: Case, exact: Any) -> Any:
     """Return whole numbers in the case's dtype."""
     if case.dtype == "int32":
         return ((exact + 2**31) % 2**32 - 2**31).astype(np.int32)
-    row = _dtypes.find(NUMPY[case.dtype])
+    row = dtypes.find(NUMPY[case.dtype])
     assert row is not None
-    return _dtypes.round_once(exact.astype(np.float64), row)
+    return dtypes.round_once(exact.astype(np.float64), row)
 
 
 def assert_close(

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from convgrad._codegen import KernelBuilder
-from convgrad._jit import elf, host, host_target, llvm
-from convgrad._kernel import KernelSource
-from convgrad._targets import VECTOR_BITS, Target, candidates
+from convgrad._compiler.codegen import KernelBuilder
+from convgrad._compiler.jit import elf, host, host_target, llvm
+from convgrad._compiler.kernel import KernelSource
+from convgrad._compiler.targets import VECTOR_BITS, Target, candidates
 
 SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 

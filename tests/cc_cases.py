@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from convgrad._errors import ConvgradError
-from convgrad._graph import dtypes
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph import dtypes
+from convgrad._apps.graph.table import TABLE
+from convgrad._base.errors import ConvgradError
 from convgrad.graph import ClientSession, Scope, add_symbolic_gradients
 
 NUMBERS = {

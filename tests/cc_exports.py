@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from convgrad._pages.cpp_source import cpp_source
-from convgrad._pages.exports import export
-from convgrad._pages.python_source import python_source
-from convgrad._studio.gallery import ENTRIES
+from convgrad._apps.pages.cpp_source import cpp_source
+from convgrad._apps.pages.exports import export
+from convgrad._apps.pages.python_source import python_source
+from convgrad._apps.studio.gallery import ENTRIES
 from convgrad.graph import Scope, build, load, ops
 from pages_files.graphs import (
     HOSTILE,

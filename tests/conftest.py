@@ -25,7 +25,7 @@ else:
 
 import kernel_counts  # noqa: E402
 import machines  # noqa: E402
-from convgrad import _config  # noqa: E402
+from convgrad._base import config as _config  # noqa: E402
 
 AS_MANY_AS_USUAL = {
     "bench",

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from convgrad import _oracle, _problem
 from convgrad._api import raw
-from convgrad._arguments import RAW, settings
-from convgrad._dtypes import BFLOAT16, DTYPES
-from convgrad._problem import Kind, Problem
+from convgrad._base.dtypes import BFLOAT16, DTYPES
+from convgrad._problem import convolution, oracle
+from convgrad._problem.arguments import RAW, settings
+from convgrad._problem.convolution import Kind, Problem
 
 Array = np.ndarray[Any, np.dtype[Any]]
 NAMES = {
@@ -77,7 +77,7 @@ class Case:
             shapes[1] = tuple(self.inputs[1].tolist())
         dtype = next(row for row in DTYPES if row.numpy == self.inputs[-1].dtype)
         grad = shapes[2] if len(shapes) == 3 else None
-        return _problem.build(call, how, dtype, shapes[0], shapes[1], grad)
+        return convolution.build(call, how, dtype, shapes[0], shapes[1], grad)
 
     def operands(self) -> tuple[Array, Array]:
         kind = CALLS[self.op].kind
@@ -88,7 +88,7 @@ class Case:
         first, second = self.operands()
         if first.dtype != np.int32:
             first, second = first.astype(np.float64), second.astype(np.float64)
-        return _oracle.compute(self.problem(), first, second)
+        return oracle.compute(self.problem(), first, second)
 
 
 @dataclass(frozen=True)

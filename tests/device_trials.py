@@ -20,18 +20,19 @@ import numpy as np
 
 import convgrad
 from cases import DTYPES, KINDS, Case, Data, normal, random_case, whole_numbers
-from convgrad import _algorithms, _planner, _prepare
-from convgrad._export import archive
-from convgrad._jit import elf, llvm, objects, symbols
-from convgrad._kernel import Kernel, KernelSource
-from convgrad._plan import Plan
+from convgrad import _kernels
+from convgrad._apps.export import archive
+from convgrad._compiler.jit import elf, llvm, objects, symbols
+from convgrad._compiler.kernel import Kernel, KernelSource
+from convgrad._compiler.targets import System, Target, find
+from convgrad._engine import planner, prepare
+from convgrad._kernels.plan import Plan
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import System, Target, find
 from kernels import NAMES, drawn, expected_exactly, problem_of
 
 HERE = Path(__file__).resolve().parent / "export"
 LAYOUTS = ("NHWC", "NCHW")
-_WITH_KERNELS = [name for name in _algorithms.ALGORITHMS if name != "reference"]
+_WITH_KERNELS = [name for name in _kernels.ALGORITHMS if name != "reference"]
 MOST_PRODUCTS = 400_000
 """Of one problem: emulators are fifty times slower than machines, and a device has little memory."""
 _GCC_ARM = "-mthumb -mfloat-abi=hard --specs=rdimon.specs -nostartfiles -DBARE -DARENA=8000000"
@@ -120,11 +121,11 @@ def trials(target: Target, rng: np.random.Generator, size: Size) -> Iterator[Tri
         for _ in range(size.each):
             case = _drawn(rng, depthwise, dtype, layout)
             problem = problem_of(case, kind)
-            seen = [_planner.choose(problem, target)]
+            seen = [planner.choose(problem, target)]
             if seen[0].steps:
                 yield Trial(case, kind, "choice", seen[0])
             for name in _WITH_KERNELS:
-                offered = _planner.candidates(problem, target, name)
+                offered = planner.candidates(problem, target, name)
                 for _, candidate in offered if size.every else offered[:1]:
                     plan = candidate.plan()
                     if plan not in seen:
@@ -152,10 +153,10 @@ class Kernels:
     _here: dict[int, Kernel] = field(default_factory=dict)
 
     def add(self, plan: Plan) -> None:
-        for identity in _prepare.identities(plan):
+        for identity in prepare.identities(plan):
             if identity not in self.numbers:
                 self.numbers[identity] = len(self.sources)
-                source = _algorithms.emit(identity, self.target)
+                source = _kernels.emit(identity, self.target)
                 self.sources.append(symbols.in_pack(source, self.target, self.triple))
 
     def compiled(self) -> list[tuple[str, bytes]]:
@@ -167,7 +168,7 @@ class Kernels:
         number = self.numbers[identity]
         if number not in self._here:
             # All of it but the register of the floating-point mode.
-            source = _algorithms.emit(identity, replace(self.target, mode_register="mxcsr"))
+            source = _kernels.emit(identity, replace(self.target, mode_register="mxcsr"))
             # The best row of this machine has all that the text may ask for: fused products, conversions of halves.
             code = llvm.compile_object(source.ir, find("avx2"))
             address = elf.load(code, source.symbol)
@@ -204,8 +205,8 @@ def operands(trial: Trial, data: Data) -> tuple[Any, Any]:
 
 def computed_here(trial: Trial, data: Data, kernels: Kernels) -> Any:
     """Return what the kernels of a row compute on this machine, bit for bit what the device should."""
-    loaded = [kernels.here(identity) for identity in _prepare.identities(trial.plan)]
-    program = _prepare.bind_to(_prepare.program(trial.plan), loaded)
+    loaded = [kernels.here(identity) for identity in prepare.identities(trial.plan)]
+    program = prepare.bind_to(prepare.program(trial.plan), loaded)
     result = np.empty(trial.plan.problem.result_shape, trial.plan.problem.dtype.numpy)
     first, second = operands(trial, data)
     with convgrad.threads(1):
@@ -215,8 +216,8 @@ def computed_here(trial: Trial, data: Data, kernels: Kernels) -> Any:
 
 def block(trial: Trial, data: Data, expected: Any, kernels: Kernels) -> bytes:
     """Return a problem as the runner reads it."""
-    program = _prepare.program(trial.plan)
-    identities = _prepare.identities(trial.plan)
+    program = prepare.program(trial.plan)
+    identities = prepare.identities(trial.plan)
     words = sum(6 + len(each.places) + len(each.words) for each in program.launches)
     made = bytearray(8 * (8 + words))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cases import KINDS, Case, Data, pads
-from convgrad._frameworks import FRAMEWORKS, Wanted
-from convgrad._problem import Kind
+from convgrad._bridges.peers import FRAMEWORKS, Wanted
+from convgrad._problem.convolution import Kind
 
 
 def wanted(case: Case, kind: str) -> Wanted:

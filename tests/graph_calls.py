@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from convgrad._errors import ArgumentError, ArgumentTypeError, DTypeError
+from convgrad._base.errors import ArgumentError, ArgumentTypeError, DTypeError
 
 F, INT32 = np.float32, np.int32
 POOL = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}

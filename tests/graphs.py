@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from convgrad._graph.dtypes import FLOATS
-from convgrad._graph.spec import fits
+from convgrad._apps.graph.dtypes import FLOATS
+from convgrad._apps.graph.spec import fits
 from convgrad.graph import ClientSession, Operation, Scope, ops
 
 UNIT = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-22, "float64": 2.0**-50}

@@ -16,7 +16,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
-from convgrad._jit import Counts, counted
+from convgrad._compiler.jit import Counts, counted
 
 LOG = "CONVGRAD_KERNEL_LOG"
 _began = time.perf_counter()

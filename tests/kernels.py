@@ -13,14 +13,17 @@ import numpy as np
 
 import convgrad
 from cases import KINDS, NUMPY, Case, Data, random_case, run
-from convgrad import _config, _dtypes, _jit, _planner, _prepare, _problem
-from convgrad._algorithms import ALGORITHMS
-from convgrad._arguments import FRIENDLY, settings
-from convgrad._problem import Problem
+from convgrad._base import config, dtypes
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner, prepare
+from convgrad._kernels import ALGORITHMS
+from convgrad._problem import convolution
+from convgrad._problem.arguments import FRIENDLY, settings
+from convgrad._problem.convolution import Problem
 from convgrad._runtime import pool
 from convgrad._runtime.run import run as run_program
 from convgrad._runtime.state import State
-from convgrad._targets import Target
 from guard import guarded
 
 Place = Literal["start", "end", "shifted"]
@@ -29,14 +32,14 @@ Place = Literal["start", "end", "shifted"]
 
 def problem_of(case: Case, kind: str) -> Problem:
     """Return one of the three problems a case stands for."""
-    dense = (_problem.CONV2D, _problem.CONV2D_INPUT, _problem.CONV2D_FILTER)
-    depthwise = (_problem.DEPTHWISE, _problem.DEPTHWISE_INPUT, _problem.DEPTHWISE_FILTER)
+    dense = (convolution.CONV2D, convolution.CONV2D_INPUT, convolution.CONV2D_FILTER)
+    depthwise = (convolution.DEPTHWISE, convolution.DEPTHWISE_INPUT, convolution.DEPTHWISE_FILTER)
     call = (depthwise if case.depthwise else dense)[KINDS.index(kind)]
-    row = _dtypes.find(NUMPY[case.dtype])
+    row = dtypes.find(NUMPY[case.dtype])
     assert row is not None
     how = settings("test", FRIENDLY, case.strides, case.padding, case.data_format, case.dilations)
     grad = None if kind == "forward" else case.output_shape
-    return _problem.build(call, how, row, case.input_shape, case.filter_shape, grad)
+    return convolution.build(call, how, row, case.input_shape, case.filter_shape, grad)
 
 
 def compute(
@@ -57,7 +60,7 @@ def compute(
     """
     put = put or (lambda values, place, _: placed(values, place))
     problem = problem_of(case, kind)
-    program = _prepare.bind(_planner.choose_named(problem, target, name), target, guarded_state())
+    program = prepare.bind(planner.choose_named(problem, target, name), target, guarded_state())
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     first, second = (put(each, place, i) for i, each in enumerate(operands[kind]))
     result = put(np.full(problem.result_shape, 77, problem.dtype.numpy), place, 2)
@@ -126,9 +129,9 @@ def expected_exactly(case: Case, kind: str, data: Data) -> Any:
     exact = run(case, kind, data, "reference", exact=True)
     if case.dtype == "int32":
         return ((exact + 2**31) % 2**32 - 2**31).astype(np.int32)
-    row = _dtypes.find(NUMPY[case.dtype])
+    row = dtypes.find(NUMPY[case.dtype])
     assert row is not None
-    return _dtypes.round_once(exact.astype(np.float64), row)
+    return dtypes.round_once(exact.astype(np.float64), row)
 
 
 MOST_PRODUCTS = 12_000_000
@@ -159,10 +162,10 @@ def random_case_for(
 def taken(name: str, case: Case, target: Target) -> tuple[str, ...]:
     """Return the operations an algorithm takes a case for; int32 has no filter gradient."""
     kinds = KINDS[:2] if case.dtype == "int32" else KINDS
-    if _planner.switched_off(name, _config.get("winograd")):
+    if planner.switched_off(name, config.get("winograd")):
         return ()
     # Asking the one algorithm: to ask all of them for every case that is drawn took a fifth of the tests' time.
-    why_not = _planner._why_not
+    why_not = planner._why_not
     return tuple(k for k in kinds if why_not(name, problem_of(case, k), target) is None)
 
 
@@ -231,7 +234,7 @@ def _plain_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
 def _is_opt_in(name: str) -> bool:
     """Whether an algorithm wants to be asked for, as the switches stand: it has tests of its own."""
     case = Case(False, 2, (40, 40), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
-    reasons = (_planner.refusals(problem_of(case, k), _jit.host_target())[name] for k in KINDS)
+    reasons = (planner.refusals(problem_of(case, k), jit.host_target())[name] for k in KINDS)
     return any("opt-in" in (reason or "") for reason in reasons)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from convgrad import _config, _jit
-from convgrad._targets import Target, find
+from convgrad._base import config
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target, find
 
 
 class Machine(NamedTuple):
@@ -21,7 +22,7 @@ class Machine(NamedTuple):
     @property
     def target(self) -> Target:
         """The row with these caches, for plans."""
-        return find(self.row).with_caches(*_config.read_caches(self.caches))
+        return find(self.row).with_caches(*config.read_caches(self.caches))
 
     @property
     def variables(self) -> dict[str, str]:
@@ -44,7 +45,7 @@ are small."""
 
 def targets() -> dict[str, Target]:
     """Return what plans are looked at for: what this process computes for, also with `--machine`, and these."""
-    here = _jit.host_target()
+    here = jit.host_target()
     return {"host": here} | {
         name: machine.target for name, machine in MACHINES.items() if machine.target != here
     }

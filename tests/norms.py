@@ -14,8 +14,8 @@ import numpy as np
 
 import convgrad
 from convgrad import _engine
-from convgrad._dtypes import DOUBLE, DType, accumulator, round_once
-from convgrad._norm import PLACES, SAVED, SCALARS, Task, oracle
+from convgrad._base.dtypes import DOUBLE, DType, accumulator, round_once
+from convgrad._problem.norm import PLACES, SAVED, SCALARS, Task, oracle
 from guard import Room
 from kernels import Place
 

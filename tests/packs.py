@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _problem_text
-from convgrad._export import names
-from convgrad._problem import Kind, Problem
+from convgrad._apps.export import names
+from convgrad._problem import text as _problem_text
+from convgrad._problem.convolution import Kind, Problem
 
 INCLUDE = Path(convgrad.__file__).parent / "include"
 STRICT = [

@@ -30,10 +30,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from accuracy_problems import DTYPES, HARD, KINDS, SPECIALS, TABLES, Measurement, operands
 
 import convgrad
-from convgrad import _dtypes, _jit, _oracle, _planner, _problem
-from convgrad._arguments import FRIENDLY, settings
-from convgrad._cli import info
-from convgrad._frameworks import FRAMEWORKS
+from convgrad._apps.cli import info
+from convgrad._base import dtypes
+from convgrad._bridges.peers import FRAMEWORKS
+from convgrad._compiler import jit
+from convgrad._engine import planner
+from convgrad._problem import convolution, oracle
+from convgrad._problem.arguments import FRIENDLY, settings
 
 HERE = Path(__file__).resolve().parent
 PEERS = {name: FRAMEWORKS[name].title for name in ("torch", "tensorflow", "jax")}
@@ -108,7 +111,7 @@ def ours(problem: Measurement, first: Any, second: Any) -> tuple[Any, str]:
     before = {"forward": (first, second), "input": (sizes, first, second)}.get(
         problem.kind, (first, sizes, second)
     )
-    told = _planner.choose(described(problem), _jit.host_target()).algorithm
+    told = planner.choose(described(problem), jit.host_target()).algorithm
     return getattr(convgrad, name)(*before, *how), told
 
 
@@ -120,9 +123,7 @@ class _Truth:
         self.unit = DTYPES[problem.dtype].unit
         wide = np.longdouble if problem.dtype == "float64" else np.float64
         with np.errstate(invalid="ignore", over="ignore"):
-            self.exact = _oracle.compute(
-                described(problem), first.astype(wide), second.astype(wide)
-            )
+            self.exact = oracle.compute(described(problem), first.astype(wide), second.astype(wide))
             sizes = (np.abs(each.astype(np.float64)) for each in (first, second))
             self.sizes = None if problem.special else ours(problem, *sizes)[0]
 
@@ -149,17 +150,17 @@ class _Truth:
 def _rounded(exact: Any, dtype: str) -> Any:
     if dtype == "float64":
         return exact.astype(np.float64)
-    return _dtypes.round_once(exact.astype(np.float64), DTYPES[dtype])
+    return dtypes.round_once(exact.astype(np.float64), DTYPES[dtype])
 
 
 def described(problem: Measurement) -> Any:
     """Return the package's own description, which the oracle wants."""
-    calls = {call.function: call for call in _problem.OPS}
+    calls = {call.function: call for call in convolution.OPS}
     row = DTYPES[problem.dtype]
     how = settings("accuracy", FRIENDLY, problem.stride, "SAME", problem.layout, 1)
     grad = None if problem.kind == "forward" else problem.output_shape
     call = calls[problem.function]
-    return _problem.build(call, how, row, problem.input_shape, problem.filter_shape, grad)
+    return convolution.build(call, how, row, problem.input_shape, problem.filter_shape, grad)
 
 
 def run_peer(peer: str, problems: Sequence[Measurement], folder: Path) -> None:
@@ -217,7 +218,7 @@ def report(problems: Sequence[Measurement], found: dict[Any, Outcome], peers: Se
     """Return all tables as Markdown."""
     names = [PEERS[peer] for peer in peers]
     told = ", ".join(f"{name} {version}" for name, version in versions(peers).items())
-    parts = [f"Measured with {told}, on {info.cpu_name()}, row {_jit.host_target().name}."]
+    parts = [f"Measured with {told}, on {info.cpu_name()}, row {jit.host_target().name}."]
     ordinary = [p for p in problems if p.data == "normal" and p in TABLES]
     for dtype in ("float32", "half", "bfloat16", "float64"):
         for family in ("dense", "depthwise"):

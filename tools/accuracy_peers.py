@@ -18,8 +18,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from accuracy_problems import KINDS, Measurement, operands
 
-from convgrad._frameworks import FRAMEWORKS, Wanted
-from convgrad._problem import Kind
+from convgrad._bridges.peers import FRAMEWORKS, Wanted
+from convgrad._problem.convolution import Kind
 
 
 def ask(peer: str, problem: Measurement) -> Any:

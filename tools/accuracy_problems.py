@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from convgrad._dtypes import FLOATING
+from convgrad._base.dtypes import FLOATING
 
 DTYPES = {row.name: row for row in FLOATING}
 KINDS = ("forward", "input", "filter")

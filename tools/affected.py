@@ -19,7 +19,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +69,7 @@ class Layers:
             more = self.eager if row == "__init__" else self.allowed[row]
             if row not in self.bridges:
                 # The command line runs Dask itself; of arrays, `_arrays` waits until it meets one.
-                kept = {"_dask"} if row != "_arrays" else set()
+                kept = {"_bridges/dask"} if row != "_arrays" else set()
                 more = more - (self.bridges.keys() - kept)
             waiting |= more - found
         return found
@@ -81,35 +81,43 @@ def layers(table: str, door: str) -> Layers:
     for node in ast.parse(table).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("ALLOWED", "BRIDGES"):
             found[ast.unparse(node.targets[0])] = ast.literal_eval(node.value)
-    allowed = {row: frozenset(others) | {"_errors"} for row, others in found["ALLOWED"].items()}
+    allowed = {row: frozenset(others) | {"_base"} for row, others in found["ALLOWED"].items()}
     eager = set()
     for node in ast.parse(door).body:
         if isinstance(node, ast.ImportFrom) and node.level:
             names = [node.module] if node.module else [each.name for each in node.names]
-            eager |= {str(name).split(".")[0] for name in names}
+            eager |= {row_of(str(name), allowed) for name in names}
     return Layers(allowed, found["BRIDGES"], frozenset(eager))
+
+
+def row_of(name: str, rows: Container[str]) -> str:
+    """Return the row of a dotted name inside of the package: a room, a part of one, a door, or the package itself."""
+    parts = name.split(".")
+    return next((row for row in ("/".join(parts[:2]), parts[0]) if row in rows), "__init__")
 
 
 def rows_named(text: str, table: Layers) -> set[str]:
     """Return the rows a text uses: by imports, by attributes, in the texts of child programs, by the command.
 
-    >>> some = Layers({"_jit": frozenset(), "_cli": frozenset(), "torch": frozenset()}, {"torch": "torch"}, frozenset())
-    >>> sorted(rows_named("from convgrad._jit import key; convgrad.conv2d(x)", some))
-    ['__init__', '_jit']
+    >>> rows = ("_compiler", "_apps/cli", "torch")
+    >>> some = Layers(dict.fromkeys(rows, frozenset()), {"torch": "torch"}, frozenset())
+    >>> sorted(rows_named("from convgrad._compiler.jit import key; convgrad.conv2d(x)", some))
+    ['__init__', '_compiler']
     >>> sorted(rows_named("subprocess.run([sys.executable, '-m', 'convgrad', 'info'])", some))
-    ['_cli']
+    ['_apps/cli']
     >>> sorted(rows_named("torch = pytest.importorskip('torch')", some))
     ['torch']
     """
-    names = set(re.findall(r"\bconvgrad\.(\w+)", text))
-    for several in re.findall(r"\bfrom convgrad import \(?([\w\s,]+)", text):
-        names |= set(re.findall(r"\w+", several))
-    found = {name if name in table.allowed else "__init__" for name in names}
+    names = set(re.findall(r"\bconvgrad\.(\w+(?:\.\w+)?)", text))
+    for place, several in re.findall(r"\bfrom convgrad(?:\.(\w+))? import \(?([\w\s,]+)", text):
+        names |= {f"{place}.{name}".lstrip(".") for name in re.findall(r"\w+", several)}
+    found = {row_of(name, table.allowed) for name in names}
     if re.search(r"\bimport convgrad\b(?!\.)", text):
         found.add("__init__")
-    found |= {f"_{name}" for name in names & {"explain", "export"} if f"_{name}" in table.allowed}
+    asked = {f"_apps/{name.split('.')[0]}" for name in names}
+    found |= asked & {"_apps/explain", "_apps/export"} & table.allowed.keys()
     if re.search(r"-m['\", ]+convgrad\b|\bconvgrad_command\b|bin/convgrad\b", text):
-        found.add("_cli")
+        found.add("_apps/cli")
     imported = set(re.findall(r"\b(?:importorskip\(.|import |from )(\w+)", text))
     return found | {row for row, framework in table.bridges.items() if framework in imported}
 
@@ -185,7 +193,9 @@ def _folders_of(file: str, table: Layers, all_folders: list[Folder]) -> set[str]
         )
     } & every
     if file.startswith(PACKAGE):
-        row = file.removeprefix(PACKAGE).split("/")[0].removesuffix(".py")
+        parts = file.removeprefix(PACKAGE).removesuffix(".py").removesuffix("/__init__").split("/")
+        row = row_of(".".join(parts), table.allowed)
+        row = row if row != "__init__" else parts[0]
         if row in table.allowed and file.endswith((".py", ".pyi")):
             return readers | {folder.name for folder in all_folders if row in folder.rows}
         return readers or every
@@ -223,7 +233,9 @@ def commands(names: Iterable[str], changed: Iterable[str], more: list[str]) -> l
         if file.startswith((PACKAGE, "tools/"))
         and file.endswith(".py")
         and (ROOT / file).exists()
-        and not re.match(rf"{PACKAGE}_?(torch|jax|tensorflow|keras|bench/train)\b", file)
+        and not re.match(
+            rf"{PACKAGE}(_bridges/|_apps/)?(torch|jax|tensorflow|keras|bench/train)\b", file
+        )
     ]
     plain = [f"tests/{name}" for name in chosen if name not in FRAMEWORKS]
     plain = [*ALWAYS, *(each for each in plain if each not in ALWAYS), *modules]

@@ -12,9 +12,9 @@ import sys
 import textwrap
 from pathlib import Path
 
-from convgrad._graph import dtypes
-from convgrad._graph.row import Attr, Pin, Row, no_gradient
-from convgrad._graph.table import GROUPS, TABLE
+from convgrad._apps.graph import dtypes
+from convgrad._apps.graph.row import Attr, Pin, Row, no_gradient
+from convgrad._apps.graph.table import GROUPS, TABLE
 
 INCLUDE = Path(__file__).resolve().parents[1] / "src" / "convgrad" / "include"
 CC = INCLUDE / "convgrad" / "cc"

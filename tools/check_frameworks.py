@@ -12,9 +12,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from convgrad import __version__, _jit
-from convgrad._cli import info
-from convgrad._frameworks import FRAMEWORKS
+from convgrad import __version__
+from convgrad._apps.cli import info
+from convgrad._bridges.peers import FRAMEWORKS
+from convgrad._compiler import jit
 from convgrad.testing import Report, check_op
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,7 +64,7 @@ def page(name: str, reports: list[Report], given: argparse.Namespace) -> str:
         f"# {TITLES[name]} {reports[0].version}, checked",
         "",
         f"Written by `python tools/check_frameworks.py --problems {given.problems} --seed {given.seed} {name}` "
-        f"with convgrad {__version__} on {info.cpu_name()}, row {_jit.host_target().name}; sums of a framework "
+        f"with convgrad {__version__} on {info.cpu_name()}, row {jit.host_target().name}; sums of a framework "
         "may differ by CPU. What the properties and the words mean: "
         "[Checking your kernel](../checking-your-kernel.md).",
         "",

@@ -10,10 +10,11 @@ from itertools import accumulate
 
 from svg_picture import COLOURS, Picture
 
-from convgrad import _arguments, _dtypes, _problem
-from convgrad._dask import plan as plans
-from convgrad._dask.plan import Chunks, Plan
-from convgrad._problem import Call, Problem
+from convgrad._base import dtypes
+from convgrad._bridges.dask import plan as plans
+from convgrad._bridges.dask.plan import Chunks, Plan
+from convgrad._problem import arguments, convolution
+from convgrad._problem.convolution import Call, Problem
 
 Shape = tuple[int, ...]
 
@@ -27,12 +28,12 @@ def problem(
     dilations: object = 1,
 ) -> Problem:
     """Return the problem of a call with friendly arguments; images are NHWC."""
-    how = _arguments.settings("draw", _arguments.FRIENDLY, strides, padding, "NHWC", dilations)
-    forward = _problem.DEPTHWISE if call.depthwise else _problem.CONV2D
-    found = _problem.build(forward, how, _dtypes.FLOAT, image, taps, None)
+    how = arguments.settings("draw", arguments.FRIENDLY, strides, padding, "NHWC", dilations)
+    forward = convolution.DEPTHWISE if call.depthwise else convolution.CONV2D
+    found = convolution.build(forward, how, dtypes.FLOAT, image, taps, None)
     if call is forward:
         return found
-    return _problem.build(call, how, _dtypes.FLOAT, image, taps, found.output_shape)
+    return convolution.build(call, how, dtypes.FLOAT, image, taps, found.output_shape)
 
 
 def whole(shape: Shape) -> Chunks:
@@ -76,11 +77,11 @@ def channels(title: str) -> str:
     heading(picture, title, "12 channels in, 12 out: lines lead from the chunks that a task takes")
     images, larger = (1, 512, 512, 12), (1, 2048, 1024, 12)
     rows = (
-        ("depthwise", problem(_problem.DEPTHWISE, images, (3, 3, 12, 1)), (5, 7), None),
-        ("3 groups of 4", problem(_problem.CONV2D, images, (3, 3, 4, 12)), (3, 6, 3), None),
-        ("dense, 13 MB", problem(_problem.CONV2D, images, (3, 3, 12, 12)), (4, 4, 4), None),
-        ("dense, 101 MB", problem(_problem.CONV2D, larger, (3, 3, 12, 12)), (4, 4, 4), None),
-        ("dense, filter cut", problem(_problem.CONV2D, images, (3, 3, 12, 12)), (12,), (6, 6)),
+        ("depthwise", problem(convolution.DEPTHWISE, images, (3, 3, 12, 1)), (5, 7), None),
+        ("3 groups of 4", problem(convolution.CONV2D, images, (3, 3, 4, 12)), (3, 6, 3), None),
+        ("dense, 13 MB", problem(convolution.CONV2D, images, (3, 3, 12, 12)), (4, 4, 4), None),
+        ("dense, 101 MB", problem(convolution.CONV2D, larger, (3, 3, 12, 12)), (4, 4, 4), None),
+        ("dense, filter cut", problem(convolution.CONV2D, images, (3, 3, 12, 12)), (12,), (6, 6)),
     )
     y = top
     for name, of_call, cut, filter_cut in rows:
@@ -118,7 +119,7 @@ def _tasks(
 def batch(title: str) -> str:
     picture, cut = Picture(), (4, 4, 2)
     heading(picture, title, "10 images: no task needs more than one chunk")
-    of_call = problem(_problem.CONV2D, (10, 512, 512, 3), (3, 3, 3, 3))
+    of_call = problem(convolution.CONV2D, (10, 512, 512, 3), (3, 3, 3, 3))
     plan = plans.make(of_call, (cut, *whole((512, 512, 3))), whole((3, 3, 3, 3)))
     _tasks(picture, 120, 78, "images", plan, axis=0, unit=28)
     return picture.finish(120 + 10 * 28 + 120, 186, title)
@@ -134,7 +135,7 @@ def _count(blocks: int) -> str:
 def tree(title: str) -> str:
     batch = (1,) * 20
     shape, taps = (20, 8, 8, 1), (3, 3, 1, 1)
-    of_call = problem(_problem.CONV2D_FILTER, shape, taps)
+    of_call = problem(convolution.CONV2D_FILTER, shape, taps)
     x = (batch, (8,), (8,), (1,))
     plan = plans.make(of_call, x, x)
     keys, levels = list(range(plan.parts)), [plan.parts]
@@ -178,8 +179,8 @@ def sizes(title: str) -> str:
     picture, left, top = Picture(), 190, 84
     heading(picture, title, "the batch axis of float32 images, each block as wide as it has images")
     y = top
-    small = problem(_problem.CONV2D, (8, 512, 512, 1), (3, 3, 1, 1), 2)
-    tall = problem(_problem.CONV2D, (4, 1024, 1024, 4), (3, 3, 4, 32))
+    small = problem(convolution.CONV2D, (8, 512, 512, 1), (3, 3, 1, 1), 2)
+    tall = problem(convolution.CONV2D, (4, 1024, 1024, 4), (3, 3, 4, 32))
     rows = (
         ("stride 2", small, (1,) * 8, 44),
         ("4 to 32 channels", tall, (4,), 88),

@@ -28,8 +28,8 @@ from dask_work import Case
 from distributed import Client, LocalCluster
 
 import convgrad
-from convgrad._dtypes import DTYPES
-from convgrad._text import aligned
+from convgrad._base.dtypes import DTYPES
+from convgrad._base.text import aligned
 
 NAMES = ("float32", "half", "bfloat16")
 CASES = (

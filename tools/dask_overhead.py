@@ -22,7 +22,7 @@ import dask_work
 from dask_work import Case
 from distributed import Client, LocalCluster
 
-from convgrad._text import aligned, finite
+from convgrad._base.text import aligned, finite
 
 SIDES = (8, 16, 32, 64, 128, 256, 512, 1024)
 FEWEST, MOST = 8, 512

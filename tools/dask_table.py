@@ -23,7 +23,7 @@ import dask_work
 from dask_work import CASES, OPERATIONS, Case
 from distributed import Client, LocalCluster
 
-from convgrad._text import aligned, finite
+from convgrad._base.text import aligned, finite
 
 WARM = 4
 """Chunks computed before anything is timed, for each worker: kernels are compiled and loaded."""

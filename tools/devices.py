@@ -26,8 +26,8 @@ for folder in ("src", "tests"):
     sys.path.insert(0, str(ROOT / folder))
 
 import device_trials as trials  # noqa: E402
-from convgrad._errors import CompileError  # noqa: E402
-from convgrad._targets import ALL, find  # noqa: E402
+from convgrad._base.errors import CompileError  # noqa: E402
+from convgrad._compiler.targets import ALL, find  # noqa: E402
 
 
 def main(arguments: list[str] | None = None) -> int:

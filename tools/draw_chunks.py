@@ -14,10 +14,10 @@ from pathlib import Path
 from chunk_bars import batch, begins, channels, colour, heading, problem, sizes, tree, whole
 from svg_picture import Picture, write
 
-from convgrad import _problem
-from convgrad._dask import plan as plans
-from convgrad._dask.plan import Block
-from convgrad._geometry import Axis
+from convgrad._bridges.dask import plan as plans
+from convgrad._bridges.dask.plan import Block
+from convgrad._problem import convolution
+from convgrad._problem.geometry import Axis
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images" / "dask"
 
@@ -36,7 +36,7 @@ def ladder(
     size = sum(chunks)
     rows = (padding, (0, 0)) if isinstance(padding, tuple) else padding
     of_call = problem(
-        _problem.CONV2D, (1, size, 1, 1), (taps, 1, 1, 1), (stride, 1), rows, (dilation, 1)
+        convolution.CONV2D, (1, size, 1, 1), (taps, 1, 1, 1), (stride, 1), rows, (dilation, 1)
     )
     axis = of_call.rows
     plan = plans.make(of_call, ((1,), chunks, (1,), (1,)), whole((taps, 1, 1, 1)))
@@ -112,7 +112,7 @@ def _read(
 def neighbours(title: str) -> str:
     sizes, taps = ((1,), (5, 6, 5), (6, 6, 6), (1,)), (3, 5, 1, 1)
     shape = tuple(map(sum, sizes))
-    plan = plans.make(problem(_problem.CONV2D, shape, taps), sizes, whole(taps))
+    plan = plans.make(problem(convolution.CONV2D, shape, taps), sizes, whole(taps))
     block = next(each for each in plan.blocks() if each.place == (0, 1, 1, 0))
     picture, unit, left, top = Picture(), 20, 24, 92
     heading(

@@ -16,8 +16,9 @@ import numpy as np
 from channel_pictures import channel_kinds, depthwise_channels, separable_channels
 from svg_picture import COLOURS, Picture, write
 
-from convgrad import _geometry, depthwise_conv2d_backprop_filter
-from convgrad._geometry import Axis, AxisPadding
+from convgrad import depthwise_conv2d_backprop_filter
+from convgrad._problem import geometry
+from convgrad._problem.geometry import Axis, AxisPadding
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images" / "geometry"
 Cell = tuple[int, int]
@@ -87,7 +88,7 @@ class Grid:
 
 def plain(size: int) -> Axis:
     """Return an axis without padding, for the other image of a picture."""
-    return _geometry.solve(size, 1, 1, 1, "VALID")
+    return geometry.solve(size, 1, 1, 1, "VALID")
 
 
 def add(marks: dict[Cell, list[tuple[str, str]]], cell: Cell, colour: str, label: str = "") -> None:
@@ -100,7 +101,7 @@ def add(marks: dict[Cell, list[tuple[str, str]]], cell: Cell, colour: str, label
 def ladder(
     title: str, size: int, taps: int, stride: int, dilation: int, padding: AxisPadding
 ) -> str:
-    axis = _geometry.solve(size, taps, stride, dilation, padding)
+    axis = geometry.solve(size, taps, stride, dilation, padding)
     picture, unit, left, top = Picture(), 30, 84, 74
     read = {cell_read(axis, out, tap) for out in range(axis.out) for tap in range(taps)}
     picture.text(16, 28, title, "title")
@@ -247,7 +248,7 @@ def legend(picture: Picture, x: int, y: int) -> None:
 
 
 def tap_ladder(title: str, size: int, taps: int, dilation: int) -> str:
-    axis = _geometry.solve(size, taps, 1, dilation, "SAME")
+    axis = geometry.solve(size, taps, 1, dilation, "SAME")
     x = np.arange(size, dtype=np.float64).reshape(1, size, 1, 1)
     sums = depthwise_conv2d_backprop_filter(
         x, (taps, 1, 1, 1), np.ones_like(x), 1, "SAME", dilations=(dilation, 1)
@@ -284,9 +285,9 @@ def tap_ladder(title: str, size: int, taps: int, dilation: int) -> str:
 
 def draw() -> dict[str, str]:
     """Return every picture by its file name."""
-    strided = _geometry.solve(5, 3, 2, 1, "SAME")
-    dilated = _geometry.solve(6, 3, 1, 2, "SAME")
-    up = _geometry.solve(4, 3, 2, 1, "SAME")
+    strided = geometry.solve(5, 3, 2, 1, "SAME")
+    dilated = geometry.solve(6, 3, 1, 2, "SAME")
+    up = geometry.solve(4, 3, 2, 1, "SAME")
     pictures = {
         "same": ladder("SAME, stride 1", 5, 3, 1, 1, "SAME"),
         "same-stride": ladder("SAME, stride 2: the odd cell goes behind", 6, 3, 2, 1, "SAME"),

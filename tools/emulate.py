@@ -47,14 +47,16 @@ import numpy as np  # noqa: E402
 
 import calling  # noqa: E402
 from cases import DTYPES, KINDS, NUMPY, Case, random_case, whole_numbers  # noqa: E402
-from convgrad import _algorithms, _planner, _prepare, _targets  # noqa: E402
-from convgrad._jit import elf, functions, llvm  # noqa: E402
-from convgrad._kernel import Kernel, KernelSource  # noqa: E402
-from convgrad._plan import Plan  # noqa: E402
-from convgrad._program import Launch  # noqa: E402
+from convgrad import _kernels  # noqa: E402
+from convgrad._compiler import targets as _targets  # noqa: E402
+from convgrad._compiler.jit import elf, functions, llvm  # noqa: E402
+from convgrad._compiler.kernel import Kernel, KernelSource  # noqa: E402
+from convgrad._compiler.targets import Target  # noqa: E402
+from convgrad._engine import planner, prepare  # noqa: E402
+from convgrad._kernels.plan import Plan  # noqa: E402
 from convgrad._runtime import parfor, parking  # noqa: E402
 from convgrad._runtime.pointers import pack_words  # noqa: E402
-from convgrad._targets import Target  # noqa: E402
+from convgrad._runtime.program import Launch  # noqa: E402
 from kernels import NAMES, drawn, expected_exactly, problem_of  # noqa: E402
 
 EMULATOR, COMPILER, CPU = "qemu-aarch64", "aarch64-linux-gnu-gcc", "cortex-a57"
@@ -338,8 +340,8 @@ def draw(seed: int, count: int) -> Iterator[Chosen]:
                 if 0 in (*case.input_shape, *case.output_shape) or case.products > MOST_PRODUCTS:
                     continue
                 problem = problem_of(case, kind)
-                if _algorithms.ALGORITHMS[name].why_not(problem, target) is None:
-                    plan = _planner.choose_named(problem, target, name)
+                if _kernels.ALGORITHMS[name].why_not(problem, target) is None:
+                    plan = planner.choose_named(problem, target, name)
                     yield Chosen(row, case, kind, target, plan)
                     break
             else:
@@ -377,7 +379,7 @@ class Kernels:
 
     def add(self, identity: Any, target: Target) -> None:
         if (identity, target) not in self.compiled:
-            source = _algorithms.emit(identity, target)
+            source = _kernels.emit(identity, target)
             code = llvm.compile_object(source.ir, target, triple=TRIPLE)
             self.compiled[identity, target] = source, code
 
@@ -388,7 +390,7 @@ class Kernels:
 def compute(machine: Machine, kernels: Kernels, way: str, chosen: Chosen, data: Any) -> Any:
     """Run the program of a problem, launch by launch, with the emulator in place of this machine."""
     loaded = []
-    for identity in _prepare.identities(chosen.plan):
+    for identity in prepare.identities(chosen.plan):
         source, code = kernels.compiled[identity, chosen.target]
         linked = way == "linker"
         address = machine.linked(source.symbol) if linked else machine.loaded(code, source.symbol)
@@ -400,7 +402,7 @@ def compute(machine: Machine, kernels: Kernels, way: str, chosen: Chosen, data: 
     result = machine.place(
         np.full(problem.result_shape, 77, problem.dtype.numpy), at_end, READ | WRITE
     )
-    program = _prepare.program(chosen.plan)
+    program = prepare.program(chosen.plan)
     places = [machine.arena.address(each) for each in (first, second, result)]
     places += [machine.rubbish(size) for size in (program.partial_bytes, program.packed_bytes)]
     for one in program.launches:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from convgrad._pages import symbols
-from convgrad._pages.blocks import OURS
+from convgrad._apps.pages import symbols
+from convgrad._apps.pages.blocks import OURS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "enuspace-pages.md"
 MARKS = {symbols.LITERAL: "*", symbols.LITERALS: "*+", symbols.WIRES: "+"}

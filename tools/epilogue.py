@@ -25,12 +25,15 @@ from typing import Any
 import numpy as np
 
 import convgrad
-from convgrad import _engine, _jit, _networks, _planner
-from convgrad._layer_text import parse
-from convgrad._norm import PLACES, Task
-from convgrad._norm.task import SAVED
-from convgrad._problem import Kind, Problem
-from convgrad._torch import recipes
+from convgrad import _engine
+from convgrad._bridges.torch import recipes
+from convgrad._compiler import jit
+from convgrad._engine import planner
+from convgrad._problem import networks
+from convgrad._problem.convolution import Kind, Problem
+from convgrad._problem.layer_text import parse
+from convgrad._problem.norm import PLACES, Task
+from convgrad._problem.norm.task import SAVED
 
 NETWORKS = ("mobilenet_v2", "efficientnet_b0", "mobilenet_v3_large", "resnet50")
 CONTESTANTS = ("read", "again", "given")
@@ -111,13 +114,13 @@ class Layer:
 def layers_of(name: str, size: int, batch: int, everywhere: bool) -> list[Layer]:
     """Return the layers of a network; they share the memory of their statistics, as calls one after the other do."""
     found = []
-    for text in _networks.NETWORKS[name].texts():
+    for text in networks.NETWORKS[name].texts():
         if (problem := problem_of(text, size, batch)) is None:
             continue
         wanted = replace(problem, statistics=True)
         shares = _engine.statistics_shares(wanted)
         if everywhere:
-            shares = _planner.choose(wanted, _jit.host_target()).shares
+            shares = planner.choose(wanted, jit.host_target()).shares
         found.append((text, problem, shares))
     most = max(shares * 3 * problem.result_shape[-1] for _, problem, shares in found)
     rows = np.zeros(max(1, most))
@@ -150,7 +153,7 @@ def report(layers: list[Layer], times: dict[str, list[list[float]]]) -> None:
     print(f" {'given / read':>18} {'again / read':>18}")
     groups: dict[str, list[int]] = {}
     for i, layer in enumerate(layers):
-        plan = _planner.choose(layer.problem, _jit.host_target())
+        plan = planner.choose(layer.problem, jit.host_target())
         groups.setdefault(f"{layer.text} {plan.algorithm} {layer.shares}", []).append(i)
     for title, taken in (("taking statistics", True), ("not taking any", False)):
         groups[f"{title} - -"] = [i for i, each in enumerate(layers) if taken == (each.shares > 0)]
@@ -179,7 +182,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=convgrad.get_num_threads())
     parser.add_argument("--all", action="store_true", help="wherever kernels can")
     asked = parser.parse_args()
-    for name in map(_networks.find, asked.networks):
+    for name in map(networks.find, asked.networks):
         layers = layers_of(name, asked.size, asked.batch, asked.all)
         with convgrad.threads(asked.threads):
             times = measure(layers, max(2, asked.rounds), asked.threads)

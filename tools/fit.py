@@ -1,4 +1,4 @@
-"""Fit what `src/convgrad/_costs` says work costs to measured times, and show how well it predicts.
+"""Fit what `src/convgrad/_compiler/costs` says work costs to measured times, and show how well it predicts.
 
 Usage: python tools/fit.py measure [--row ROW] [--quick] [--only TEXT] [--seconds S] [--warm]
        python tools/fit.py fit [--row ROW] [--check]
@@ -32,10 +32,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from fit_times import FOLDER, Case, measure, rows
 
-from convgrad import _costs, _planner
-from convgrad._algorithms import ALGORITHMS
-from convgrad._algorithms.dense_filter import choice
-from convgrad._targets import Target
+from convgrad._compiler import costs
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner
+from convgrad._kernels import ALGORITHMS
+from convgrad._kernels.dense_filter import choice
 
 ENOUGH = 8
 """Candidates measured of a kind of work, for prices of its own."""
@@ -62,7 +63,7 @@ class Sample:
     case: Case
     algorithm: str
     label: str
-    work: _costs.Work
+    work: costs.Work
     times: dict[int, float]
     """Microseconds by threads."""
 
@@ -166,7 +167,7 @@ def errors(found: list[Sample], table: dict[str, dict[str, float]]) -> dict[str,
     return result
 
 
-def _predicted(work: _costs.Work, table: dict[str, dict[str, float]], count: int) -> float:
+def _predicted(work: costs.Work, table: dict[str, dict[str, float]], count: int) -> float:
     known = table.get(work.kind) or table[work.kind.partition(" ")[0]]
     return sum(known.get(unit, 0.0) * a for unit, a in work.counted(count).items()) / 1e3
 
@@ -194,11 +195,11 @@ def picks(target: Target, found: list[Sample], count: int, winograd: str) -> lis
     """Return what the planner chooses for every measured case, under the prices as they stand."""
     by_case: dict[Case, dict[tuple[str, str], float]] = defaultdict(dict)
     for sample in found:
-        if sample.times.get(count) and not _planner.switched_off(sample.algorithm, winograd):
+        if sample.times.get(count) and not planner.switched_off(sample.algorithm, winograd):
             by_case[sample.case][sample.algorithm, sample.label] = sample.times[count]
     result = []
     for case, times in by_case.items():
-        name, candidate = _planner.best(case.problem, target, winograd)
+        name, candidate = planner.best(case.problem, target, winograd)
         best = min(times, key=lambda each: times[each])
         chosen = (name, candidate.label)
         result.append(Pick(case, chosen, best, times.get(chosen), times[best]))
@@ -290,7 +291,7 @@ def main() -> int:
     measuring("--warm", action="store_true", help="compile everything and time nothing")
     verbs.choices["fit"].add_argument("--check", action="store_true")
     verbs.choices["wrong"].add_argument("--percent", type=float, default=100 * WRONG)
-    verbs.choices["wrong"].add_argument("--threads", type=int, default=_costs.RANKED)
+    verbs.choices["wrong"].add_argument("--threads", type=int, default=costs.RANKED)
     verbs.choices["wrong"].add_argument("--winograd", default="auto", help="the switch")
     given = parser.parse_args()
     if given.verb == "measure":

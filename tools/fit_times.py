@@ -20,20 +20,24 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from convgrad import _arguments, _costs, _dtypes, _jit, _planner, _prepare, _problem, threads  # noqa: E402
-from convgrad._algorithms import ALGORITHMS, reference  # noqa: E402
-from convgrad._algorithms.shared.table import Candidate  # noqa: E402
-from convgrad._bench.layers import LAYOUTS, OPS, parse  # noqa: E402
-from convgrad._bench.machine import describe  # noqa: E402
-from convgrad._bench.tables import select  # noqa: E402
-from convgrad._plan import Plan  # noqa: E402
-from convgrad._problem import Problem  # noqa: E402
+from convgrad import threads  # noqa: E402
+from convgrad._apps.bench.layers import LAYOUTS, OPS, parse  # noqa: E402
+from convgrad._apps.bench.machine import describe  # noqa: E402
+from convgrad._apps.bench.tables import select  # noqa: E402
+from convgrad._base import dtypes  # noqa: E402
+from convgrad._compiler import costs, jit  # noqa: E402
+from convgrad._compiler.targets import Target, find  # noqa: E402
+from convgrad._engine import planner, prepare  # noqa: E402
+from convgrad._kernels import ALGORITHMS, reference  # noqa: E402
+from convgrad._kernels.plan import Plan  # noqa: E402
+from convgrad._kernels.shared.table import Candidate  # noqa: E402
+from convgrad._problem import arguments, convolution  # noqa: E402
+from convgrad._problem.convolution import Problem  # noqa: E402
 from convgrad._runtime.run import run  # noqa: E402
-from convgrad._targets import Target, find  # noqa: E402
 
 Run = Callable[[int, int, int], None]
 
-FOLDER = Path(_costs.__file__).parent
+FOLDER = Path(costs.__file__).parent
 COLUMNS = ("problem", "op", "layout", "dtype", "algorithm", "candidate", "one", "two")
 """What a row of measurements says; the last two are microseconds on one and two threads, the least that were seen."""
 HOPELESS = 3.0
@@ -63,15 +67,15 @@ class Case:
 @cache
 def _built(case: Case) -> Problem:
     layer = parse(case.text)
-    calls = [call for call in _problem.OPS if call.depthwise is not layer.is_dense]
-    how = _arguments.settings(
-        "fit", _arguments.FRIENDLY, layer.stride, layer.padding, case.layout, layer.dilation
+    calls = [call for call in convolution.OPS if call.depthwise is not layer.is_dense]
+    how = arguments.settings(
+        "fit", arguments.FRIENDLY, layer.stride, layer.padding, case.layout, layer.dilation
     )
     number = OPS.index(case.op)
-    dtype = next(row for row in _dtypes.DTYPES if row.name == case.dtype)
+    dtype = next(row for row in dtypes.DTYPES if row.name == case.dtype)
     grad = layer.output_shape(case.layout) if number else None
     shapes = (layer.input_shape(case.layout), layer.filter_shape)
-    return _problem.build(calls[number], how, dtype, *shapes, grad)
+    return convolution.build(calls[number], how, dtype, *shapes, grad)
 
 
 def cases(quick: bool, only: str = "") -> Iterator[Case]:
@@ -92,7 +96,7 @@ def offered(case: Case, target: Target) -> list[tuple[str, Candidate]]:
     found = [
         (rank, name, candidate)
         for name in ALGORITHMS
-        for rank, candidate in _planner.candidates(case.problem, target, name)
+        for rank, candidate in planner.candidates(case.problem, target, name)
     ]
     least = DOUBTFUL * min(rank for rank, *_ in found)
     return [
@@ -104,7 +108,7 @@ def offered(case: Case, target: Target) -> list[tuple[str, Candidate]]:
 
 def measure(row: str, quick: bool, only: str, seconds: float, warm: bool) -> None:
     """Time all candidates and append what was found, problem by problem."""
-    target = _jit.host_target()
+    target = jit.host_target()
     if target.name != row:
         raise SystemExit(f"this machine is of the row {target.name}, not {row}")
     file = FOLDER / f"{row}.csv"
@@ -133,15 +137,15 @@ def measure(row: str, quick: bool, only: str, seconds: float, warm: bool) -> Non
 def _runnable(plan: Plan, target: Target) -> Run:
     """Return what runs a plan on three addresses."""
     if not plan.steps:
-        execute = _prepare.without_kernels(plan.problem)
+        execute = prepare.without_kernels(plan.problem)
         assert callable(execute)
         return execute
-    return partial(run, _prepare.bind(plan, target))
+    return partial(run, prepare.bind(plan, target))
 
 
 def _picked(case: Case, target: Target) -> tuple[str, ...]:
     """Return what a case's measurements should say something about: what is chosen for it."""
-    name, candidate = _planner.best(case.problem, target, "auto")
+    name, candidate = planner.best(case.problem, target, "auto")
     return (case.text, case.op, case.layout, case.dtype, name, candidate.label)
 
 
@@ -158,7 +162,7 @@ def _begin(file: Path, target: Target) -> None:
 def _operands(text: str, layout: str, dtype: str) -> dict[str, Any]:
     """Return the three arrays; numbers repeat, because drawing millions takes longer than the kernels."""
     layer = parse(text)
-    numpy_dtype = next(row.numpy for row in _dtypes.DTYPES if row.name == dtype)
+    numpy_dtype = next(row.numpy for row in dtypes.DTYPES if row.name == dtype)
     some = np.random.default_rng(0).standard_normal(4099).astype(numpy_dtype)
     shapes = {
         "x": layer.input_shape(layout), "f": layer.filter_shape, "g": layer.output_shape(layout),

@@ -24,9 +24,9 @@ import torch
 from torch import nn
 
 import convgrad.torch
-from convgrad._bench.train import torch_models
-from convgrad._text import aligned
-from convgrad._torch import blocks, passes
+from convgrad._apps.bench.train import torch_models
+from convgrad._base.text import aligned
+from convgrad._bridges.torch import blocks, passes
 
 MODELS = ("mobilenet_v2", "efficientnet_b0", "mobilenet_v3_large", "resnet50")
 WAYS = ("native", "accelerate", "fused")

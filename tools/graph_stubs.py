@@ -12,8 +12,8 @@ import json
 import sys
 from pathlib import Path
 
-from convgrad._graph.row import Attr, Row
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.row import Attr, Row
+from convgrad._apps.graph.table import TABLE
 
 STUBS = Path(__file__).resolve().parents[1] / "src" / "convgrad" / "graph" / "ops.pyi"
 
@@ -25,11 +25,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._graph.classes import Attrs as _Attrs
-from .._graph.classes import InputList as InputList
-from .._graph.classes import Op as _Op
-from .._graph.operation import Operation, Output
-from .._graph.scope import Scope
+from .._apps.graph.classes import Attrs as _Attrs
+from .._apps.graph.classes import InputList as InputList
+from .._apps.graph.classes import Op as _Op
+from .._apps.graph.operation import Operation, Output
+from .._apps.graph.scope import Scope
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]] | np.generic
 _Tensor: TypeAlias = Output | Operation | _Op | _Array | float | Sequence[Any]

@@ -93,15 +93,16 @@ def cases(quick: bool) -> list[_Case]:
 
 def digests(quick: bool) -> dict[str, str]:
     """Return one digest per plan, step and kernel of the package that is on the path, by a readable name."""
-    from convgrad import _algorithms, _planner
+    from convgrad import _kernels
+    from convgrad._engine import planner
 
     found: dict[str, str] = {}
     kernels: dict[Any, str] = {}
     for name, problem, target in _problems(quick):
-        found[f"{name} | chosen"] = _planner.choose(problem, target).algorithm
-        for algorithm in _algorithms.ALGORITHMS:
+        found[f"{name} | chosen"] = planner.choose(problem, target).algorithm
+        for algorithm in _kernels.ALGORITHMS:
             try:
-                plan = _planner.choose_named(problem, target, algorithm)
+                plan = planner.choose_named(problem, target, algorithm)
             except ValueError as error:  # the reason for a refusal may be reworded
                 found[f"{name} | {algorithm}"] = "refused" if "does not take" in str(error) else "?"
                 continue
@@ -111,7 +112,7 @@ def digests(quick: bool) -> dict[str, str]:
             for number, step in enumerate(plan.steps):
                 key = (step.kernel, target)
                 if key not in kernels:
-                    source = _algorithms.emit(step.kernel, target)
+                    source = _kernels.emit(step.kernel, target)
                     text = source.ir.replace(source.symbol, "kernel")
                     kernels[key] = _digest(text, source.scratch_bytes)
                 at = f"{name} | {algorithm} {number}"
@@ -124,26 +125,28 @@ def digests(quick: bool) -> dict[str, str]:
 
 
 def _problems(quick: bool) -> Iterator[tuple[str, Any, Any]]:
-    from convgrad import _dtypes, _problem, _targets
-    from convgrad._arguments import FRIENDLY, settings
+    from convgrad._base import dtypes
+    from convgrad._compiler import targets as _targets
+    from convgrad._problem import convolution
+    from convgrad._problem.arguments import FRIENDLY, settings
 
     targets = [_targets.find(name) for name in ("avx2", "avx512", "sse2", "neon")]
     targets = targets[:2] if quick else targets
     for depthwise, batch, size, groups, cin, cout, window, stride, dilation, padding in cases(
         quick
     ):
-        calls = [call for call in _problem.OPS if call.depthwise is depthwise]
+        calls = [call for call in convolution.OPS if call.depthwise is depthwise]
         filter_shape = (*window, groups, cout) if depthwise else (*window, cin, groups * cout)
         for layout in ("NHWC", "NCHW"):
             how = settings("ir_diff", FRIENDLY, stride, padding, layout, dilation)
             inner = (*size, groups * cin) if layout == "NHWC" else (groups * cin, *size)
-            for dtype in _dtypes.DTYPES:
+            for dtype in dtypes.DTYPES:
                 shapes = ((batch, *inner), filter_shape)
-                output = _problem.build(calls[0], how, dtype, *shapes, None).output_shape
+                output = convolution.build(calls[0], how, dtype, *shapes, None).output_shape
                 for call, grad in zip(calls, (None, output, output), strict=True):
                     if dtype.is_integer and (depthwise or call is calls[2]):
                         continue
-                    problem = _problem.build(call, how, dtype, *shapes, grad)
+                    problem = convolution.build(call, how, dtype, *shapes, grad)
                     text = f"{call.function} {batch}x{size[0]}x{size[1]} g{groups} {cin}->{cout} "
                     text += f"k{window[0]}x{window[1]} s{stride} d{dilation} {padding} {layout} {dtype.name}"
                     for target in targets:

@@ -78,7 +78,7 @@ def by_tensorflow(threads: int) -> Callable[[Any, Any], Any]:
 
 def by_pack(threads: int) -> Callable[[Any, Any], Any]:
     import convgrad
-    from convgrad import _problem_text
+    from convgrad._problem import text as _problem_text
     from packs import Library
 
     words = "x".join(map(str, SHAPE)), "x".join(map(str, FILTER))

@@ -21,17 +21,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from convgrad import _algorithms, _arguments, _planner, _problem, _targets  # noqa: E402
-from convgrad._bench.layers import DTYPES, LAYOUTS, OPS, Layer, parse  # noqa: E402
-from convgrad._bench.networks import NETWORKS, training_step  # noqa: E402
-from convgrad._jit import llvm  # noqa: E402
-from convgrad._plan import Plan  # noqa: E402
-from convgrad._problem import Problem  # noqa: E402
-from convgrad._targets import Target  # noqa: E402
-from convgrad._text import aligned  # noqa: E402
+from convgrad import _kernels  # noqa: E402
+from convgrad._apps.bench.layers import DTYPES, LAYOUTS, OPS, Layer, parse  # noqa: E402
+from convgrad._apps.bench.networks import NETWORKS, training_step  # noqa: E402
+from convgrad._base.text import aligned  # noqa: E402
+from convgrad._compiler import targets  # noqa: E402
+from convgrad._compiler.jit import llvm  # noqa: E402
+from convgrad._compiler.targets import Target  # noqa: E402
+from convgrad._engine import planner  # noqa: E402
+from convgrad._kernels.plan import Plan  # noqa: E402
+from convgrad._problem import arguments as _arguments  # noqa: E402
+from convgrad._problem import convolution  # noqa: E402
+from convgrad._problem.convolution import Problem  # noqa: E402
 
 COLUMNS = ("network", "row", "layout", "batch", "problems", "kernels", "code", "tables", "share")
-ROWS = tuple(target.name for target in _targets.TARGETS)
+ROWS = tuple(target.name for target in targets.TARGETS)
 
 _ALLOCATED, _PROGBITS = 2, 1
 
@@ -52,14 +56,14 @@ def code_bytes(code: bytes) -> int:
 
 def problem_of(layer: Layer, op: str, layout: str, dtype: str = "float32") -> Problem:
     """Return the problem of one operation of a layer."""
-    calls = [call for call in _problem.OPS if call.depthwise is not layer.is_dense]
+    calls = [call for call in convolution.OPS if call.depthwise is not layer.is_dense]
     how = _arguments.settings(
         "sizes", _arguments.FRIENDLY, layer.stride, layer.padding, layout, layer.dilation
     )
     number = OPS.index(op)
     grad = layer.output_shape(layout) if number else None
     shapes = layer.input_shape(layout), layer.filter_shape
-    return _problem.build(calls[number], how, DTYPES[dtype], *shapes, grad)
+    return convolution.build(calls[number], how, DTYPES[dtype], *shapes, grad)
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,11 @@ class Sizes:
         """Plan the distinct problems among operations of layers."""
         for layer, op in dict.fromkeys(wanted):
             problem = problem_of(layer, op, layout)
-            yield Found(f"{layer.text} {op}", _planner.choose(problem, self.target))
+            yield Found(f"{layer.text} {op}", planner.choose(problem, self.target))
 
     def kernel(self, kernel: Hashable) -> int:
         if kernel not in self._code:
-            source = _algorithms.emit(kernel, self.target)
+            source = _kernels.emit(kernel, self.target)
             self._code[kernel] = code_bytes(llvm.compile_object(source.ir, self.target))
         return self._code[kernel]
 
@@ -140,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines: list[list[str]] = []
     single: dict[str, tuple[float, list[str]]] = {}
     for row in asked.rows:
-        sizes = Sizes(_targets.find(row))
+        sizes = Sizes(targets.find(row))
         for layout in asked.layouts:
             for name, batch, wanted in _asked(asked):
                 found = [*sizes.find(wanted, layout)]

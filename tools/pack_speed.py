@@ -32,9 +32,10 @@ from typing import Any
 import numpy as np
 
 import convgrad
-from convgrad import _engine, _problem_text
-from convgrad._bench import networks
-from convgrad._problem import Kind, Problem
+from convgrad import _engine
+from convgrad._apps.bench import networks
+from convgrad._problem import text as _problem_text
+from convgrad._problem.convolution import Kind, Problem
 
 HERE = Path(__file__).resolve().parent
 DEFAULT = ("mobilenet_v2",)

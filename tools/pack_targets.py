@@ -20,7 +20,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from convgrad import _networks, _problem_text, _targets
+from convgrad._compiler import targets
+from convgrad._problem import networks
+from convgrad._problem import text as _problem_text
 
 DIGITS = (
     "60x8x8x1k3o16",
@@ -33,7 +35,7 @@ COLUMNS = ("target", "network", "kernels", "code", "tables", "scratch", "seconds
 
 def lines(network: str) -> list[str]:
     """Return the problems of a network as lines, each once."""
-    texts = DIGITS if network == "digits" else _networks.NETWORKS[network].texts()
+    texts = DIGITS if network == "digits" else networks.NETWORKS[network].texts()
     found = dict.fromkeys(_problem_text.read_lines("\n".join(texts), network))
     return [_problem_text.write(problem) for problem in found]
 
@@ -78,7 +80,7 @@ def measure(target: str, network: str) -> tuple[tuple[str, ...], bool]:
 
 
 def main() -> int:
-    names = [row.name for row in _targets.ALL]
+    names = [row.name for row in targets.ALL]
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--targets", nargs="+", choices=names, default=names)
     parser.add_argument("--networks", nargs="+", default=["mobilenet_v2", "digits"])

@@ -22,12 +22,13 @@ from pathlib import Path
 
 import numpy as np
 
-from convgrad import _jit, _prepare, _probe
-from convgrad._dtypes import FLOAT
-from convgrad._norm import ACTIVATIONS, PLACES, SAVED, SCALARS, Task
-from convgrad._norm import plan as plans
+from convgrad._base.dtypes import FLOAT
+from convgrad._base.text import aligned
+from convgrad._compiler import jit
+from convgrad._engine import prepare, probe
+from convgrad._kernels.norm import plan as plans
+from convgrad._problem.norm import ACTIVATIONS, PLACES, SAVED, SCALARS, Task
 from convgrad._runtime.run import run
-from convgrad._text import aligned
 
 LAYERS = (
     *("80x80x32b8:relu6", "80x80x96b8:relu6", "40x40x144b8:relu6", "20x20x192b8:relu6"),
@@ -75,7 +76,7 @@ def parse(text: str) -> tuple[int, int, int, str]:
 def measure(text: str, rounds: int, warm: bool) -> list[Row]:
     """Return the rows of a layer."""
     images, pixels, channels, activation = parse(text)
-    target = _jit.host_target()
+    target = jit.host_target()
     rng = np.random.default_rng(0)
     shape = (images, pixels, channels)
     arrays = {name: rng.standard_normal(shape, np.float32) for name in ("x", "grad", "y", "dx")} | {
@@ -95,10 +96,10 @@ def measure(text: str, rounds: int, warm: bool) -> list[Row]:
         addresses = [there[each].ctypes.data if each in there else 0 for each in PLACES[name]]
         block = (ctypes.c_int64 * len(addresses))(*addresses)
         launches = plans.plan(task, target)
-        run(_prepare.bind_passes(launches, target), ctypes.addressof(block), 0, 0)
+        run(prepare.bind_passes(launches, target), ctypes.addressof(block), 0, 0)
         # The one in the middle only ends the sums.
         for kind, step in zip(kinds, (launches.steps[0], launches.steps[-1]), strict=True):
-            program = _prepare.bind_passes(launches._replace(steps=(step,)), target)
+            program = prepare.bind_passes(launches._replace(steps=(step,)), target)
             count, like = kinds[kind]
             best = _best(
                 lambda program=program, block=block: run(program, ctypes.addressof(block), 0, 0),
@@ -106,7 +107,7 @@ def measure(text: str, rounds: int, warm: bool) -> list[Row]:
                 None if warm else other,
             )
             far = max(count * size, 0 if warm else 4 * target.l3_bytes)
-            roof = _probe.stream(like, far, rounds=rounds)
+            roof = probe.stream(like, far, rounds=rounds)
             speed = count * size / best
             rows.append(Row(text, size / 1e6, kind, best * 1e3, speed / 1e9, roof / 1e9))
     return rows

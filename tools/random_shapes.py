@@ -21,8 +21,8 @@ from random import Random
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from convgrad._bench.layers import Layer  # noqa: E402
-from convgrad._cli.main import main as convgrad  # noqa: E402
+from convgrad._apps.bench.layers import Layer  # noqa: E402
+from convgrad._apps.cli.main import main as convgrad  # noqa: E402
 
 FAMILIES = ("dense", "dense", "grouped", "depthwise")
 IMAGES, CHANNELS, BATCHES = (1, 256), (1, 2048), (1, 32)

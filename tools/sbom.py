@@ -33,8 +33,8 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(.*)")
 def text(root: Path, with_page: bool) -> str:
     """Return the bill of a wheel of these sources, with the packages of the page if the wheel has that."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    version = _VERSION.search((root / "src/convgrad/_version.py").read_text(encoding="utf-8"))
-    assert version, "src/convgrad/_version.py has no version"
+    version = _VERSION.search((root / "src/convgrad/_base/version.py").read_text(encoding="utf-8"))
+    assert version, "src/convgrad/_base/version.py has no version"
     rows = []
     if with_page:
         static = root / "src" / "convgrad" / "_studio" / "static"

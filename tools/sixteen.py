@@ -18,9 +18,9 @@ from math import exp, log
 from typing import Any
 
 import convgrad
-from convgrad._bench.contests import Contest, operands_of, our_call
-from convgrad._bench.layers import LAYOUTS, OPS, Layer, parse
-from convgrad._bench.tables import select
+from convgrad._apps.bench.contests import Contest, operands_of, our_call
+from convgrad._apps.bench.layers import LAYOUTS, OPS, Layer, parse
+from convgrad._apps.bench.tables import select
 
 DTYPES = ("float32", "half", "bfloat16")
 GOAL = 1.1

@@ -19,12 +19,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from convgrad import _algorithms, _arguments, _dtypes, _jit, _planner, _problem  # noqa: E402
-from convgrad._bench.layers import LAYOUTS, OPS, Layer  # noqa: E402
-from convgrad._bench.networks import NETWORKS  # noqa: E402
-from convgrad._jit import llvm  # noqa: E402
-from convgrad._plan import Plan  # noqa: E402
-from convgrad._text import aligned  # noqa: E402
+from convgrad import _kernels  # noqa: E402
+from convgrad._apps.bench.layers import LAYOUTS, OPS, Layer  # noqa: E402
+from convgrad._apps.bench.networks import NETWORKS  # noqa: E402
+from convgrad._base import dtypes  # noqa: E402
+from convgrad._base.text import aligned  # noqa: E402
+from convgrad._compiler import jit  # noqa: E402
+from convgrad._compiler.jit import llvm  # noqa: E402
+from convgrad._engine import planner  # noqa: E402
+from convgrad._kernels.plan import Plan  # noqa: E402
+from convgrad._problem import arguments as _arguments  # noqa: E402
+from convgrad._problem import convolution  # noqa: E402
 
 COLUMNS = (
     "network",
@@ -40,28 +45,28 @@ COLUMNS = (
 
 def plans(layers: Sequence[Layer], layout: str) -> Iterator[Plan]:
     """Plan the three operations of each layer."""
-    dtype = next(row for row in _dtypes.DTYPES if row.name == "float32")
-    target = _jit.host_target()
+    dtype = next(row for row in dtypes.DTYPES if row.name == "float32")
+    target = jit.host_target()
     for layer in layers:
-        calls = [call for call in _problem.OPS if call.depthwise is not layer.is_dense]
+        calls = [call for call in convolution.OPS if call.depthwise is not layer.is_dense]
         how = _arguments.settings(
             "sizes", _arguments.FRIENDLY, layer.stride, layer.padding, layout, layer.dilation
         )
         for number in range(len(OPS)):
             grad = layer.output_shape(layout) if number else None
             shapes = (layer.input_shape(layout), layer.filter_shape)
-            problem = _problem.build(calls[number], how, dtype, *shapes, grad)
-            yield _planner.choose(problem, target)
+            problem = convolution.build(calls[number], how, dtype, *shapes, grad)
+            yield planner.choose(problem, target)
 
 
 def measured(name: str, batch: int, layout: str) -> dict[str, Any]:
     """Return one network's row."""
-    target = _jit.host_target()
+    target = jit.host_target()
     start = time.perf_counter()
     found = [*plans(NETWORKS[name].layers(batch), layout)]
     planned = time.perf_counter()
     steps = [(plan.algorithm, step) for plan in found for step in plan.steps]
-    sources = [_algorithms.emit(kernel, target) for kernel in {step.kernel for _, step in steps}]
+    sources = [_kernels.emit(kernel, target) for kernel in {step.kernel for _, step in steps}]
     llvm.binding()
     compiling = time.perf_counter()
     code = sum(len(llvm.compile_object(source.ir, target)) for source in sources)

@@ -1,4 +1,4 @@
-"""Build the page of `convgrad studio` from `studio/` into `src/convgrad/_studio/static`, with notices of its packages.
+"""Build the page of `convgrad studio` from `studio/` into `src/convgrad/_apps/studio/static`, with its notices.
 
     python tools/studio_page.py             build it if a source is newer than the page
     python tools/studio_page.py --always    build it

@@ -1,4 +1,4 @@
-"""Write the table of docs/switches.md from the rows of `_config.py`.
+"""Write the table of docs/switches.md from the rows of `_base/config.py`.
 
 Usage: python tools/switches.py
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from convgrad import _config
+from convgrad._base import config
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "switches.md"
 HEAD = "|---|---|---|\n"
@@ -17,7 +17,7 @@ def table() -> str:
     """Return the rows, one per switch."""
     return "".join(
         f"| `{row.variable}` | {_shown(row.default)} | {row.meaning} |\n"
-        for row in _config.SWITCHES.values()
+        for row in config.SWITCHES.values()
     )
 
 

@@ -36,14 +36,16 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from fit_times import Case  # noqa: E402
 
-from convgrad import _algorithms, _jit, _planner, _prepare  # noqa: E402
-from convgrad._bench.layers import LAYOUTS, OPS, Layer, parse  # noqa: E402
-from convgrad._bench.tables import select  # noqa: E402
-from convgrad._plan import Plan  # noqa: E402
-from convgrad._program import PLACES, Launch  # noqa: E402
+from convgrad import _kernels  # noqa: E402
+from convgrad._apps.bench.layers import LAYOUTS, OPS, Layer, parse  # noqa: E402
+from convgrad._apps.bench.tables import select  # noqa: E402
+from convgrad._base.text import aligned  # noqa: E402
+from convgrad._compiler import jit  # noqa: E402
+from convgrad._compiler.targets import Target  # noqa: E402
+from convgrad._engine import planner, prepare  # noqa: E402
+from convgrad._kernels.plan import Plan  # noqa: E402
 from convgrad._runtime.parfor import MAX_CHUNKS  # noqa: E402
-from convgrad._targets import Target  # noqa: E402
-from convgrad._text import aligned  # noqa: E402
+from convgrad._runtime.program import PLACES, Launch  # noqa: E402
 
 LARGE = 100e6
 """Flops from which a problem should keep many threads busy."""
@@ -147,10 +149,10 @@ def timed(plan: Plan, target: Target, repeat: int, counts: Sequence[int]) -> lis
 
     Returns the least time of each piece, for every number of threads.
     """
-    made = _prepare.program(plan)
+    made = prepare.program(plan)
     kernels = [
-        _jit.load(identity, lambda identity=identity: _algorithms.emit(identity, target), target)
-        for identity in _prepare.identities(plan)
+        jit.load(identity, lambda identity=identity: _kernels.emit(identity, target), target)
+        for identity in prepare.identities(plan)
     ]
     memory = _memory(plan)
     launches = []
@@ -233,8 +235,8 @@ def _block(nbytes: int) -> Any:
 
 def row(case: Case, counts: Sequence[int], repeat: int) -> Row:
     """Plan, time and simulate one case."""
-    target = _jit.host_target()
-    plan = _planner.choose(case.problem, target)
+    target = jit.host_target()
+    plan = planner.choose(case.problem, target)
     found = timed(plan, target, repeat, counts)
     pieces = found[0]
     shares = [

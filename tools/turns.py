@@ -18,11 +18,11 @@ from statistics import median
 from typing import Any
 
 import convgrad
-from convgrad._bench.contests import Contest, operands_of, our_call
-from convgrad._bench.layers import OPS, Layer, parse
-from convgrad._bench.peers import wanted
-from convgrad._bench.tables import select
-from convgrad._frameworks import FRAMEWORKS
+from convgrad._apps.bench.contests import Contest, operands_of, our_call
+from convgrad._apps.bench.layers import OPS, Layer, parse
+from convgrad._apps.bench.peers import wanted
+from convgrad._apps.bench.tables import select
+from convgrad._bridges.peers import FRAMEWORKS
 
 SMALL = ("8x8x8k3b1", "8x8x8k3o8b1", "7x7x32k1o32b1")
 POOLS = ("own", "openmp")

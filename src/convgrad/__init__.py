@@ -15,10 +15,10 @@ from ._api.friendly import (
     separable_conv2d,
 )
 from ._api.normalise import batch_norm_act, batch_norm_act_grad
-from ._batch_norm import BatchNormGradients, BatchNormResult
-from ._options import options
+from ._base.options import options
+from ._base.version import __version__
+from ._problem.norm.call import BatchNormGradients, BatchNormResult
 from ._runtime.threads import get_num_threads, set_num_threads, threads
-from ._version import __version__
 
 if TYPE_CHECKING:
     from . import graph, testing
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from . import keras as keras
     from . import tensorflow as tensorflow
     from . import torch as torch
-    from ._explain import Explanation, explain
-    from ._export.door import export
+    from ._apps.explain import Explanation, explain
+    from ._apps.export.door import export
 
 __all__ = [
     "BatchNormGradients",
@@ -66,11 +66,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import what few programs need on first use: the planner takes as long to import as all the rest."""
     if name in ("Explanation", "explain"):
-        from . import _explain
+        from ._apps import explain as _explain
 
         return getattr(_explain, name)
     if name == "export":
-        from ._export import door
+        from ._apps.export import door
 
         return door.export
     if name in ("graph", "jax", "keras", "tensorflow", "testing", "torch"):

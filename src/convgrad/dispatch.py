@@ -1,6 +1,6 @@
 """Teach the public functions your own array types. See `dispatch_for_types`."""
 
-from ._dispatch import (
+from ._api.dispatch import (
     NOT_SUPPORTED,
     GlobalOpDispatcher,
     OpDispatcher,

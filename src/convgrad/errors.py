@@ -1,6 +1,6 @@
 """The errors this package raises; each is also a `ValueError`, `TypeError`, `MemoryError`, ..."""
 
-from ._errors import (
+from ._base.errors import (
     AllocationError,
     ArgumentError,
     ArgumentTypeError,

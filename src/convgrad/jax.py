@@ -6,7 +6,7 @@ Importing this module imports JAX; nothing else in convgrad does.
 try:
     import jax as _jax_itself  # noqa: F401
 except ImportError as error:
-    from ._errors import BackendMissingError
+    from ._base.errors import BackendMissingError
 
     raise BackendMissingError(
         "convgrad.jax needs JAX, which is not installed: pip install jax"
@@ -22,10 +22,10 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
-from ._jax.acceleration import accelerate, conv_general_dilated
-from ._jax.batch_norm import batch_norm_act
-from ._jax.exported import register
-from ._memory import MemorySetting, tune_memory
+from ._base.memory import MemorySetting, tune_memory
+from ._bridges.jax.acceleration import accelerate, conv_general_dilated
+from ._bridges.jax.batch_norm import batch_norm_act
+from ._bridges.jax.exported import register
 
 __all__ = [
     "MemorySetting",

@@ -3,7 +3,7 @@
 Importing this module imports Keras and the backend it is set to; nothing else in convgrad does.
 """
 
-from ._errors import BackendMissingError as _BackendMissingError
+from ._base.errors import BackendMissingError as _BackendMissingError
 
 try:
     import keras as _keras_itself
@@ -22,8 +22,8 @@ if not hasattr(_keras_itself, "KerasTensor") or _keras_itself.__version__.starts
         f"convgrad.keras needs Keras 3, and {_keras_itself.__version__} is installed: pip install 'keras>=3'"
     )
 
-from ._keras.acceleration import accelerate, restore
-from ._memory import MemorySetting, tune_memory
-from ._report import Layer, Report
+from ._base.memory import MemorySetting, tune_memory
+from ._bridges.keras.acceleration import accelerate, restore
+from ._bridges.report import Layer, Report
 
 __all__ = ["Layer", "MemorySetting", "Report", "accelerate", "restore", "tune_memory"]

@@ -23,15 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from . import _batch_norm, _oracle, _problem
-from ._arguments import FRIENDLY, settings, sizes
 from ._arrays import borrow_any, pin
-from ._batch_norm import BatchNormGradients, BatchNormResult
-from ._dtypes import DOUBLE, AnyArray
-from ._errors import ArgumentError, ArgumentTypeError, shown
-from ._fp_mode import default_mode
-from ._norm import oracle as _formulas
-from ._problem import Call, Kind, Problem, Settings, Shape
+from ._base.dtypes import DOUBLE, AnyArray
+from ._base.errors import ArgumentError, ArgumentTypeError, shown
+from ._base.fp_mode import default_mode
+from ._problem import convolution, oracle
+from ._problem.arguments import FRIENDLY, settings, sizes
+from ._problem.convolution import Call, Kind, Problem, Settings, Shape
+from ._problem.norm import call as _batch_norm
+from ._problem.norm import oracle as _formulas
+from ._problem.norm.call import BatchNormGradients, BatchNormResult
 
 __all__ = [
     "batch_norm_act",
@@ -61,7 +62,7 @@ def conv2d(
     6.0
     """
     how = (strides, padding, data_format, dilations)
-    return _forward(_problem.CONV2D, input, filters, how, exact)
+    return _forward(convolution.CONV2D, input, filters, how, exact)
 
 
 def conv2d_backprop_input(
@@ -82,7 +83,7 @@ def conv2d_backprop_input(
     """
     how = (strides, padding, data_format, dilations)
     return _input_gradient(
-        _problem.CONV2D_INPUT, input_sizes, (4, 2), filter, out_backprop, how, exact
+        convolution.CONV2D_INPUT, input_sizes, (4, 2), filter, out_backprop, how, exact
     )
 
 
@@ -103,7 +104,9 @@ def conv2d_backprop_filter(
     6.0
     """
     how = (strides, padding, data_format, dilations)
-    return _filter_gradient(_problem.CONV2D_FILTER, input, filter_sizes, out_backprop, how, exact)
+    return _filter_gradient(
+        convolution.CONV2D_FILTER, input, filter_sizes, out_backprop, how, exact
+    )
 
 
 def depthwise_conv2d(
@@ -122,7 +125,7 @@ def depthwise_conv2d(
     array([6., 5.])
     """
     how = (strides, padding, data_format, dilations)
-    return _forward(_problem.DEPTHWISE, input, filter, how, exact)
+    return _forward(convolution.DEPTHWISE, input, filter, how, exact)
 
 
 def depthwise_conv2d_backprop_input(
@@ -143,7 +146,7 @@ def depthwise_conv2d_backprop_input(
     """
     how = (strides, padding, data_format, dilations)
     return _input_gradient(
-        _problem.DEPTHWISE_INPUT, input_sizes, (4,), filter, out_backprop, how, exact
+        convolution.DEPTHWISE_INPUT, input_sizes, (4,), filter, out_backprop, how, exact
     )
 
 
@@ -165,7 +168,7 @@ def depthwise_conv2d_backprop_filter(
     """
     how = (strides, padding, data_format, dilations)
     return _filter_gradient(
-        _problem.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how, exact
+        convolution.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how, exact
     )
 
 
@@ -352,7 +355,7 @@ def _filter_gradient(
     return _run(call, chosen, x.shape, shape, g.shape, (x, g), exact)
 
 
-_MINE = {row: replace(row, function=f"reference.{row.function}") for row in _problem.OPS}
+_MINE = {row: replace(row, function=f"reference.{row.function}") for row in convolution.OPS}
 
 
 def _run(
@@ -368,7 +371,7 @@ def _run(
         raise ArgumentTypeError(
             f"{call.function}: `exact` must be True or False, got {shown(exact)}."
         )
-    problem = _problem.build(call, chosen, DOUBLE, input_shape, filter_shape, grad_shape)
+    problem = convolution.build(call, chosen, DOUBLE, input_shape, filter_shape, grad_shape)
     held = [pin(call.function, each) for each in operands]
     if exact:
         copies = (
@@ -381,7 +384,7 @@ def _run(
         with default_mode(), np.errstate(invalid="ignore"):  # signalling NaNs
             first, second = (each.astype(np.float64) for each in operands)
     del held  # both are copies now
-    return np.ascontiguousarray(_oracle.compute(problem, first, second))
+    return np.ascontiguousarray(oracle.compute(problem, first, second))
 
 
 def _whole_numbers(

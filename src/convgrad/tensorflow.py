@@ -7,7 +7,7 @@ functions consist of, so a program that loads such a graph from a file imports i
 try:
     import tensorflow as _tensorflow_itself  # noqa: F401
 except ImportError as error:
-    from ._errors import BackendMissingError
+    from ._base.errors import BackendMissingError
 
     raise BackendMissingError(
         "convgrad.tensorflow needs TensorFlow, which is not installed: pip install tensorflow"
@@ -23,11 +23,11 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
-from ._memory import MemorySetting, tune_memory
-from ._tensorflow.batch_norm import batch_norm_act
-from ._tensorflow.batch_norm import register as _register_gradient
-from ._tensorflow.installation import Installed, install, installed
-from ._tensorflow.ops import available as _register_ops
+from ._base.memory import MemorySetting, tune_memory
+from ._bridges.tensorflow.batch_norm import batch_norm_act
+from ._bridges.tensorflow.batch_norm import register as _register_gradient
+from ._bridges.tensorflow.installation import Installed, install, installed
+from ._bridges.tensorflow.ops import available as _register_ops
 
 __all__ = [
     "Installed",

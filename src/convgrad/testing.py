@@ -5,8 +5,8 @@
 True
 """
 
-from ._check.implementation import load as implementation
-from ._check.report import Finding, Report, Row
-from ._check.run import check_op
+from ._apps.check.implementation import load as implementation
+from ._apps.check.report import Finding, Report, Row
+from ._apps.check.run import check_op
 
 __all__ = ["Finding", "Report", "Row", "check_op", "implementation"]

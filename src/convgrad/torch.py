@@ -6,7 +6,7 @@ Importing this module imports PyTorch; nothing else in convgrad does.
 try:
     import torch as _torch_itself  # noqa: F401
 except ImportError as error:
-    from ._errors import BackendMissingError
+    from ._base.errors import BackendMissingError
 
     raise BackendMissingError(
         "convgrad.torch needs PyTorch, which is not installed: pip install torch"
@@ -24,14 +24,14 @@ from ._api.friendly import (
     depthwise_conv2d_backprop_input,
     separable_conv2d,
 )
-from ._memory import MemorySetting, tune_memory
-from ._report import Fused, Layer, Report
-from ._torch.acceleration import accelerate, restore
-from ._torch.compiling import allow_in_graph as _allow_in_graph
-from ._torch.functional import conv2d, conv_transpose2d
-from ._torch.modules import Conv2d, ConvTranspose2d, Linear
-from ._torch.norm import batch_norm_act
-from ._torch.patching import Patched, patch, unpatch
+from ._base.memory import MemorySetting, tune_memory
+from ._bridges.report import Fused, Layer, Report
+from ._bridges.torch.acceleration import accelerate, restore
+from ._bridges.torch.compiling import allow_in_graph as _allow_in_graph
+from ._bridges.torch.functional import conv2d, conv_transpose2d
+from ._bridges.torch.modules import Conv2d, ConvTranspose2d, Linear
+from ._bridges.torch.norm import batch_norm_act
+from ._bridges.torch.patching import Patched, patch, unpatch
 from .compat.v1 import nn as _v1_nn
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from convgrad._dtypes import FLOATING
+from convgrad._base.dtypes import FLOATING
 from errors.doors import DOORS, EVERY, expected
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]

@@ -10,7 +10,7 @@ import pytest
 
 import convgrad
 from convgrad import nn
-from convgrad._dtypes import FLOATING, INT32
+from convgrad._base.dtypes import FLOATING, INT32
 from convgrad.errors import ArgumentTypeError, DTypeError
 from errors.doors import DOORS, EVERY, FRIENDLY, expected, numbers
 from layouts import LAYOUTS

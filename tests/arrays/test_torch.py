@@ -15,7 +15,7 @@ import pytest
 
 from convgrad import _arrays, reference
 from convgrad._arrays import torch as adapter
-from convgrad._dtypes import FLOATING
+from convgrad._base.dtypes import FLOATING
 from convgrad.errors import ArgumentTypeError
 from errors.doors import REFERENCE, expected
 

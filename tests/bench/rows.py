@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from convgrad._bench import runner
-from convgrad._bench.layers import parse
-from convgrad._bench.machine import FOOTPRINTS, Machine
+from convgrad._apps.bench import runner
+from convgrad._apps.bench.layers import parse
+from convgrad._apps.bench.machine import FOOTPRINTS, Machine
 
 GB = 1e9
 

@@ -16,8 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from bench.rows import flat, judged, row
-from convgrad import _networks
-from convgrad._bench import (
+from convgrad._apps.bench import (
     contests,
     layers,
     networks,
@@ -29,11 +28,12 @@ from convgrad._bench import (
     tables,
     totals,
 )
-from convgrad._bench.compare import compare
-from convgrad._bench.layers import parse
-from convgrad._bench.panels import layer_name
-from convgrad._cli import bench_arguments
-from convgrad._cli.main import main
+from convgrad._apps.bench.compare import compare
+from convgrad._apps.bench.layers import parse
+from convgrad._apps.bench.panels import layer_name
+from convgrad._apps.cli import bench_arguments
+from convgrad._apps.cli.main import main
+from convgrad._problem import networks as _networks
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ["--peers", "none", "--rounds", "2", "--seconds", "0.002", "--threads", "1"]

@@ -15,9 +15,7 @@ import numpy as np
 import pytest
 
 from bench.rows import GB, flat, judged, row
-from convgrad import _messages
-from convgrad import _problem_text as problem_text
-from convgrad._bench import (
+from convgrad._apps.bench import (
     busy,
     machine,
     measure,
@@ -30,9 +28,11 @@ from convgrad._bench import (
     winograd,
     worker,
 )
-from convgrad._bench.contests import Contest, expect, operands_of, our_call
-from convgrad._bench.layers import OPS, Layer, deduplicate, parse
-from convgrad._errors import InternalError
+from convgrad._apps.bench.contests import Contest, expect, operands_of, our_call
+from convgrad._apps.bench.layers import OPS, Layer, deduplicate, parse
+from convgrad._base import messages
+from convgrad._base.errors import InternalError
+from convgrad._problem import text as problem_text
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_bandwidth_is_interpolated_and_best_of_two_runs_counts() -> None:
 def test_partial_check_accepts_right_and_sees_wrong(
     op: str, text: str, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("convgrad._bench.contests.FULL_CHECK", 0)
+    monkeypatch.setattr("convgrad._apps.bench.contests.FULL_CHECK", 0)
     contest = Contest(parse(text), op, "float64", layout)
     expected = expect(contest)
     result = our_call(contest, operands_of(contest))()
@@ -425,13 +425,13 @@ def test_a_room_calls_us_beside_its_framework() -> None:
     asked, answers = io.BytesIO(), io.BytesIO()
     for name, each in zip(names, (last, first), strict=True):
         moved = expected.in_layout(last, each.layout)
-        _messages.write(asked, ("prepare", name, each, moved))
-    _messages.write(asked, ("turns", names, 0.001, []))
-    _messages.write(asked, ("turns", ["torch-cl"], 0.001, []))
+        messages.write(asked, ("prepare", name, each, moved))
+    messages.write(asked, ("turns", names, 0.001, []))
+    messages.write(asked, ("turns", ["torch-cl"], 0.001, []))
     asked.seek(0)
     worker._serve(asked, answers)
     answers.seek(0)
-    told = [_messages.read(answers, measure.Turn) for _ in range(4)]
+    told = [messages.read(answers, measure.Turn) for _ in range(4)]
     assert [kind for kind, _ in told] == ["ok", "ok", "ok", "refused"]
     assert all(each["error"] < 1e-6 and each["note"] == "pool own" for _, each in told[:2])
     assert list(told[2][1]) == names and all(turn.times for turn in told[2][1].values())

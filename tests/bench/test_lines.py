@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from bench.rows import flat
-from convgrad._bench import runner
-from convgrad._bench.contests import Contest, expect, of_line, operands_of, our_call
-from convgrad._bench.peers import wanted
-from convgrad._cli.main import main
-from convgrad._problem_text import parse_lines, read, read_line, write
+from convgrad._apps.bench import runner
+from convgrad._apps.bench.contests import Contest, expect, of_line, operands_of, our_call
+from convgrad._apps.bench.peers import wanted
+from convgrad._apps.cli.main import main
+from convgrad._problem.text import parse_lines, read, read_line, write
 
 TINY = ["--peers", "none", "--rounds", "1", "--seconds", "0.001", "--threads", "1"]
 LINES = [

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from bench.fake_training import FAKE, FRAMEWORK, select
-from convgrad._bench.train import frameworks, rounds
-from convgrad._bench.train.configurations import TORCH as CONFIGURATIONS
-from convgrad._bench.train.frameworks import TRAININGS
-from convgrad._cli import bench_train
-from convgrad._cli.main import main
+from convgrad._apps.bench.train import frameworks, rounds
+from convgrad._apps.bench.train.configurations import TORCH as CONFIGURATIONS
+from convgrad._apps.bench.train.frameworks import TRAININGS
+from convgrad._apps.cli import bench_train
+from convgrad._apps.cli.main import main
 
 
 def test_words_of_the_arguments_are_those_of_the_package() -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from bench.test_train_networks import PARAMETERS
 from child_python import child_environment
-from convgrad._bench.train.frameworks import TRAININGS
-from convgrad._cli.main import main
+from convgrad._apps.bench.train.frameworks import TRAININGS
+from convgrad._apps.cli.main import main
 
 pytestmark = pytest.mark.peers
 
@@ -134,9 +134,9 @@ def test_large_networks_in_jax() -> None:
         """
 import json, jax
 from functools import partial
-from convgrad._bench.train.drafts import draft, starting_values
-from convgrad._bench.train.jax_models import cross_entropy
-from convgrad._bench.train.networks import NETWORKS
+from convgrad._apps.bench.train.drafts import draft, starting_values
+from convgrad._apps.bench.train.jax_models import cross_entropy
+from convgrad._apps.bench.train.networks import NETWORKS
 found = {}
 for name in NETWORKS:
     values, statistics = starting_values(draft(name, 2, 64), 0)
@@ -158,7 +158,7 @@ def test_large_networks_of_keras() -> None:
         "keras",
         """
 import json
-from convgrad._bench.train import keras_trainer as t
+from convgrad._apps.bench.train import keras_trainer as t
 built = {name: t.build(name, 64) for name in t.MODELS}
 kinds = ("Conv2D", "DepthwiseConv2D")
 print(json.dumps({name: [

@@ -13,9 +13,9 @@ import pytest
 from bench import fake_trainer
 from bench.fake_training import SHORT
 from bench.train_runs import a_row, a_run, usual
-from convgrad._bench.train import configurations as rows_of
-from convgrad._bench.train import picture, report, stored
-from convgrad._cli.main import main
+from convgrad._apps.bench.train import configurations as rows_of
+from convgrad._apps.bench.train import picture, report, stored
+from convgrad._apps.cli.main import main
 
 
 def test_report_of_a_saved_run(tmp_path: Path, capsys: Any) -> None:

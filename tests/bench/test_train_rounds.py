@@ -14,13 +14,13 @@ import pytest
 
 from bench.fake_training import FAKE, SHORT, select, with_row
 from bench.train_runs import a_row
-from convgrad._bench.train import child, ratios, rounds, stored
-from convgrad._bench.train import configurations as rows_of
-from convgrad._bench.train.configurations import TORCH as CONFIGURATIONS
-from convgrad._bench.train.entrant import Entrant
-from convgrad._bench.train.frameworks import TRAININGS
-from convgrad._bench.train.job import Parts
-from convgrad._cli.main import main
+from convgrad._apps.bench.train import child, ratios, rounds, stored
+from convgrad._apps.bench.train import configurations as rows_of
+from convgrad._apps.bench.train.configurations import TORCH as CONFIGURATIONS
+from convgrad._apps.bench.train.entrant import Entrant
+from convgrad._apps.bench.train.frameworks import TRAININGS
+from convgrad._apps.bench.train.job import Parts
+from convgrad._apps.cli.main import main
 
 
 def test_the_first_step_of_a_turn_is_not_timed() -> None:

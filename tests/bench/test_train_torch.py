@@ -16,7 +16,7 @@ import pytest
 
 from bench.train_torch_inside import PARAMETERS
 from child_python import child_environment
-from convgrad._cli.main import main
+from convgrad._apps.cli.main import main
 
 pytestmark = [
     pytest.mark.peers,

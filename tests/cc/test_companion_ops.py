@@ -22,8 +22,8 @@ import pytest
 from cc_cases import Case, Refused
 from cc_ops_program import Runner
 from cc_programs import Builds, found, setting
-from convgrad._graph import dtypes
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph import dtypes
+from convgrad._apps.graph.table import TABLE
 
 FLOATS = ("DT_HALF", "DT_BFLOAT16", "DT_FLOAT", "DT_DOUBLE")
 NUMBERS = tuple(name for name in dtypes.BY_NAME if name != "DT_BOOL")

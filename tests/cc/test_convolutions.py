@@ -13,7 +13,7 @@ import pytest
 import convgrad
 from cc_programs import PROGRAMS, Builds, Setting, found, run, setting, settings
 from conv_file import NAMES, Case, Program, random_cases
-from convgrad import _problem_text
+from convgrad._problem import text as _problem_text
 
 TOLERANCES = {"float": 1e-6, "double": 1e-11, "half": 1e-3, "bfloat16": 8e-3}
 

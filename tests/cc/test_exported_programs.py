@@ -11,7 +11,7 @@ import pytest
 
 from cc_exports import sources
 from cc_programs import Builds, one_and_others, run, setting
-from convgrad._dtypes import BFLOAT16
+from convgrad._base.dtypes import BFLOAT16
 
 _DTYPES = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": BFLOAT16.numpy}
 

@@ -14,8 +14,8 @@ import pytest
 
 import convgrad
 from convgrad import reference
-from convgrad._check.batch_norm import run
-from convgrad._cli.main import main
+from convgrad._apps.check.batch_norm import run
+from convgrad._apps.cli.main import main
 from convgrad.errors import ArgumentError
 from convgrad.testing import check_op
 

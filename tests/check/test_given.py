@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from convgrad import reference
-from convgrad._problem_text import read, write
+from convgrad._problem.text import read, write
 from convgrad.errors import ArgumentError
 from convgrad.testing import check_op
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._check import child, findings, run
-from convgrad._cli.main import main
+from convgrad._apps.check import child, findings, run
+from convgrad._apps.cli.main import main
 from convgrad.errors import ArgumentError
 from convgrad.testing import check_op, implementation
 

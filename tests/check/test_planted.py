@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from convgrad import _oracle, reference
-from convgrad._check.implementation import case_of
-from convgrad._check.problems import Case
-from convgrad._dtypes import round_once
+from convgrad import reference
+from convgrad._apps.check.implementation import case_of
+from convgrad._apps.check.problems import Case
+from convgrad._base.dtypes import round_once
+from convgrad._problem import oracle
 from convgrad.testing import check_op
 
 DENSE = ("conv2d", "conv2d_backprop_input", "conv2d_backprop_filter")
@@ -28,7 +29,7 @@ def kernel_of(op: str, problem_of: Any = None, before: Any = None, after: Any = 
         first, second = first.astype(np.float64), second.astype(np.float64)
         if before:
             first, second = before(case, first, second)
-        result = _oracle.compute(problem_of(case) if problem_of else problem, first, second)
+        result = oracle.compute(problem_of(case) if problem_of else problem, first, second)
         if after:
             result = after(case, result)
         return round_once(np.ascontiguousarray(result), dtype)

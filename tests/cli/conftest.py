@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from convgrad import _config
-from convgrad._cli.main import main
+from convgrad._apps.cli.main import main
+from convgrad._base import config
 
 
 class Ending(NamedTuple):
@@ -54,5 +54,5 @@ def convgrad_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> Callab
 @pytest.fixture
 def without_compiler() -> Iterator[None]:
     """Let the reference compute, where nothing is about kernels: each new shape of a block would be compiled."""
-    with _config.scope(kernels=False):
+    with config.scope(kernels=False):
         yield

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad._cli import sink, stacks
+from convgrad._apps.cli import sink, stacks
 
 zarr = pytest.importorskip("zarr")
 

@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from convgrad import _config, _jit
+from convgrad._base import config
+from convgrad._compiler import jit
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
 
@@ -15,12 +16,12 @@ posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSI
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     """Return the folder, which is there and has one entry."""
-    monkeypatch.setattr(_config, "_environment", {})
-    monkeypatch.setattr(_jit, "_kernels", {})
+    monkeypatch.setattr(config, "_environment", {})
+    monkeypatch.setattr(jit, "_kernels", {})
     monkeypatch.setenv("CONVGRAD_CACHE_DIR", str(tmp_path / "kept"))
     monkeypatch.setenv("CONVGRAD_DISK_CACHE", "1")
-    entry = _jit.cache.Entry("symbol", 0, b"code")
-    assert _jit.cache.write("0" * 32, "key", entry)
+    entry = jit.cache.Entry("symbol", 0, b"code")
+    assert jit.cache.write("0" * 32, "key", entry)
     return tmp_path / "kept" / "kernels-1"
 
 
@@ -32,7 +33,7 @@ def _fail(code):
 
 
 def _switch_off(place, monkeypatch):
-    monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setattr(config, "_environment", {})
     monkeypatch.setenv("CONVGRAD_DISK_CACHE", "0")
 
 
@@ -56,7 +57,7 @@ def _give_away(place, monkeypatch):
 
 
 def _hide_the_sources(place, monkeypatch):
-    monkeypatch.setattr(_jit.key, "sources", _fail(errno.ENOENT))
+    monkeypatch.setattr(jit.key, "sources", _fail(errno.ENOENT))
 
 
 def _break(name, code):
@@ -119,7 +120,7 @@ def test_a_cache_that_keeps_nothing_new_is_named(convgrad_command, monkeypatch, 
         assert facts["entries"] == 1
     warmed = convgrad_command(*WARM)
     assert warmed.status == 1 and f"were not kept in {place}: {reason}" in warmed.out
-    _jit._kernels.clear()
+    jit._kernels.clear()
     warmed = convgrad_command(*WARM, "--json")
     assert warmed.status == 1 and warmed.document["compiled"] > 0 == warmed.document["kept"]
     assert (warmed.document["trouble"], warmed.document["reason"]) == (kind, reason)
@@ -156,7 +157,7 @@ def test_a_folder_that_is_not_there_yet(convgrad_command, monkeypatch, tmp_path,
     """Nothing is made to find out whether it could be."""
 
     def trouble(base):
-        monkeypatch.setattr(_config, "_environment", {})
+        monkeypatch.setattr(config, "_environment", {})
         monkeypatch.setenv("CONVGRAD_CACHE_DIR", str(base))
         return convgrad_command("cache", "stats", "--json").document["trouble"]
 
@@ -182,7 +183,7 @@ def test_a_folder_that_is_not_there_yet(convgrad_command, monkeypatch, tmp_path,
 
 
 def test_no_home(convgrad_command, monkeypatch, place):
-    monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setattr(config, "_environment", {})
     monkeypatch.setenv("CONVGRAD_CACHE_DIR", "~nobody-of-this-name/x")
     document = convgrad_command("cache", "stats", "--json").document
     assert (document["trouble"], document["folder"]) == ("no home", None)

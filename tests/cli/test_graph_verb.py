@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._pages.files import read_page, write_page
-from convgrad._pages.page import Page, Value
+from convgrad._apps.pages.files import read_page, write_page
+from convgrad._apps.pages.page import Page, Value
 from pages_files.writing import block, save, wire
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "pages" / "filter_gradient.json"
@@ -114,7 +114,7 @@ def test_pages_of_enuspace(convgrad_command, folder, form):
 
 
 def _enuspace_page():
-    from convgrad._pages.page import Page
+    from convgrad._apps.pages.page import Page
 
     return Page(
         "basic",

@@ -7,8 +7,8 @@ import shlex
 
 import pytest
 
-from convgrad._cli import main as command_line
-from convgrad._cli.verb import Refusal
+from convgrad._apps.cli import main as command_line
+from convgrad._apps.cli.verb import Refusal
 
 COMMANDS = {
     "run": "run conv2d --random 1,4,4,1 --filter-sizes 1,1,1,1",
@@ -79,7 +79,7 @@ def test_a_refusal_is_a_document_too(convgrad_command, words):
     (KeyboardInterrupt(), 130, "interrupted"),
 ])  # fmt: skip
 def test_endings(convgrad_command, monkeypatch, error, status, word):
-    from convgrad._cli import info
+    from convgrad._apps.cli import info
 
     def fail(given, screen):
         raise error

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad._cli import parts, sink, sources
+from convgrad._apps.cli import parts, sink, sources
 
 SETTINGS = {"strides": 2, "padding": "SAME"}
 X = np.random.default_rng(0).standard_normal((7, 9, 8, 6)).astype(np.float32)
@@ -197,9 +197,9 @@ def test_memory_is_asked_for_before_anything_is_planned(
     convgrad_command, monkeypatch, words, names
 ):
     """These were planned for ever, or until the planner's tables had filled the memory."""
-    from convgrad import _planner
+    from convgrad._engine import planner
 
-    monkeypatch.setattr(_planner, "choose", None)
+    monkeypatch.setattr(planner, "choose", None)
     ending = convgrad_command("run", *words.split())
     assert ending.status == 2 and ending.out == "" and ending.err.count("\n") == 1
     assert "there is no memory for 1 image at a time" in ending.err and names in ending.err

@@ -17,7 +17,7 @@ import pytest
 import convgrad
 from cli.conftest import heed_interrupts
 from cli.dask_files import FORWARD, GD, F, X, hidden, opened, save, stack, store, zarr
-from convgrad._cli import chunking, outputs, parts, schedulers, stores
+from convgrad._apps.cli import chunking, outputs, parts, schedulers, stores
 
 pytestmark = pytest.mark.usefixtures("without_compiler")
 
@@ -211,7 +211,7 @@ def test_a_part_of_nothing():
 def test_what_is_said_of_errors_of_tasks():
     distributed = pytest.importorskip("distributed")
     killed = distributed.KilledWorker("block", None, 3)
-    missing = ModuleNotFoundError("No module named 'convgrad._cli'")
+    missing = ModuleNotFoundError("No module named 'convgrad._apps.cli'")
     assert "perhaps for lack of memory; choose smaller chunks" in str(schedulers._refusal(killed))
     assert "with its extra `dask`" in str(schedulers._refusal(missing))
     assert str(schedulers._refusal(ValueError("x"))) == "a task failed: ValueError: x"

@@ -25,8 +25,8 @@ from cli.dask_files import (
     wanted,
     zarr,
 )
-from convgrad import _dtypes
-from convgrad._cli import chunking, parts, schedulers, sink, sources, stores
+from convgrad._apps.cli import chunking, parts, schedulers, sink, sources, stores
+from convgrad._base import dtypes
 
 pytestmark = pytest.mark.usefixtures("without_compiler")
 
@@ -163,7 +163,7 @@ def test_chunks_are_all_that_is_held(folder):
     words = ("run", "depthwise_conv2d", "--input", "x.npy", *words.split(), "-o", "y.npy")
     # Read by the child itself: what the system tells of a child begins with what its parent holds.
     script = (
-        "import re, sys; from pathlib import Path; from convgrad._cli.main import main\n"
+        "import re, sys; from pathlib import Path; from convgrad._apps.cli.main import main\n"
         "assert main(sys.argv[1:]) == 0\n"
         "print(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1])"
     )
@@ -196,8 +196,8 @@ def test_what_was_read_does_not_need_the_file_any_more(folder):
 
 def test_chunks_follow_a_store():
     """Beside a store, files are cut where it is, and where they would be too large."""
-    beside = stores.Stored("s", "s", (10, 8, 8, 1), _dtypes.FLOAT, (4, 8, 4, 1))
-    free = sources.Random((10, 2048, 2048, 2), _dtypes.FLOAT, 0, 0)  # 32 MB each
+    beside = stores.Stored("s", "s", (10, 8, 8, 1), dtypes.FLOAT, (4, 8, 4, 1))
+    free = sources.Random((10, 2048, 2048, 2), dtypes.FLOAT, 0, 0)  # 32 MB each
     found = chunking.choose({"input": beside, "out_backprop": free}, None, 1)
     assert found["input"] == ((4, 4, 2), (8,), (4, 4), (1,))
     assert found["out_backprop"][0] == (2, 2, 2, 2, 2)
@@ -206,8 +206,8 @@ def test_chunks_follow_a_store():
 
 
 def test_an_image_larger_than_a_chunk_is_cut_along_its_rows():
-    large = sources.Random((1, 100_000, 100_000, 1), _dtypes.FLOAT, 0, 0)
-    small = sources.Random((1, 50_000, 50_000, 1), _dtypes.FLOAT, 0, 0)
+    large = sources.Random((1, 100_000, 100_000, 1), dtypes.FLOAT, 0, 0)
+    small = sources.Random((1, 50_000, 50_000, 1), dtypes.FLOAT, 0, 0)
     found = chunking.choose({"input": large, "out_backprop": small}, None, 1)
     rows = max(found["input"][1]) - 1  # rounded up
     assert rows * 100_000 * 4 <= chunking.CHUNK_BYTES

@@ -25,9 +25,9 @@ from cli.dask_files import (
     wanted,
     zarr,
 )
-from convgrad import _dtypes
-from convgrad._cli import outputs, sink, stores
-from convgrad._cli.dask_run import _Steps
+from convgrad._apps.cli import outputs, sink, stores
+from convgrad._apps.cli.dask_run import _Steps
+from convgrad._base import dtypes
 
 pytestmark = pytest.mark.usefixtures("without_compiler")
 
@@ -145,9 +145,9 @@ def test_blocks_of_a_file_are_put_together(folder, shape):
 
 
 def test_short_runs_are_put_together():
-    assert outputs._long_runs(((8,), (9,), (9,), (2, 2)), _dtypes.FLOAT)[3] == (4,)
-    assert outputs._long_runs(((8,), (9,), (1, 1), (99, 99)), _dtypes.FLOAT)[2] == (1, 1)
-    assert outputs._long_runs(((8,), (5, 4), (256, 256), (3,)), _dtypes.FLOAT)[2] == (256, 256)
+    assert outputs._long_runs(((8,), (9,), (9,), (2, 2)), dtypes.FLOAT)[3] == (4,)
+    assert outputs._long_runs(((8,), (9,), (1, 1), (99, 99)), dtypes.FLOAT)[2] == (1, 1)
+    assert outputs._long_runs(((8,), (5, 4), (256, 256), (3,)), dtypes.FLOAT)[2] == (256, 256)
 
 
 def test_the_bar_goes_forward_to_its_end():
@@ -219,7 +219,7 @@ def test_a_result_that_appears_meanwhile_is_kept(command, folder, monkeypatch, n
 
 
 def test_one_that_is_being_written_is_not_removed(folder):
-    from convgrad._cli import folders
+    from convgrad._apps.cli import folders
 
     with folders.complete(folder / "y.zarr", force=False) as first:
         with folders.complete(folder / "y.zarr", force=False) as second:

@@ -17,8 +17,8 @@ import pytest
 
 import convgrad
 from cli.conftest import heed_interrupts
-from convgrad import _dtypes
-from convgrad._cli import dask_graph, parts, schedulers, sources, travel
+from convgrad._apps.cli import dask_graph, parts, schedulers, sources, travel
+from convgrad._base import dtypes
 
 zarr = pytest.importorskip("zarr")
 distributed = pytest.importorskip("distributed")
@@ -87,7 +87,7 @@ def test_a_filter_gradient_has_the_same_bits_as_here(convgrad_command, address):
 
 def test_a_scheduler_reads_our_graphs_without_the_package():
     """It unpacks all of a graph, and what it cannot unpack is an error that names neither."""
-    made = sources.Random((4, 3, 3, 1), _dtypes.FLOAT, 0, 0)
+    made = sources.Random((4, 3, 3, 1), dtypes.FLOAT, 0, 0)
     array = dask_graph.array(made, ((2, 2), (3,), (3,), (1,)))
     graph = dict(dask_graph.behind(array, None).__dask_graph__())
     program = "import sys, pickle; sys.modules['convgrad'] = None; print(len(pickle.load(sys.stdin.buffer)))"
@@ -119,7 +119,7 @@ def test_errors_come_back_as_they_are(address):
 
 
 def test_files_that_workers_do_not_see(command, address, monkeypatch):
-    from convgrad._cli import dask_run
+    from convgrad._apps.cli import dask_run
 
     monkeypatch.setattr(
         dask_run, "_paths", lambda images: [str(Path("x.zarr").absolute()), "/no/x"]

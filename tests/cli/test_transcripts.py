@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import convgrad
-from convgrad._cli.main import VERBS, UsageError, _parsed
+from convgrad._apps.cli.main import VERBS, UsageError, _parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 WRONG_ON_PURPOSE = {"convgrad expalin"}

@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _config, _jit
-from convgrad._cli import completion, info, models
+from convgrad._apps.cli import completion, info, models
+from convgrad._base import config
+from convgrad._compiler import jit
 
 
 def value_of(formula: str, x, f, dy, result_shape):
@@ -184,7 +185,7 @@ def test_a_problem_without_kernels(convgrad_command):
 
 @pytest.fixture
 def environment(monkeypatch):
-    monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setattr(config, "_environment", {})
     return monkeypatch
 
 
@@ -199,7 +200,7 @@ def test_info_knows_where_switches_come_from(convgrad_command, environment):
     assert ending.err.count("\n") == 1  # the sentence, without the line of source it came from
     facts = ending.document
     rows = {row["name"]: row for row in facts["switches"]}
-    assert rows.keys() == _config.SWITCHES.keys()
+    assert rows.keys() == config.SWITCHES.keys()
     assert (rows["num_threads"]["value"], rows["num_threads"]["source"]) == (
         3,
         "CONVGRAD_NUM_THREADS",
@@ -240,7 +241,7 @@ def test_info_says_where_the_headers_are(convgrad_command):
 
 def test_info_imports_no_framework():
     """Asking for versions must not take seconds."""
-    script = "import sys, convgrad._cli.main as m, convgrad._cli.info as i;"
+    script = "import sys, convgrad._apps.cli.main as m, convgrad._apps.cli.info as i;"
     script += " m.parser(); print(i._versions(i._PEERS)); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
@@ -270,7 +271,7 @@ def test_cache_is_warmed_counted_and_cleared(
     convgrad_command, environment, tmp_path, layers, layout
 ):
     environment.setenv("CONVGRAD_CACHE_DIR", str(tmp_path / "kept"))
-    environment.setattr(_jit, "_kernels", {})
+    environment.setattr(jit, "_kernels", {})
     assert convgrad_command("cache", "stats", "--json").document["entries"] == 0
     warmed = convgrad_command("cache", "warm", "--model", "any", "--layout", layout, "--json")
     assert warmed.status == 0, warmed.err
@@ -284,11 +285,11 @@ def test_cache_is_warmed_counted_and_cleared(
     assert again["compiled"] == 0
     # What was warmed is what a call needs.
     shape = (2, 8, 8, 4) if layout == "NHWC" else (2, 4, 8, 8)
-    before = len(_jit._kernels)
+    before = len(jit._kernels)
     convgrad.depthwise_conv2d(
         np.ones(shape, np.float32), np.ones((3, 3, 4, 1), np.float32), 2, "SAME", layout
     )
-    assert len(_jit._kernels) == before
+    assert len(jit._kernels) == before
     cleared = convgrad_command("cache", "clear", "--json").document
     assert cleared["removed"] >= kept["entries"]
     assert convgrad_command("cache", "stats", "--json").document["entries"] == 0

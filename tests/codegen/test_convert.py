@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calling import HALF_TARGETS, label, run
-from convgrad._codegen import BF16, F16, F32
+from convgrad._compiler.codegen import BF16, F16, F32
 
 KINDS = {"f16": (F16, np.float16), "bf16": (BF16, ml_dtypes.bfloat16)}
 pytestmark = [

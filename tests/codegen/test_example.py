@@ -7,14 +7,14 @@ import doctest
 import numpy as np
 import pytest
 
-import convgrad._codegen
+import convgrad._compiler.codegen
 from calling import TARGETS, call, label
 from guard import guarded
 
 
 def _saxpy():
     names: dict[str, object] = {}
-    for example in doctest.DocTestParser().get_examples(convgrad._codegen.__doc__):
+    for example in doctest.DocTestParser().get_examples(convgrad._compiler.codegen.__doc__):
         if example.source.startswith(("from", "def")):
             exec(example.source, names)
     return names["saxpy"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calling import ROWS, call, run
-from convgrad._codegen import F32, I64, KernelBuilder
+from convgrad._compiler.codegen import F32, I64, KernelBuilder
 
 TARGET = ROWS[0]
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from convgrad._codegen import BF16, F16, F32, F64, I32, KernelBuilder, transpose
-from convgrad._errors import CompileError
-from convgrad._jit import elf, llvm
-from convgrad._targets import TARGETS, VECTOR_BITS, find
+from convgrad._base.errors import CompileError
+from convgrad._compiler.codegen import BF16, F16, F32, F64, I32, KernelBuilder, transpose
+from convgrad._compiler.jit import elf, llvm
+from convgrad._compiler.targets import TARGETS, VECTOR_BITS, find
 
 TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 ALL = [row.with_vector_bits(bits) for row in TARGETS for bits in VECTOR_BITS]

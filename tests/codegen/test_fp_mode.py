@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from convgrad._codegen import F32, KernelBuilder
-from convgrad._jit import llvm, symbols
-from convgrad._targets import ALL, find
+from convgrad._compiler.codegen import F32, KernelBuilder
+from convgrad._compiler.jit import llvm, symbols
+from convgrad._compiler.targets import ALL, find
 
 INSTRUCTIONS = {
     "mxcsr": (r"v?stmxcsr", r"v?ldmxcsr"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calling import ROWS, run
-from convgrad._codegen import I64, Int, KernelBuilder
+from convgrad._compiler.codegen import I64, Int, KernelBuilder
 
 TARGET = ROWS[0]
 PAIRS = [(0, 1), (7, 3), (-7, 3), (7, -3), (1 << 40, 12345), (-1, 1 << 62), (5, 5), (13, 8)]

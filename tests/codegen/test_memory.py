@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from calling import TARGETS, label, run
-from convgrad._codegen import BF16, F16, F32, F64, I32, I64
+from convgrad._compiler.codegen import BF16, F16, F32, F64, I32, I64
 from guard import guarded
 
 KINDS = {
@@ -194,7 +194,7 @@ def test_scratch_blocks_are_aligned_and_apart(target):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
 def test_the_guard_bites():
-    program = "import numpy as np, calling, guard\nfrom convgrad._codegen import F32\n" + (
+    program = "import numpy as np, calling, guard\nfrom convgrad._compiler.codegen import F32\n" + (
         "x = guard.guarded(np.zeros(3, np.float32), 'end')\n"
         "y = np.zeros(4, np.float32)\n"
         "calling.run(calling.ROWS[0], lambda k: k.arg_pointer(1, F32).store("

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from calling import TARGETS, label, run
-from convgrad._codegen import F32, F64, I32, KernelBuilder, transpose
-from convgrad._jit import llvm
-from convgrad._targets import find
+from convgrad._compiler.codegen import F32, F64, I32, KernelBuilder, transpose
+from convgrad._compiler.jit import llvm
+from convgrad._compiler.targets import find
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=label)

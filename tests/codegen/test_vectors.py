@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from calling import TARGETS, label, run
-from convgrad._codegen import F32, F64, I32, I64
+from convgrad._compiler.codegen import F32, F64, I32, I64
 
 KINDS = {np.float32: F32, np.float64: F64, np.int32: I32}
 each_target = pytest.mark.parametrize("target", TARGETS, ids=label)

@@ -15,7 +15,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from cases import DOORS, DTYPES, KINDS, Case, Data, normal, run, whole_numbers
-from convgrad._dask import halo, plan
+from convgrad._bridges.dask import halo, plan
 from tolerance import assert_close
 
 Chunks = tuple[tuple[int, ...], ...]

@@ -17,8 +17,10 @@ import numpy as np
 import psutil
 
 import convgrad
-from convgrad import _config, _engine, _jit
-from convgrad._dtypes import DTYPES
+from convgrad import _engine
+from convgrad._base import config
+from convgrad._base.dtypes import DTYPES
+from convgrad._compiler import jit
 from convgrad._runtime.threads import get_num_threads
 from dask_bridge import made_chunks
 
@@ -117,14 +119,14 @@ def drop_memory() -> None:
 
 def keep_kernels_in(folder: str | None) -> None:
     """Have this process's kernels in a folder, and forget those it has; None is the usual one."""
-    _config.set_default("cache_dir", folder)
-    _jit._kernels.clear()
+    config.set_default("cache_dir", folder)
+    jit._kernels.clear()
     _engine.memory.clear()
 
 
 def counted() -> tuple[int, int]:
     """Return how many kernels a process has compiled, and how many it found on disk."""
-    stats = _jit.stats()
+    stats = jit.stats()
     return stats.compiled, stats.from_disk + stats.from_text
 
 
@@ -160,8 +162,8 @@ sys.meta_path.insert(0, Refusing())
 """A preload for Dask's commands: the process cannot import convgrad."""
 
 OLDER = """
-import convgrad._version
-convgrad._version.__version__ = "0.0.1"
+import convgrad._base.version
+convgrad._base.version.__version__ = "0.0.1"
 """
 
 

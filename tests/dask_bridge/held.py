@@ -16,7 +16,7 @@ import dask.array as da
 import numpy as np
 
 import convgrad
-from convgrad._dask import tasks
+from convgrad._bridges.dask import tasks
 
 CHUNK = 8 << 20
 """Bytes of each chunk."""

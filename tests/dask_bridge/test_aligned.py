@@ -12,7 +12,7 @@ import pytest
 from dask.blockwise import Blockwise
 
 import convgrad
-from convgrad._dask import graph, halo
+from convgrad._bridges.dask import graph, halo
 
 MADE: Counter[Any] = Counter()
 """How often each chunk was made."""

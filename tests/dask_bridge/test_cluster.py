@@ -20,8 +20,8 @@ from distributed import Client, LocalCluster
 from distributed.client import FutureCancelledError
 
 import convgrad
-from convgrad._errors import ArgumentError
-from convgrad._version import __version__
+from convgrad._base.errors import ArgumentError
+from convgrad._base.version import __version__
 from dask_bridge import clusters, made_chunks
 from dask_bridge.clusters import filter_gradient, images, until
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 import convgrad
 from cases import KINDS
-from convgrad import _geometry, _problem_text
-from convgrad._dask import axes, graph, plan
-from convgrad._dask.axes import Range
-from convgrad._problem import Problem
+from convgrad._bridges.dask import axes, graph, plan
+from convgrad._bridges.dask.axes import Range
+from convgrad._problem import geometry
+from convgrad._problem import text as _problem_text
+from convgrad._problem.convolution import Problem
 from dask_bridge.chunkings import Trial, limited, tiled, trials
 from errors.doors import DOORS
 
@@ -26,7 +27,7 @@ quick = settings(
 
 
 @st.composite
-def solved(draw: Any) -> tuple[_geometry.Axis, Range]:
+def solved(draw: Any) -> tuple[geometry.Axis, Range]:
     """An axis and a range of its outputs or cells."""
     numbers = st.integers(1, 7)
     padding = draw(
@@ -34,14 +35,14 @@ def solved(draw: Any) -> tuple[_geometry.Axis, Range]:
             st.sampled_from(("SAME", "VALID")), st.tuples(st.integers(0, 9), st.integers(0, 9))
         )
     )
-    axis = _geometry.solve(
+    axis = geometry.solve(
         draw(st.integers(1, 40)), draw(numbers), draw(numbers), draw(numbers), padding
     )
     begin = draw(st.integers(0, max(axis.size, axis.out)))
     return axis, Range(begin, draw(st.integers(begin, max(axis.size, axis.out))))
 
 
-def touched(axis: _geometry.Axis) -> set[tuple[int, int]]:
+def touched(axis: geometry.Axis) -> set[tuple[int, int]]:
     """All pairs of an output and a cell it reads."""
     return {
         (out, cell)
@@ -53,7 +54,7 @@ def touched(axis: _geometry.Axis) -> set[tuple[int, int]]:
 
 @quick
 @given(solved())
-def test_a_part_of_the_outputs_reads_the_same_cells(given: tuple[_geometry.Axis, Range]) -> None:
+def test_a_part_of_the_outputs_reads_the_same_cells(given: tuple[geometry.Axis, Range]) -> None:
     axis, wanted = given
     if axis.out < 0 or wanted.end > axis.out:
         return
@@ -68,7 +69,7 @@ def test_a_part_of_the_outputs_reads_the_same_cells(given: tuple[_geometry.Axis,
 @quick
 @given(solved())
 def test_a_part_of_the_cells_is_read_by_the_same_outputs(
-    given: tuple[_geometry.Axis, Range],
+    given: tuple[geometry.Axis, Range],
 ) -> None:
     axis, wanted = given
     if axis.out < 0 or wanted.end > axis.size:
@@ -82,10 +83,10 @@ def test_a_part_of_the_cells_is_read_by_the_same_outputs(
         check_solved(part.axis)
 
 
-def check_solved(axis: _geometry.Axis) -> None:
+def check_solved(axis: geometry.Axis) -> None:
     """A part is a convolution with explicit pads, as kernels and lines of text know it."""
     pads = (axis.before, axis.after)
-    assert _geometry.solve(axis.size, axis.window, axis.stride, axis.dilation, pads) == axis
+    assert geometry.solve(axis.size, axis.window, axis.stride, axis.dilation, pads) == axis
 
 
 def planned(trial: Trial) -> plan.Plan:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._export import archive
-from convgrad._jit import llvm, objects
-from convgrad._targets import ALL, System, Target, find
+from convgrad._apps.export import archive
+from convgrad._compiler.jit import llvm, objects
+from convgrad._compiler.targets import ALL, System, Target, find
 
 NAMES = ["cgk_0123456789abcdef", "cgk_fedcba9876543210", "cgk_k"]
 """Names that need the table of long ones, and one that does not."""

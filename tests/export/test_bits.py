@@ -10,8 +10,10 @@ import pytest
 import convgrad
 import fp_modes
 from cases import KINDS, random_case
-from convgrad import _jit, _problem_text, _targets
-from convgrad._export import names, pack
+from convgrad._apps.export import names, pack
+from convgrad._compiler import jit as _jit
+from convgrad._compiler import targets
+from convgrad._problem import text as _problem_text
 from kernels import problem_of
 from packs import Library, jit, operands
 
@@ -111,4 +113,4 @@ def test_without_options_the_row_has_its_own_caches(tmp_path):
     report = convgrad.export("1x8x8x4k3", tmp_path / "pack", name="caches", with_test=False)
     row = report.pack.target
     assert row.name == _jit.host_target().name
-    assert row == _targets.find(row.name)
+    assert row == targets.find(row.name)

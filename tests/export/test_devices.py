@@ -10,8 +10,8 @@ import shutil
 import numpy as np
 import pytest
 
-from convgrad._jit import host, llvm, objects
-from convgrad._targets import ALL, TARGETS, find
+from convgrad._compiler.jit import host, llvm, objects
+from convgrad._compiler.targets import ALL, TARGETS, find
 from device_trials import RUNNERS, Kernels, Size, campaign, helpers, trials
 
 pytestmark = pytest.mark.cc_long

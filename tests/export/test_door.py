@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 
 import convgrad
-from convgrad import _problem_text, _targets, graph
-from convgrad._cli.main import main
-from convgrad._errors import ArgumentError, ArgumentTypeError, CompileError, ConvgradError
-from convgrad._export import door, folder, names, object_size, pack
-from convgrad._export.problems import Reader, chosen
-from convgrad._jit import objects
-from convgrad._program import Launch, Program
+from convgrad import graph
+from convgrad._apps.cli.main import main
+from convgrad._apps.export import door, folder, names, object_size, pack
+from convgrad._apps.export.problems import Reader, chosen
+from convgrad._base.errors import ArgumentError, ArgumentTypeError, CompileError, ConvgradError
+from convgrad._compiler import targets
+from convgrad._compiler.jit import objects
+from convgrad._problem import text as _problem_text
+from convgrad._runtime.program import Launch, Program
 
 ROOT = Path(__file__).resolve().parents[2]
 LINE = "conv2d 1x8x8x4 3x3x4x8"
@@ -263,10 +265,10 @@ def test_what_no_kernel_computes_is_refused_or_listed(tmp_path):
 
 
 def test_a_problem_that_only_the_reference_takes_is_refused(monkeypatch, tmp_path):
-    from convgrad import _planner
-    from convgrad._plan import Plan
+    from convgrad._engine import planner
+    from convgrad._kernels.plan import Plan
 
-    monkeypatch.setattr(_planner, "choose", lambda problem, target: Plan(problem, "reference"))
+    monkeypatch.setattr(planner, "choose", lambda problem, target: Plan(problem, "reference"))
     with pytest.raises(ArgumentError, match=r"is refused: no kernel takes it \(\w+: .*\)\."):
         convgrad.export("conv2d 1x9x9x4 3x3x4x8 strides=2", tmp_path / "pack", name="it")
 
@@ -286,7 +288,7 @@ def test_images_too_long_to_plan_are_refused(tmp_path):
 
 
 def test_kernels_with_too_many_words_are_refused():
-    problem, target = _problem_text.read(LINE), _targets.find("avx2")
+    problem, target = _problem_text.read(LINE), targets.find("avx2")
     fits = Program(("k",), (Launch(0, (0, 1, 2), tuple(range(92)), 1, 1, 0, bytes(8)),))
     assert pack._no_room(fits, [0], problem, target) is None
     for launch in (
@@ -295,7 +297,7 @@ def test_kernels_with_too_many_words_are_refused():
     ):
         reason = pack._no_room(replace(fits, launches=(launch,)), [0], problem, target)
         assert "at most 96 words and 6 pointers" in reason
-    reason = pack._no_room(fits, [2**31], problem, _targets.find("wasm"))
+    reason = pack._no_room(fits, [2**31], problem, targets.find("wasm"))
     assert "room for 2,147,483,648 in one address space" in reason
 
 
@@ -326,7 +328,7 @@ def test_empty_problems_with_one_descriptor_are_one_in_any_order(tmp_path):
 
 
 def _avx2():
-    row = _targets.find("avx2")
+    row = targets.find("avx2")
     return row, row.system_called()
 
 
@@ -472,11 +474,11 @@ def test_a_compiler_that_dies_leaves_nothing(monkeypatch, tmp_path):
     "row",
     [
         pytest.param(row.name, marks=[] if row.name in ("sse2", "wasm") else [pytest.mark.cc_long])
-        for row in _targets.ALL
+        for row in targets.ALL
     ],
 )
 def test_every_target_and_system_is_written(tmp_path, row):
-    for system in _targets.find(row).systems:
+    for system in targets.find(row).systems:
         report = convgrad.export(
             [LINE, "1x8x8x4k3"], tmp_path / system.name, name="one", target=row, system=system.name
         )

@@ -9,7 +9,7 @@ import pytest
 
 import convgrad
 from cc_programs import skip_without
-from convgrad._export import c_source, pack, problems
+from convgrad._apps.export import c_source, pack, problems
 from packs import COMPILERS, INCLUDE, STRICT, run, tool
 
 HEADER = (INCLUDE / "convgrad_pack.h").read_text()

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _oracle, _problem_text
-from convgrad._export import expected as known
-from convgrad._export import pack, self_test
+from convgrad._apps.export import expected as known
+from convgrad._apps.export import pack, self_test
+from convgrad._problem import oracle
+from convgrad._problem import text as _problem_text
 from packs import COMPILERS, STRICT, run, tool
 
 LINES = """
@@ -153,7 +154,7 @@ def test_kernels_and_the_oracle_agree_on_large_problems():
         for at, shape in enumerate((problem.input_shape, problem.filter_shape), 1)
     )
     assert np.array_equal(
-        known._by_kernels(problem, first, second), _oracle.compute(problem, first, second)
+        known._by_kernels(problem, first, second), oracle.compute(problem, first, second)
     )
 
 
@@ -191,6 +192,6 @@ def test_memory_of_the_test_is_what_its_program_counts(folder):
 
 
 def _target():
-    from convgrad._export.door import chosen_target
+    from convgrad._apps.export.door import chosen_target
 
     return chosen_target(None, None, None, None, None)

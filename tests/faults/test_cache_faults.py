@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 import convgrad
-from convgrad import _config, _engine, _jit
+from convgrad import _engine
+from convgrad._base import config
+from convgrad._compiler import jit
 from faults.children import finish, run, start
 from faults.work import forget, work
 
@@ -24,10 +26,10 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(_jit, "_kernels", {})
+    monkeypatch.setattr(jit, "_kernels", {})
     monkeypatch.setattr(_engine, "memory", {})
     monkeypatch.setattr(
-        _config,
+        config,
         "_process",
         {"cache_dir": str(tmp_path), "disk_cache": True, "cache_bytes": 1 << 30},
     )
@@ -43,7 +45,7 @@ def origins() -> set[str]:
     """Do the small work as a new process would; say where its kernels came from."""
     forget()
     work(SMALL)
-    return {kernel.origin for kernel in _jit._kernels.values()}
+    return {kernel.origin for kernel in jit._kernels.values()}
 
 
 def replace_by(path: Path, kind: str) -> None:
@@ -94,16 +96,16 @@ def test_swapped_entries_are_both_compiled_anew(folder):
     forget()
     with convgrad.threads(1):
         work(range(2))
-    assert sum(kernel.origin == "llvm" for kernel in _jit._kernels.values()) == 2
+    assert sum(kernel.origin == "llvm" for kernel in jit._kernels.values()) == 2
 
 
 def test_damage_in_every_region(folder):
     """A byte changed, a cut, zeros, doubled: at 40 places of each file, through the front door."""
     pick = random.Random(1)
     work(SMALL)
-    ((identity, target, _),) = _jit._kernels
-    name = _jit.key.text(identity, target)
-    path = folder / f"{_jit.key.digest(name)}.kernel"  # in a new process the entry lies beside it
+    ((identity, target, _),) = jit._kernels
+    name = jit.key.text(identity, target)
+    path = folder / f"{jit.key.digest(name)}.kernel"  # in a new process the entry lies beside it
     good = path.read_bytes()
     for step in range(40):
         at = len(good) * step // 40
@@ -118,7 +120,7 @@ def test_damage_in_every_region(folder):
         if damaged == good:
             continue
         path.write_bytes(damaged)
-        assert _jit.cache.read(path.stem, name) is None and not path.exists()
+        assert jit.cache.read(path.stem, name) is None and not path.exists()
         path.write_bytes(good)
         path.chmod(0o600)
     assert origins() == {"disk"}
@@ -194,7 +196,7 @@ def test_a_real_disk_that_takes_nothing(tmp_path, options):
                 open({str(tmp_path / "filler")!r}, "wb", buffering=0).write(bytes(1 << 20))
             except OSError:
                 pass
-            print(convgrad._jit.find_trouble().kind)
+            print(convgrad._compiler.jit.find_trouble().kind)
             """,
             tmp_path,
             "-W",
@@ -242,7 +244,7 @@ def _warm_together(cache: Path, processes: int, calls: str) -> None:
     left = [path.suffix for path in (cache / "kernels-1").iterdir()]
     assert set(left) == {".kernel", ".text"}
     run(
-        f"work({calls}); assert all(k.origin == 'disk' for k in convgrad._jit._kernels.values())",
+        f"work({calls}); assert all(k.origin == 'disk' for k in convgrad._compiler.jit._kernels.values())",
         cache,
     )
 
@@ -260,7 +262,7 @@ def test_two_hundred_processes_warm_one_cache(tmp_path):
 
 
 WRITER = """
-from convgrad._jit import cache
+from convgrad._compiler.jit import cache
 print("ready", flush=True)
 number = 0
 while True:
@@ -278,8 +280,8 @@ def _kill_writers(cache_dir: Path, times: int) -> None:
         time.sleep(pick.uniform(0, 0.05))
         process.kill()
         process.communicate()
-    with _config.scope(cache_dir=str(cache_dir), disk_cache=True):
-        place = _jit.cache.folder()
+    with config.scope(cache_dir=str(cache_dir), disk_cache=True):
+        place = jit.cache.folder()
         assert place is not None
         partial = [path for path in place.iterdir() if path.suffix == ".partial"]
         assert len(partial) <= 2 * times  # each has two names
@@ -287,16 +289,16 @@ def _kill_writers(cache_dir: Path, times: int) -> None:
         assert kept
         for path in kept:  # whole, every one
             number = int(path.stem, 16)
-            entry = _jit.cache.read(path.stem, f"key {number}")
-            assert entry == _jit.cache.Entry("symbol", number, b"code" * 4000)
+            entry = jit.cache.read(path.stem, f"key {number}")
+            assert entry == jit.cache.Entry("symbol", number, b"code" * 4000)
         by_text = [path for path in place.iterdir() if path.suffix == ".text"]
         assert by_text
         for path in by_text:
-            entry = _jit.cache.read_by_text(path.stem, f"text {int(path.stem, 16)}")
+            entry = jit.cache.read_by_text(path.stem, f"text {int(path.stem, 16)}")
             assert entry is not None and entry.code == b"code" * 4000
         for path in partial:
             os.utime(path, (time.time() - 61,) * 2)
-        _jit.cache.usage()
+        jit.cache.usage()
         assert not [path for path in place.iterdir() if path.suffix == ".partial"]
 
 
@@ -318,9 +320,7 @@ def test_an_interrupted_write_leaves_nothing(folder, monkeypatch):
 
     monkeypatch.setattr(os, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        _jit.cache.write(
-            "0" * 32, "key", _jit.cache.Entry("symbol", 0, b"code"), ("1" * 32, "text")
-        )
+        jit.cache.write("0" * 32, "key", jit.cache.Entry("symbol", 0, b"code"), ("1" * 32, "text"))
     assert {path.suffix for path in folder.iterdir()} == {".kernel", ".text"}
     assert not [path for path in folder.iterdir() if path.stem in ("0" * 32, "1" * 32)]
 
@@ -328,8 +328,8 @@ def test_an_interrupted_write_leaves_nothing(folder, monkeypatch):
 def test_without_sources_there_is_no_name_and_no_file(tmp_path, folder, monkeypatch):
     """A frozen program has compiled files only; a hash of nothing would serve every version the same kernels."""
     before = sorted(folder.iterdir())
-    monkeypatch.setattr(_jit.key, "_PACKAGE", tmp_path / "nowhere")
-    monkeypatch.setattr(_jit.key, "sources", _jit.key.sources.__wrapped__)
+    monkeypatch.setattr(jit.key, "_PACKAGE", tmp_path / "nowhere")
+    monkeypatch.setattr(jit.key, "sources", jit.key.sources.__wrapped__)
     assert origins() == {"llvm"} == origins()
     assert sorted(folder.iterdir()) == before
 

@@ -66,7 +66,7 @@ def test_control_c_while_compiling():
     run(
         """
         import_all()
-        from convgrad._jit import llvm
+        from convgrad._compiler.jit import llvm
         real = llvm._emit_object
         interrupted = threading.Event()
         def emit(*args):
@@ -85,7 +85,7 @@ def test_control_c_while_compiling():
         llvm._emit_object = None  # what was begun is waited for, not begun again
         work(range(1, 2))
         assert not llvm._jobs
-        assert not convgrad._jit._locks
+        assert not convgrad._compiler.jit._locks
         """,
         None,
     )

@@ -71,7 +71,7 @@ def test_a_system_that_lets_nothing_be_executable():
                         raise MemoryError
             expect()
             sys.meta_path.insert(0, Stop())
-            from convgrad._jit import elf
+            from convgrad._compiler.jit import elf
             class Refusing:
                 def __getattr__(self, name):
                     return (lambda *_: -1) if name == "mprotect" else getattr(real, name)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import convgrad
-from convgrad import _engine, _jit
+from convgrad import _engine
+from convgrad._compiler import jit
 
 _rng = np.random.default_rng(0)
 
@@ -49,14 +50,14 @@ def work(calls: range = range(len(CALLS))) -> None:
 def forget() -> None:
     """Make the next call plan and load its kernels again, as in a new process."""
     _engine.memory.clear()
-    _jit._kernels.clear()
+    jit._kernels.clear()
 
 
 def import_all() -> None:
     """Import what is imported late, compiler included, and load the entry that runs programs."""
-    from convgrad import _prepare
-    from convgrad._jit import llvm
+    from convgrad._compiler.jit import llvm
+    from convgrad._engine import prepare
     from convgrad._runtime import code
 
     llvm.binding()
-    code.ensure(_prepare.load_runtime)
+    code.ensure(prepare.load_runtime)

@@ -7,8 +7,8 @@ import inspect
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError, ArgumentTypeError, DTypeError
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.table import TABLE
+from convgrad._base.errors import ArgumentError, ArgumentTypeError, DTypeError
 from convgrad.graph import ClientSession, Scope, Status, ops
 
 F = np.float32

@@ -9,7 +9,7 @@ import pytest
 
 import cases as convolutions
 from convgrad import raw_ops
-from convgrad._errors import ArgumentError, ArgumentTypeError, ConvgradError
+from convgrad._base.errors import ArgumentError, ArgumentTypeError, ConvgradError
 from convgrad.graph import ClientSession, Scope, add_symbolic_gradients, ops
 from graphs import same_bits
 

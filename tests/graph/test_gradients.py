@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad._graph.row import no_gradient
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.row import no_gradient
+from convgrad._apps.graph.table import TABLE
 from convgrad.graph import ClientSession, Scope, add_symbolic_gradients, ops
 
 D = np.dtype(np.float64)

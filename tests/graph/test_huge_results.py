@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad._errors import AllocationError
-from convgrad._graph import philox
+from convgrad._apps.graph import philox
+from convgrad._base.errors import AllocationError
 from convgrad.graph import ClientSession, Scope, ops
 
 
@@ -42,7 +42,7 @@ def test_ranges_and_rows_that_nobody_can_hold():
 
 def test_the_machine_decides_and_not_its_promises(monkeypatch):
     """4e9 numbers were promised memory, and the process was ended while it wrote them."""
-    from convgrad._graph.table import rules
+    from convgrad._apps.graph.table import rules
 
     monkeypatch.setattr(rules, "_memory", lambda: 10**9)
     scope = Scope.new_root_scope()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError, ArgumentTypeError, ConvgradError, DTypeError
-from convgrad._graph.dtypes import ANY
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.dtypes import ANY
+from convgrad._apps.graph.table import TABLE
+from convgrad._base.errors import ArgumentError, ArgumentTypeError, ConvgradError, DTypeError
 from convgrad.graph import ClientSession, Scope, ops
 from graph_calls import BAD, GOOD
 

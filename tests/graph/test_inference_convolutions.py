@@ -7,11 +7,11 @@ import pytest
 
 import cases as convolutions
 from convgrad import raw_ops
-from convgrad._errors import ConvgradError
-from convgrad._graph.row import Call, canonical
-from convgrad._graph.scope import infer
-from convgrad._graph.spec import Spec, fits
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.row import Call, canonical
+from convgrad._apps.graph.scope import infer
+from convgrad._apps.graph.spec import Spec, fits
+from convgrad._apps.graph.table import TABLE
+from convgrad._base.errors import ConvgradError
 from convgrad.graph import Scope, ops
 
 PINS = {

@@ -7,8 +7,8 @@ import pytest
 
 import cases as convolutions
 import convgrad
-from convgrad._graph import dtypes
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph import dtypes
+from convgrad._apps.graph.table import TABLE
 from graph_pools import max_pool, max_pool_grad, max_pool_grad_grad
 from graphs import close, computed, numbers, same_bits, whole
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad._graph import philox
+from convgrad._apps.graph import philox
 from convgrad.graph import ClientSession, Scope, ops
 from graphs import same_bits
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from convgrad._graph.dtypes import FLOATS
+from convgrad._apps.graph.dtypes import FLOATS
 from convgrad.graph import ClientSession, Scope, ops
 from graphs import agrees, same_bits
 

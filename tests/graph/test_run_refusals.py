@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError
+from convgrad._base.errors import ArgumentError
 from convgrad.graph import ClientSession, Scope, ops
 
 

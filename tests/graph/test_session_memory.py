@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError
+from convgrad._base.errors import ArgumentError
 from convgrad.graph import ClientSession, Scope, add_symbolic_gradients, ops
 
 F = np.float32

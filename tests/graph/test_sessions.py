@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad._errors import ArgumentError, ArgumentTypeError, DTypeError
+from convgrad._base.errors import ArgumentError, ArgumentTypeError, DTypeError
 from convgrad.graph import ClientSession, Scope, ops
 from graphs import same_bits
 

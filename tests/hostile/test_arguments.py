@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import convgrad
-from convgrad import _config
+from convgrad._base import config
 from hostile.doors import FUNCTIONS, call, right_arguments
 from hostile.objects import ARRAYS, EVERYTHING, NUMBERS, OBJECTS, Mine
 
@@ -103,7 +103,7 @@ def judge(name: str, spoiled: dict[str, Any]) -> None:
         warnings.simplefilter("ignore")  # NumPy's, of matrices
         made = {key: make(maker) for key, maker in spoiled.items()}
     arguments = {**right_arguments(name), **made}
-    process = dict(_config._process)
+    process = dict(config._process)
     begin = time.monotonic()
     try:
         with warnings.catch_warnings():
@@ -118,8 +118,8 @@ def judge(name: str, spoiled: dict[str, Any]) -> None:
     else:
         _check(name, arguments, spoiled, result)
     finally:
-        _config._process.clear()
-        _config._process.update(process)
+        config._process.clear()
+        config._process.update(process)
     assert time.monotonic() - begin < LONGEST, f"{name} hangs"
 
 
@@ -188,6 +188,6 @@ def test_every_argument_with_everything(bounded, name):
 
 
 def test_right_arguments_are_right(monkeypatch):
-    monkeypatch.setattr(_config, "_process", {})  # one of the calls sets the number of threads
+    monkeypatch.setattr(config, "_process", {})  # one of the calls sets the number of threads
     for name in NAMES:
         call(name, right_arguments(name))

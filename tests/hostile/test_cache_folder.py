@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from convgrad import _config
-from convgrad._jit import cache
+from convgrad._base import config
+from convgrad._compiler.jit import cache
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows cannot open folders")
 
@@ -25,7 +25,7 @@ OURS, THEIRS = cache.Entry("symbol", 0, b"ours" * 2000), cache.Entry("symbol", 0
 def base(tmp_path, monkeypatch):
     """Return a folder with ours, `kernels-1`, and theirs, `bait`: entries in both, unfinished files in theirs."""
     settings = {"cache_dir": str(tmp_path), "disk_cache": True, "cache_bytes": 1 << 30}
-    monkeypatch.setattr(_config, "_process", settings)
+    monkeypatch.setattr(config, "_process", settings)
     assert cache.write(DIGEST, KEY, THEIRS, TEXT)
     (tmp_path / "kernels-1" / "a.1.1.partial").write_text("")
     os.utime(tmp_path / "kernels-1" / "a.1.1.partial", (0, 0))
@@ -52,7 +52,7 @@ def _put_back(base: Path, kind: str) -> None:
 
 
 def _evict() -> None:
-    with _config.scope(cache_bytes=1):
+    with config.scope(cache_bytes=1):
         cache.write("1" * 32, KEY, OURS, TEXT)
 
 
@@ -158,7 +158,7 @@ def test_a_pipe_in_the_place_of_the_folder_is_not_waited_for(base):
 
 @pytest.mark.parametrize("mask", [0, 0o022, 0o077, 0o277, 0o777])
 def test_parents_are_ours_alone_whatever_the_umask(tmp_path, mask):
-    with _config.scope(cache_dir=str(tmp_path / "a" / "b"), disk_cache=True):
+    with config.scope(cache_dir=str(tmp_path / "a" / "b"), disk_cache=True):
         before = os.umask(mask)
         try:
             assert cache.write(DIGEST, KEY, OURS)

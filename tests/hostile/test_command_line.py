@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._cli.main import main
+from convgrad._apps.cli.main import main
 
 BASES = [
     "run conv2d --input x.npy --filter f.npy --strides 2 -o y.npy",

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _config, _planner, dispatch
-from convgrad._algorithms.dense_filter.tables import blocks, table
-from convgrad._algorithms.dense_filter.words import TAP
-from convgrad._geometry import solve
-from convgrad._jit import host_target
-from convgrad._problem import OPS
+from convgrad import dispatch
+from convgrad._base import config
+from convgrad._compiler.jit import host_target
+from convgrad._engine import planner
+from convgrad._kernels.dense_filter.tables import blocks, table
+from convgrad._kernels.dense_filter.words import TAP
+from convgrad._problem.convolution import OPS
+from convgrad._problem.geometry import solve
 from convgrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from hostile.objects import EndlessList, EqualToAll, Liar, OddInt, OddStr, raising
 
@@ -128,7 +130,7 @@ def test_windows_of_thousands_of_rows_are_planned_at_once(operation):
     assert "lists of taps" in str(story)
     small = convgrad.explain(operation, [1, 256, 1, 2], [64, 1, 2, 2])
     assert small.algorithm != "reference"
-    assert _planner.choose(small.problem, host_target()).steps
+    assert planner.choose(small.problem, host_target()).steps
 
 
 @pytest.mark.parametrize("operation", [row.function for row in OPS])
@@ -324,4 +326,4 @@ def test_nothing_is_explained_too(family, part, data_format):
 def test_superscripts_are_no_numbers(switch):
     """They are digits to Python, and none it can read."""
     with pytest.raises(ValueError, match="it must be"):
-        _config.SWITCHES[switch].parse("²")
+        config.SWITCHES[switch].parse("²")

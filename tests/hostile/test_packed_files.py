@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from child_python import child_environment
-from convgrad._cli.main import main
+from convgrad._apps.cli.main import main
 
 LARGE = 256 << 20
 
@@ -44,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 PROGRAM = r"""
 import contextlib, io, json, re, sys
 from pathlib import Path
-from convgrad._cli.main import main
+from convgrad._apps.cli.main import main
 
 def peak():
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10

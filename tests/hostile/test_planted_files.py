@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from child_python import child_environment
-from convgrad import _children, _targets
-from convgrad._bench.process import Process
-from convgrad._check.child import Isolated
-from convgrad._cli.main import main
-from convgrad._jit import objects
-from convgrad._kernel import KernelSource
-from convgrad._studio.runs import Limits, Runs
+from convgrad._apps.bench.process import Process
+from convgrad._apps.check.child import Isolated
+from convgrad._apps.cli.main import main
+from convgrad._apps.studio.runs import Limits, Runs
+from convgrad._base import children
+from convgrad._compiler import targets
+from convgrad._compiler.jit import objects
+from convgrad._compiler.kernel import KernelSource
 from convgrad.errors import ArgumentError
 from studio_pages import SQUARE
 
@@ -61,7 +62,7 @@ def test_a_run_of_the_studio(folder):
 def test_a_kernel_that_is_checked(folder):
     with Isolated("convgrad.reference", "conv2d", 60.0):
         pass
-    if PathFinder.find_spec("torch", _children.import_path()) is None:
+    if PathFinder.find_spec("torch", children.import_path()) is None:
         # It is the installed one or none, never a file of that name.
         with pytest.raises(ArgumentError, match="torch is not installed"):
             Isolated("torch", "conv2d", 60.0).__enter__()
@@ -70,13 +71,13 @@ def test_a_kernel_that_is_checked(folder):
 
 def test_a_compiler_of_packs(folder):
     ir = "define i64 @f() {\n  ret i64 1\n}\n"
-    row = next(row for row in _targets.ALL if row.name == "avx2")
+    row = next(row for row in targets.ALL if row.name == "avx2")
     (made,) = objects.compile_all([KernelSource("f", ir)], row, row.triple)
     assert made and ran(folder) == []
 
 
 def test_a_worker_of_a_benchmark(folder):
-    worker = Process("convgrad._bench.worker", {})
+    worker = Process("convgrad._apps.bench.worker", {})
     try:
         worker.send(("hello",))
         assert "no such request" in worker.receive(60.0)[1]
@@ -114,7 +115,7 @@ def test_only_what_was_named_is_imported(folder):
     library.mkdir()
     (library / "library_with_an_extra.py").write_text(LIBRARY)
     script = parent / "convgrad-script"
-    script.write_text("import sys\nfrom convgrad._cli.main import main\nsys.exit(main())\n")
+    script.write_text("import sys\nfrom convgrad._apps.cli.main import main\nsys.exit(main())\n")
     words = ["check", "mykernels", "conv2d", "--problems", "2", "--property", "basic"]
     sys.path[:2] = [str(library)]  # goes into the child's PYTHONPATH, as a user's own would
     for more in ([], ["--in-process"]):
@@ -140,20 +141,20 @@ def test_an_installed_module_comes_first_and_the_error_says_so(folder, capsys):
 
 def test_the_path_of_a_child(folder, monkeypatch):
     here, elsewhere = str(folder), str(folder.parent)
-    monkeypatch.setattr(sys, "path", ["", here, Path(elsewhere), "relative", _children.ROOT])
-    rest = [elsewhere, str(folder / "relative"), _children.ROOT]
+    monkeypatch.setattr(sys, "path", ["", here, Path(elsewhere), "relative", children.ROOT])
+    rest = [elsewhere, str(folder / "relative"), children.ROOT]
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    assert _children.import_path() == rest
+    assert children.import_path() == rest
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", elsewhere]))
-    assert _children.import_path() == rest
+    assert children.import_path() == rest
     for named in (".", here):
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([elsewhere, named]))
-        assert _children.import_path() == [here, *rest]
+        assert children.import_path() == [here, *rest]
     monkeypatch.setattr(sys, "path", [elsewhere])  # found by an import hook
-    assert _children.import_path() == [_children.ROOT, elsewhere]
-    monkeypatch.chdir(_children.ROOT)
-    monkeypatch.setattr(sys, "path", ["", elsewhere, _children.ROOT])
-    assert _children.import_path() == [elsewhere, _children.ROOT]
+    assert children.import_path() == [children.ROOT, elsewhere]
+    monkeypatch.chdir(children.ROOT)
+    monkeypatch.setattr(sys, "path", ["", elsewhere, children.ROOT])
+    assert children.import_path() == [elsewhere, children.ROOT]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a folder in use cannot be removed there")
@@ -162,18 +163,16 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch):
     place.mkdir()
     monkeypatch.chdir(place)
     place.rmdir()
-    monkeypatch.setattr(sys, "path", ["", _children.ROOT])
-    assert _children.import_path() == [_children.ROOT]
+    monkeypatch.setattr(sys, "path", ["", children.ROOT])
+    assert children.import_path() == [children.ROOT]
 
 
 def test_a_child_has_its_arguments_and_our_flags(folder):
-    text = f"print(sys.argv[1:], sys.path == {_children.import_path()!r}, flush=True)"
-    done = subprocess.run(
-        _children.program(text, "a b"), capture_output=True, text=True, check=True
-    )
+    text = f"print(sys.argv[1:], sys.path == {children.import_path()!r}, flush=True)"
+    done = subprocess.run(children.program(text, "a b"), capture_output=True, text=True, check=True)
     assert done.stdout == "['a b'] True\n" and ran(folder) == []
-    inner = "import sys; from convgrad import _children; print(_children.program('')[1:-2])"
-    outer = f"import sys; sys.path[:] = {_children.import_path()}; {inner}"
+    inner = "import sys; from convgrad._base import children; print(children.program('')[1:-2])"
+    outer = f"import sys; sys.path[:] = {children.import_path()}; {inner}"
     for flags in (["-I"], ["-E", "-s"]):
         given = [sys.executable, *flags, "-c", outer]
         done = subprocess.run(given, capture_output=True, text=True, check=True, cwd=folder.parent)

@@ -134,7 +134,7 @@ def test_a_size_that_changed_is_named():
     x = np.ones((1, 8, 8, 16), np.float32)
     convgrad.depthwise_conv2d(x, FILTER, 1, "SAME")
     with pytest.raises(ArgumentError, match="changed its size during the call, from 4096 to 2048"):
-        convgrad._arrays.numpy.lend("f", x[:, :4], convgrad._dtypes.FLOAT, 4096)
+        convgrad._arrays.numpy.lend("f", x[:, :4], convgrad._base.dtypes.FLOAT, 4096)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a mapped file cannot be cut there")

@@ -6,7 +6,8 @@ import ast
 from pathlib import Path
 
 import convgrad
-from convgrad import _engine, _jit
+from convgrad import _engine
+from convgrad._compiler import jit
 
 ROOT = Path(convgrad.__file__).parent
 MODULES = {
@@ -26,13 +27,13 @@ MODULES = {
 }
 """What runs what it reads, and what talks to a network."""
 ALLOWED = {
-    ("_studio/opening.py", "webbrowser"),
-    ("_dask/carrier.py", "cloudpickle"),
-    ("_studio/connections.py", "socket"),
-    ("_studio/server.py", "socket"),
-    ("_torch/fusing.py", "pickle"),
-    ("_studio/server.py", "urllib.parse"),
-    ("_studio/server.py", "http.server"),
+    ("_apps/studio/opening.py", "webbrowser"),
+    ("_bridges/dask/carrier.py", "cloudpickle"),
+    ("_apps/studio/connections.py", "socket"),
+    ("_apps/studio/server.py", "socket"),
+    ("_bridges/torch/fusing.py", "pickle"),
+    ("_apps/studio/server.py", "urllib.parse"),
+    ("_apps/studio/server.py", "http.server"),
 }
 """The studio serves its page on the loopback address, and opens the browser. Graphs of Dask go to its workers as
 pickles, which is Dask's way; a task of ours says by value what it needs there. Whether a fused model can be pickled is
@@ -105,7 +106,7 @@ def test_python_is_started_in_one_place():
         for path in sorted(ROOT.rglob("*.py"))
         if any(word in path.read_text(encoding="utf-8") for word in words)
     ]
-    assert found == ["_children.py"]
+    assert found == ["_base/children.py"]
 
 
 def test_the_test_sees_what_it_looks_for(tmp_path, monkeypatch):
@@ -121,6 +122,6 @@ def test_the_test_sees_what_it_looks_for(tmp_path, monkeypatch):
 def test_security_states_the_bounds_of_what_is_remembered():
     page = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
     (told,) = [part for part in page.split("\n- ") if part.startswith("**Compiled kernels**")]
-    assert f"up to {_jit._MOST:,} of" in told
+    assert f"up to {jit._MOST:,} of" in told
     assert f"up to {_engine._LARGEST:,} programs and calls" in told
     assert f"at most {_engine._MOST_TABLES >> 20} MB of tables" in told

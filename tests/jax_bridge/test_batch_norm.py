@@ -13,11 +13,13 @@ import pytest
 
 import convgrad
 import convgrad.jax
-from convgrad import _dtypes, _engine, _problem_text
-from convgrad._jax import abi, formulas, handler, targets
-from convgrad._norm import ACTIVATIONS, Task
-from convgrad._norm import call as calls
-from convgrad._norm.call import Call
+from convgrad import _engine
+from convgrad._base import dtypes
+from convgrad._bridges.jax import abi, formulas, handler, targets
+from convgrad._problem import text as _problem_text
+from convgrad._problem.norm import ACTIVATIONS, Task
+from convgrad._problem.norm import rules as calls
+from convgrad._problem.norm.rules import Call
 from convgrad._runtime.bound import Bound
 from convgrad.errors import InternalError
 from convgrad.jax import batch_norm_act
@@ -122,7 +124,7 @@ def test_a_small_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
         made = compute(call, given)
         return {name: each * 1.001 if name == "dx" else each for name, each in made.items()}
 
-    from convgrad._jax import batch_norm, passes
+    from convgrad._bridges.jax import batch_norm, passes
 
     monkeypatch.setattr(passes, "compute", wrong)
     got = value_and_gradients(ours, arrays, "NHWC", "silu", None)[1]["x"]
@@ -134,7 +136,7 @@ def test_a_small_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_narrow_dtypes(dtype: str) -> None:
     """Results are rounded once; statistics and parameters' gradients are float32 whatever x is."""
-    row = _dtypes.find(jnp.dtype(dtype))
+    row = dtypes.find(jnp.dtype(dtype))
     assert row is not None
     arrays = operands("NHWC", "before", False, jnp.dtype(dtype))
     (_, (y, mean, variance)), moves = value_and_gradients(ours, arrays, "NHWC", "silu", "before")
@@ -304,7 +306,7 @@ def test_mistakes_are_named(arguments: Any, words: str) -> None:
 
 # What XLA calls. ------------------------------------------------------------------------------------------------------
 
-TASK = Task("forward", _dtypes.FLOAT, "NHWC", 1, 4, 3, "relu", "after")
+TASK = Task("forward", dtypes.FLOAT, "NHWC", 1, 4, 3, "relu", "after")
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4)
 
 
@@ -367,7 +369,7 @@ def test_a_handler_gathers_addresses(seen: Any, wrong: str | None) -> None:
 
 def test_calls_are_lines_of_text() -> None:
     for name, given in (("forward", ()), ("forward_frozen", ("weight",))):
-        task = Task(name, _dtypes.BFLOAT16, "NCHW", 2, 9, 5, "leaky_relu", "before")
+        task = Task(name, dtypes.BFLOAT16, "NCHW", 2, 9, 5, "leaky_relu", "before")
         call = Call(task, given, 1e-5, 0.1)
         assert calls.read(calls.write(call)) == call
         back = call.backward(x=False, parameters=True, residual=True)

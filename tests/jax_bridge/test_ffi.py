@@ -15,8 +15,10 @@ import pytest
 
 import convgrad
 import convgrad.jax
-from convgrad import _config, _engine, _problem_text
-from convgrad._jax import abi, handler, sums, switches, targets
+from convgrad import _engine
+from convgrad._base import config
+from convgrad._bridges.jax import abi, handler, sums, switches, targets
+from convgrad._problem import text as _problem_text
 from convgrad._runtime.bound import Bound
 from convgrad._runtime.state import STATE_BLOCK
 
@@ -121,12 +123,12 @@ def test_switches_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         _engine,
         "executable",
-        lambda problem: asked.append(_config.deciding()) or executable(problem),
+        lambda problem: asked.append(config.deciding()) or executable(problem),
     )
     targets.register_text("convgrad_1", LINE, "winograd=off vector_bits=128")
     assert seen == [("convgrad_1", LINE, True)]
-    assert dict(zip(_config.DECIDING, asked[0], strict=True)) == {
-        **{name: _config.SWITCHES[name].default for name in _config.DECIDING},
+    assert dict(zip(config.DECIDING, asked[0], strict=True)) == {
+        **{name: config.SWITCHES[name].default for name in config.DECIDING},
         "winograd": "off",
         "vector_bits": 128,
     }
@@ -243,7 +245,7 @@ def test_operands_of_a_primitive_are_checked() -> None:
 
 
 def test_watching_the_switches_begins_once() -> None:
-    before = len(_config._watchers)
+    before = len(config._watchers)
     switches.watch()
     switches.watch()
-    assert len(_config._watchers) - before <= 1
+    assert len(config._watchers) - before <= 1

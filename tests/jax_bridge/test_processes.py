@@ -228,7 +228,7 @@ def test_threads_that_call_at_once() -> None:
 
 UNKNOWN = """
 import convgrad.jax
-from convgrad._jax import abi
+from convgrad._bridges.jax import abi
 abi.MAJOR = 7  # what we know, so that what is installed is unknown
 from jax_bridge.configurations import CONFIGURATIONS, some
 from jax_bridge.running import arriving, assert_right, bits, by_numpy, by_us, operands
@@ -279,7 +279,7 @@ def test_the_order_of_imports() -> None:
     """Neither brings the other in before it is asked for, and both orders work."""
     done = run(
         "import sys, convgrad; assert 'jax' not in sys.modules\n"
-        "import jax, jax.numpy as jnp; assert 'convgrad._jax' not in sys.modules\n"
+        "import jax, jax.numpy as jnp; assert 'convgrad._bridges.jax' not in sys.modules\n"
         "y = convgrad.conv2d(jnp.ones((1, 2, 2, 1)), jnp.ones((2, 2, 1, 1)), 1, 'VALID')\n"
         "assert isinstance(y, jax.Array) and y.item() == 4; assert 'convgrad.jax' not in sys.modules\n"
         "import convgrad.jax\n"
@@ -333,7 +333,7 @@ def train(model):
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     history = model.fit(x, y, batch_size=8, epochs=2, shuffle=False, verbose=0)
     return history.history["loss"], model.predict(x, verbose=0), model.get_weights()
-from convgrad._jax import sums
+from convgrad._bridges.jax import sums
 bound = []
 before = sums.compute
 sums.compute = lambda *given: bound.append(given[0]) or before(*given)

@@ -18,7 +18,7 @@ import pytest
 from keras import layers as kl
 
 import convgrad.keras
-from convgrad._problem import Kind
+from convgrad._problem.convolution import Kind
 from keras_bridge.running import ALL, array, computed, numbers, taken
 
 WITHOUT = """

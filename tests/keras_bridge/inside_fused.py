@@ -11,8 +11,8 @@ from keras import layers as kl
 
 import convgrad.keras
 from convgrad import _engine
-from convgrad._keras import backends, graphs
-from convgrad._norm import Task
+from convgrad._bridges.keras import backends, graphs
+from convgrad._problem.norm import Task
 from keras_bridge.running import BACKEND, array, numbers
 
 COMPUTER = backends.computer("test")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import convgrad.keras
-from convgrad._problem import Kind
+from convgrad._problem.convolution import Kind
 from keras_bridge.configurations import Configuration, configurations
 from keras_bridge.running import ALL, BACKEND, array, both_ways, computed, filled, numbers, taken
 

@@ -12,7 +12,7 @@ import pytest
 from keras import layers as kl
 
 import convgrad.keras
-from convgrad._problem import Kind
+from convgrad._problem.convolution import Kind
 from convgrad.errors import ArgumentTypeError
 from keras_bridge.running import ALL, BACKEND, computed, numbers, taken
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import convgrad.keras
 from convgrad import _engine
-from convgrad._problem import Kind, Problem
+from convgrad._problem.convolution import Kind, Problem
 
 BACKEND = keras.backend.backend()
 Arrays = list[np.ndarray]

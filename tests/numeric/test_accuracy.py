@@ -18,8 +18,11 @@ import pytest
 
 from calling import ROWS
 from cases import KINDS, UNITS, Case, Data, normal, run
-from convgrad import _config, _jit, _oracle, _planner
-from convgrad._targets import Target
+from convgrad._base import config
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner
+from convgrad._problem import oracle
 from kernels import problem_of
 
 PROMISES = Path(__file__).parents[2] / "docs" / "promises.md"
@@ -61,7 +64,7 @@ def exactly(case: Case, kind: str, data: Data) -> Any:
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     wide = np.longdouble if case.dtype == "float64" else np.float64
     first, second = (each.astype(wide) for each in operands[kind])
-    return _oracle.compute(problem_of(case, kind), first, second)
+    return oracle.compute(problem_of(case, kind), first, second)
 
 
 def error(case: Case, kind: str, draw: int) -> float:
@@ -78,8 +81,8 @@ def error(case: Case, kind: str, draw: int) -> float:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_errors_stay_small(family: str, kind: str, dtype: str, data_format: str) -> None:
     case = Case(*FAMILIES[family], (3, 3), (1, 1), (1, 1), "SAME", data_format, dtype)
-    target = _jit.host_target()
-    plan = _planner.choose(problem_of(case, kind), target)
+    target = jit.host_target()
+    plan = planner.choose(problem_of(case, kind), target)
     assert plan.algorithm != "reference"
     for draw in range(3 if (family, kind) == ("depthwise", "filter") else 1):
         found = error(case, kind, draw)
@@ -97,7 +100,7 @@ def test_errors_stay_small_on_other_processors(kind: str, dtype: str, target: Ta
         case = Case(*FAMILIES[family], (3, 3), (1, 1), (1, 1), "SAME", "NCHW", dtype)
         if family == "dense" and dtype == "float64":
             continue  # its exact result takes a second; float32 has the same sums
-        with _config.scope(target=target.name):
+        with config.scope(target=target.name):
             found = error(case, kind, 1)
         assert found <= LIMITS[family, kind][dtype], (family, found)
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from calling import TARGETS, label, run
-from convgrad._codegen import F32, F64, KernelBuilder
-from convgrad._norm import ACTIVATIONS, activation, oracle
-from convgrad._norm.task import FORWARD_ONLY
+from convgrad._compiler.codegen import F32, F64, KernelBuilder
+from convgrad._kernels.norm import activation
+from convgrad._problem.norm import ACTIVATIONS, oracle
+from convgrad._problem.norm.task import FORWARD_ONLY
 from convgrad.errors import InternalError
 
 SLOPE = 0.25

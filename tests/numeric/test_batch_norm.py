@@ -9,8 +9,8 @@ import pytest
 
 import convgrad
 from convgrad import reference
-from convgrad._dtypes import FLOATING, DType, accumulator, round_once
-from convgrad._norm import ACTIVATIONS
+from convgrad._base.dtypes import FLOATING, DType, accumulator, round_once
+from convgrad._problem.norm import ACTIVATIONS
 from layouts import LAYOUTS
 
 SHAPES = {"NHWC": (2, 5, 7, 6), "NCHW": (2, 6, 5, 7)}

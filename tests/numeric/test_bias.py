@@ -21,15 +21,18 @@ from biases import (
 )
 from calling import few_and_more, foreign
 from cases import KINDS, NUMPY, Case, Data, normal, whole_numbers
-from convgrad import _config, _engine, _jit, _planner
-from convgrad._algorithms import ALGORITHMS
-from convgrad._errors import InternalError
-from convgrad._kernel import spelled
-from convgrad._problem import Problem
-from convgrad._targets import Target
+from convgrad import _engine
+from convgrad._base import config
+from convgrad._base.errors import InternalError
+from convgrad._compiler import jit
+from convgrad._compiler.kernel import spelled
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner
+from convgrad._kernels import ALGORITHMS
+from convgrad._problem.convolution import Problem
 from kernels import problem_of, random_case_for, taken
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 NAMES = [name for name in ALGORITHMS if name != "reference"]
 EXACT = [name for name in NAMES if name != "winograd_fast"]
 """F(4,3) divides by 24: whole numbers do not stay whole."""
@@ -164,7 +167,7 @@ def test_threads_change_no_bit(name: str, part: int) -> None:
         data = normal(case, rng)
         for side in SIDES[kind]:
             problem = biased(case, kind, side)
-            shares += not _planner.choose_named(problem, HOST, name).serial
+            shares += not planner.choose_named(problem, HOST, name).serial
             bias = rng.standard_normal(problem.bias_c).astype(np.float32)
             bits = set()
             for count in (1, 2, 5):
@@ -248,7 +251,7 @@ def test_the_engine_with_kernels_and_without(kernels: bool, dtype: str, layout: 
         for side in SIDES[kind]:
             problem = biased(case, kind, side)
             bias = whole_bias(case, problem.bias_c, np.random.default_rng(17))
-            with _config.scope(kernels=kernels):
+            with config.scope(kernels=kernels):
                 got = engine(problem, *operands(kind, data), bias)
             for mine, exact in zip(got, exactly(case, kind, side, data, bias), strict=True):
                 np.testing.assert_array_equal(mine.astype(float), exact.astype(float))
@@ -326,11 +329,11 @@ def test_what_is_no_bias_is_refused() -> None:
 def test_a_bias_is_part_of_the_identity_and_its_absence_is_not(name: str) -> None:
     """Kernels without a bias keep the names they had: those of the files on disk, and of packs."""
     for case, kind in shared_by(name):
-        plain = _planner.choose_named(problem_of(case, kind), HOST, name)
+        plain = planner.choose_named(problem_of(case, kind), HOST, name)
         assert not any("bias" in spelled(step.kernel) for step in plain.steps)
         assert not any("bias" in step.operands for step in plain.steps)
         for side in SIDES[kind]:
-            plan = _planner.choose_named(biased(case, kind, side), HOST, name)
+            plan = planner.choose_named(biased(case, kind, side), HOST, name)
             using = [step for step in plan.steps if "bias" in step.operands]
             assert len(using) == 1
             if kind != "filter":

@@ -19,13 +19,15 @@ import pytest
 
 import convgrad
 from cases import DTYPES, KINDS, Case, Data, normal, run
-from convgrad import _engine, _jit, _planner, _prepare
-from convgrad._algorithms import ALGORITHMS
-from convgrad._plan import Plan
+from convgrad import _engine
+from convgrad._compiler import jit
+from convgrad._engine import planner, prepare
+from convgrad._kernels import ALGORITHMS
+from convgrad._kernels.plan import Plan
 from convgrad._runtime.run import run as run_program
 from kernels import problem_of
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 TESTS = Path(__file__).parents[1]
 
 LARGE = (
@@ -47,7 +49,7 @@ def shared(name: str, kind: str, dtype: str) -> tuple[Case, Plan] | None:
             case = replace(found, dtype=dtype, data_format=data_format)
             problem = problem_of(case, kind)
             if ALGORITHMS[name].why_not(problem, HOST) is None:
-                plan = _planner.choose_named(problem, HOST, name)
+                plan = planner.choose_named(problem, HOST, name)
                 if not plan.serial and any(step.items > step.grain for step in plan.steps):
                     return case, plan
     return None
@@ -67,8 +69,8 @@ def test_any_number_of_threads_that_share_the_work(name: str, checked: Any) -> N
             for count in (1, 2, 3, 8, 5):
                 result = np.full(plan.problem.result_shape, 7, plan.problem.dtype.numpy)
                 with convgrad.threads(count):
-                    assert _planner.choose_named(plan.problem, HOST, name) == plan
-                    program = _prepare.bind(plan, HOST)
+                    assert planner.choose_named(plan.problem, HOST, name) == plan
+                    program = prepare.bind(plan, HOST)
                     arrays = (*operands(kind, data), result)
                     run_program(program, *(each.ctypes.data for each in arrays))
                 results.append(result.tobytes())
@@ -112,8 +114,8 @@ def test_what_came_before_changes_no_bit() -> None:
     for round_ in range(2):
         if round_:
             _engine.memory.clear()
-            _jit._kernels.clear()
-            _planner._choose.cache_clear()
+            jit._kernels.clear()
+            planner._choose.cache_clear()
         for case in LARGE[1:3]:
             run(case, "filter", normal(case, np.random.default_rng(round_)))
         assert answers(-1) == first

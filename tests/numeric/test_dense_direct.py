@@ -11,19 +11,20 @@ import pytest
 
 from calling import seeds
 from cases import Case, whole_numbers
-from convgrad import _jit, _planner
-from convgrad._algorithms.dense_direct import tables
-from convgrad._algorithms.dense_direct.axis import AxisTable
-from convgrad._algorithms.dense_direct.sizes import DirectSizes, tiles
-from convgrad._algorithms.dense_direct.turn import TurnKernel
-from convgrad._algorithms.dense_direct.words import DirectDenseKernel
-from convgrad._algorithms.shared.gather import gather
-from convgrad._geometry import solve
-from convgrad._problem import Kind
+from convgrad._compiler import jit
+from convgrad._engine import planner
+from convgrad._kernels.dense_direct import tables
+from convgrad._kernels.dense_direct.axis import AxisTable
+from convgrad._kernels.dense_direct.sizes import DirectSizes, tiles
+from convgrad._kernels.dense_direct.turn import TurnKernel
+from convgrad._kernels.dense_direct.words import DirectDenseKernel
+from convgrad._kernels.shared.gather import gather
+from convgrad._problem.convolution import Kind
+from convgrad._problem.geometry import solve
 from kernels import compute, expected_exactly, problem_of, random_case_for
 from machines import MACHINES
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 NAME = "dense_direct"
 DTYPES = ("float32", "float64", "half", "bfloat16", "int32")
 
@@ -43,7 +44,7 @@ def pointwise(batch: int, size: tuple[int, int], groups: int, ins: int, outs: in
 
 
 def main_step(case: Case, kind: str) -> Any:
-    return _planner.choose_named(problem_of(case, kind), HOST, NAME).steps[-1]
+    return planner.choose_named(problem_of(case, kind), HOST, NAME).steps[-1]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -111,7 +112,7 @@ def test_a_source_that_is_smaller_than_the_filter_is_turned_once(
 ) -> None:
     case = replace(case, data_format="NCHW", dtype=dtype)
     for kind in ("forward", "input"):
-        plan = _planner.choose_named(problem_of(case, kind), HOST, NAME)
+        plan = planner.choose_named(problem_of(case, kind), HOST, NAME)
         assert any(isinstance(step.kernel, TurnKernel) for step in plan.steps)
         main = plan.steps[-1].kernel
         assert isinstance(main, DirectDenseKernel) and main.planes and not main.staged
@@ -119,7 +120,7 @@ def test_a_source_that_is_smaller_than_the_filter_is_turned_once(
         check(case, kind)
         checked["dense_direct, turned"] += 1
     large = replace(case, size=(40, 40), batch=4)
-    steps = _planner.choose_named(problem_of(large, "forward"), HOST, NAME).steps
+    steps = planner.choose_named(problem_of(large, "forward"), HOST, NAME).steps
     assert not any(isinstance(step.kernel, TurnKernel) for step in steps)
 
 
@@ -217,5 +218,5 @@ def test_tables_of_either_width_compute_the_same(
 def test_the_table_of_a_large_image_is_as_small_as_the_code() -> None:
     """64-bit numbers made it 24 KB for 1,000 rows, four times the code."""
     case = Case(False, 1, (1000, 1000), 1, 8, 16, (5, 5), (3, 3), (1, 1), "SAME")
-    plan = _planner.choose_named(problem_of(case, "forward"), MACHINES["zen3"].target, NAME)
+    plan = planner.choose_named(problem_of(case, "forward"), MACHINES["zen3"].target, NAME)
     assert len(plan.steps[-1].table) < 6000

@@ -14,7 +14,8 @@ import pytest
 import convgrad
 from calling import seeds
 from cases import DOORS, KINDS, Case, Data, door_settings, run, whole_numbers
-from convgrad import _jit, _planner
+from convgrad._compiler import jit
+from convgrad._engine import planner
 from kernels import expected_exactly, problem_of, random_case_for, taken
 
 NAMES = ("dense_direct", "dense_filter")
@@ -23,7 +24,7 @@ NAMES = ("dense_direct", "dense_filter")
 def dense_case(rng: np.random.Generator, **fixed: Any) -> Case:
     """Draw a dense or grouped case."""
     name = NAMES[int(rng.integers(2))]
-    case, _ = random_case_for(rng, name, _jit.host_target(), 16, depthwise=False, **fixed)
+    case, _ = random_case_for(rng, name, jit.host_target(), 16, depthwise=False, **fixed)
     return case
 
 
@@ -45,7 +46,7 @@ def test_every_door_is_exact(seed: int, checked: Any) -> None:
         data = whole_numbers(case, rng)
         given = awkward(rng, data)
         for kind in KINDS[:2] if case.dtype == "int32" else KINDS:
-            plan = _planner.choose(problem_of(case, kind), _jit.host_target())
+            plan = planner.choose(problem_of(case, kind), jit.host_target())
             assert plan.algorithm != "reference", (case, kind)
             door = "raw" if case.dtype == "int32" else DOORS[turn % 3]
             got = run(case, kind, given, door)
@@ -77,7 +78,7 @@ def test_conv2d_transpose_is_exact_through_every_door(checked: Any) -> None:
 def test_separable_conv2d_is_exact_and_both_halves_run_kernels() -> None:
     rng = np.random.default_rng(8200)
     for _ in range(6):
-        case, _ = random_case_for(rng, "depthwise_packed", _jit.host_target(), 16, depthwise=True)
+        case, _ = random_case_for(rng, "depthwise_packed", jit.host_target(), 16, depthwise=True)
         data = whole_numbers(case, rng, 2)
         between = expected_exactly(case, "forward", data)
         channels, out = case.groups * case.group_out, int(rng.choice([1, 7, 16, 33]))
@@ -89,7 +90,7 @@ def test_separable_conv2d_is_exact_and_both_halves_run_kernels() -> None:
         expected = expected_exactly(mixing, "forward", Data(between, weights, None))
         _, settings = door_settings(case, "friendly")
         got = convgrad.separable_conv2d(data.x, data.f, weights, **settings)
-        assert taken("dense_direct", mixing, _jit.host_target())
+        assert taken("dense_direct", mixing, jit.host_target())
         np.testing.assert_array_equal(
             got.astype(np.float64), expected.astype(np.float64), str((case, out))
         )

@@ -11,17 +11,19 @@ import pytest
 import convgrad
 from calling import some_targets
 from cases import Case, Data, normal, random_case, run, whole_numbers
-from convgrad import _jit, _planner, _problem_text
-from convgrad._algorithms import ALGORITHMS
-from convgrad._algorithms.dense_filter import choice
-from convgrad._algorithms.dense_filter.words import DenseFilterKernel
-from convgrad._algorithms.dense_filter.work import speed_up
-from convgrad._targets import Target
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner
+from convgrad._kernels import ALGORITHMS
+from convgrad._kernels.dense_filter import choice
+from convgrad._kernels.dense_filter.words import DenseFilterKernel
+from convgrad._kernels.dense_filter.work import speed_up
+from convgrad._problem import text as _problem_text
 from kernels import Place, compute, expected_exactly, problem_of
 from tolerance import assert_close
 
 NAME = "dense_filter"
-HOST = _jit.host_target()
+HOST = jit.host_target()
 
 
 def drawn(rng: np.random.Generator) -> Case:
@@ -97,7 +99,7 @@ def test_windows_of_one_tap(case: Case, dtype: str) -> None:
 
 def test_windows_of_one_tap_need_lists_only_where_they_miss_pixels() -> None:
     for case in POINTWISE:
-        plan = _planner.choose_named(problem_of(case, "filter"), HOST, NAME)
+        plan = planner.choose_named(problem_of(case, "filter"), HOST, NAME)
         kernel = plan.steps[0].kernel
         assert isinstance(kernel, DenseFilterKernel)
         assert kernel.straight is not isinstance(case.padding, tuple), case
@@ -118,7 +120,7 @@ SMALL = [
 @pytest.mark.parametrize("case", SMALL, ids=repr)
 def test_small_problems_take_one_launch(case: Case, target: Target) -> None:
     """Two more launches, of edges and to add up, took as long as the work."""
-    plan = _planner.choose_named(problem_of(case, "filter"), target, NAME)
+    plan = planner.choose_named(problem_of(case, "filter"), target, NAME)
     assert len(plan.steps) == 1, plan.story
     rng = np.random.default_rng(7)
     for place in ("start", "end", "shifted"):
@@ -179,14 +181,14 @@ def test_no_plan_depends_on_the_threads() -> None:
     plans = []
     for count in (1, 2, 8):
         with convgrad.threads(count):
-            plans.append(_planner.choose_named(problem, HOST, NAME))
+            plans.append(planner.choose_named(problem, HOST, NAME))
     assert plans[0] == plans[1] == plans[2]
 
 
 def test_tables_hold_no_lists_of_pixels() -> None:
     """Lists took 84 KB for this problem; those of a window of 31x127 had more entries than were allowed."""
     case = Case(False, 1, (56, 56), 1, 64, 64, (3, 3), (1, 1), (1, 1), "SAME")
-    plan = _planner.choose_named(problem_of(case, "filter"), HOST, NAME)
+    plan = planner.choose_named(problem_of(case, "filter"), HOST, NAME)
     assert sum(len(step.table) for step in plan.steps) < 1 << 10
     large = Case(False, 1, (40, 140), 1, 2, 3, (31, 127), (1, 1), (1, 1), "SAME")
     check_exactly(HOST, large, np.random.default_rng(8), "end")
@@ -198,7 +200,7 @@ def test_tables_grow_neither_with_the_batch_nor_with_the_image(form: str) -> Non
     sizes = set()
     for batch, size in ((1, 112), (8, 112), (8, 448)):
         case = Case(False, batch, (size, size), 1, 3, 64, (7, 7), (2, 2), (1, 1), "SAME", form)
-        plan = _planner.choose_named(problem_of(case, "filter"), HOST, NAME)
+        plan = planner.choose_named(problem_of(case, "filter"), HOST, NAME)
         sizes.add(sum(len(step.table) for step in plan.steps))
     assert max(sizes) < 3 << 10
 

@@ -8,15 +8,16 @@ import numpy as np
 import pytest
 
 from cases import Case, Data, normal, run, whole_numbers
-from convgrad import _jit, _planner, _prepare
-from convgrad._algorithms.dense_planes import schedule
+from convgrad._compiler import jit
+from convgrad._compiler.targets import TARGETS, Target
+from convgrad._engine import planner, prepare
+from convgrad._kernels.dense_planes import schedule
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import TARGETS, Target
 from kernels import compute, expected_exactly, placed, problem_of, taken
 from tolerance import assert_close
 
 NAME = schedule.NAME
-HOST = _jit.host_target()
+HOST = jit.host_target()
 
 
 def layer(
@@ -62,8 +63,8 @@ def every_plan(case: Case, kind: str, data: Data, place: Any = "end") -> list[An
     problem = problem_of(case, kind)
     operands = (data.x, data.f) if kind == "forward" else (data.f, data.g)
     results = []
-    for _, candidate in _planner.candidates(problem, HOST, NAME):
-        program = _prepare.bind(candidate.plan(), HOST)
+    for _, candidate in planner.candidates(problem, HOST, NAME):
+        program = prepare.bind(candidate.plan(), HOST)
         first, second = (placed(each, place) for each in operands)
         result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), place)
         run_program(program, *(each.ctypes.data for each in (first, second, result)))
@@ -147,7 +148,7 @@ def test_large_problems_have_items_for_sixteen_threads(machine: Target) -> None:
                 problem = problem_of(case, kind)
                 if problem.flops < 100_000_000:
                     continue
-                for _, candidate in _planner.candidates(problem, machine, NAME):
+                for _, candidate in planner.candidates(problem, machine, NAME):
                     items = candidate.plan().steps[-1].items
                     assert items / -(-items // 16) >= 12, (case, kind, items)
 
@@ -156,4 +157,4 @@ def test_what_is_refused() -> None:
     assert taken(NAME, layer((9, 9), (4, 4), (3, 3)), HOST) == ("forward", "input")
     assert not taken(NAME, layer((9, 9), (1, 2), (3, 3), groups=4), HOST)
     far = layer((900, 9), (600, 4), (3, 3), dilations=(400, 4000), padding=((0, 0), (9000, 0)))
-    assert "bytes" in (_planner.refusals(problem_of(far, "forward"), HOST)[NAME] or "")
+    assert "bytes" in (planner.refusals(problem_of(far, "forward"), HOST)[NAME] or "")

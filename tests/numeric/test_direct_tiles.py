@@ -10,15 +10,16 @@ import pytest
 
 from calling import seeds
 from cases import whole_numbers
-from convgrad import _jit, _prepare
-from convgrad._algorithms.depthwise_direct import schedule as direct
-from convgrad._algorithms.depthwise_direct.words import Tile
-from convgrad._algorithms.shared.gather import gather
-from convgrad._problem import Kind, Problem
+from convgrad._compiler import jit
+from convgrad._engine import prepare
+from convgrad._kernels.depthwise_direct import schedule as direct
+from convgrad._kernels.depthwise_direct.words import Tile
+from convgrad._kernels.shared.gather import gather
+from convgrad._problem.convolution import Kind, Problem
 from convgrad._runtime.run import run as run_program
 from kernels import expected_exactly, placed, problem_of, random_case_for
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 
 
 def random_tile(rng: np.random.Generator, problem: Problem, lanes: int) -> Tile:
@@ -76,7 +77,7 @@ def _check(rng: np.random.Generator, case: Any, kinds: Any, checked: Any) -> int
         alternate += getattr(plan.steps[0].kernel, "alternate", False)
         first, second = (placed(each, "end") for each in operands[kind])
         result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), "end")
-        program = _prepare.bind(plan, HOST)
+        program = prepare.bind(plan, HOST)
         run_program(program, *(each.ctypes.data for each in (first, second, result)))
         np.testing.assert_array_equal(
             result.astype(np.float64),

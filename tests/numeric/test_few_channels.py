@@ -10,11 +10,12 @@ import pytest
 import convgrad
 from calling import seeds
 from cases import DTYPES, KINDS, Case, normal, run, whole_numbers
-from convgrad import _jit, _planner
-from convgrad._targets import Target
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner
 from kernels import compute, expected_exactly, problem_of, taken
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 PLANES = ("depthwise_plane", "depthwise_flat")
 
 
@@ -92,7 +93,7 @@ def test_one_channel_is_a_plane_in_both_layouts(layout: str, dense: bool, machin
     """A dense convolution of one channel into one too: it ran at 7 GFlop/s where vectors held channels."""
     case = Case(not dense, 1, (64, 64), 1, 1, 1, (15, 15), (1, 1), (1, 1), "SAME", layout)
     for kind in KINDS:
-        assert _planner.choose(problem_of(case, kind), machine).algorithm == "depthwise_plane"
+        assert planner.choose(problem_of(case, kind), machine).algorithm == "depthwise_plane"
 
 
 @pytest.mark.parametrize("outputs", [6, 8, 32])

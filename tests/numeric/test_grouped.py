@@ -9,17 +9,19 @@ import pytest
 
 from calling import foreign
 from cases import KINDS, Case, Data, normal, whole_numbers
-from convgrad import _algorithms, _jit, _planner
-from convgrad._algorithms.dense_grouped.filter_gradient import GroupedFilterKernel, pieces
-from convgrad._algorithms.dense_grouped.sizes import is_busy
-from convgrad._algorithms.dense_grouped.words import GroupedKernel
-from convgrad._bench.tables import select
-from convgrad._targets import Target
+from convgrad import _kernels
+from convgrad._apps.bench.tables import select
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner
+from convgrad._kernels.dense_grouped.filter_gradient import GroupedFilterKernel, pieces
+from convgrad._kernels.dense_grouped.sizes import is_busy
+from convgrad._kernels.dense_grouped.words import GroupedKernel
 from kernels import compute, expected_exactly, problem_of
 from tolerance import assert_close
 
 NAME = "dense_grouped"
-HOST = _jit.host_target()
+HOST = jit.host_target()
 LARGEST = (GroupedKernel, GroupedFilterKernel)
 """Kernels of the launches that do the work; the others pack filters and add partial sums."""
 LANES = HOST.lanes(4)
@@ -127,7 +129,7 @@ def test_padding_takes_part_in_nothing(kind: str, data_format: str) -> None:
 def test_threads_change_no_bit(kind: str, channels: int) -> None:
     """Also where sums are long enough for totals, and where shares are added."""
     case = case_of(LANES, channels, channels, batch=5, size=(28, 28))
-    assert not _planner.choose_named(problem_of(case, kind), HOST, NAME).serial
+    assert not planner.choose_named(problem_of(case, kind), HOST, NAME).serial
     data = normal(case, np.random.default_rng(11))
     results = [compute(NAME, HOST, case, kind, data, threads=count) for count in (1, 2, 3, 8)]
     assert_close(case, kind, data, results[0])
@@ -168,9 +170,9 @@ def test_large_problems_keep_sixteen_threads_busy(machine: Target) -> None:
             )
             for kind in KINDS:
                 problem = problem_of(case, kind)
-                if problem.flops < 100_000_000 or _planner.refusals(problem, machine)[NAME]:
+                if problem.flops < 100_000_000 or planner.refusals(problem, machine)[NAME]:
                     continue
-                plan = _planner.choose_named(problem, machine, NAME)
+                plan = planner.choose_named(problem, machine, NAME)
                 (items,) = (step.items for step in plan.steps if isinstance(step.kernel, LARGEST))
                 assert is_busy(items, 16), (problem, items)
                 seen += 1
@@ -179,7 +181,7 @@ def test_large_problems_keep_sixteen_threads_busy(machine: Target) -> None:
 
 def test_what_it_refuses() -> None:
     def reason(case: Case, kind: str = "forward") -> str:
-        return _planner.refusals(problem_of(case, kind), HOST)[NAME] or ""
+        return planner.refusals(problem_of(case, kind), HOST)[NAME] or ""
 
     assert "groups do not fill the lanes" in reason(case_of(LANES + 1, 4, 4))
     assert "several channels" in reason(case_of(16, 1, 4))
@@ -204,14 +206,14 @@ def test_pieces_cover_all_channels() -> None:
 def test_kernels_serve_any_batch() -> None:
     """A changed batch compiles nothing."""
     kernels = [
-        {step.kernel for step in _planner.choose_named(problem_of(case, kind), HOST, NAME).steps}
+        {step.kernel for step in planner.choose_named(problem_of(case, kind), HOST, NAME).steps}
         for kind in KINDS
         for case in (case_of(16, 8, 8, batch=2), case_of(16, 8, 8, batch=3))
     ]
     for one, other in zip(kernels[::2], kernels[1::2], strict=True):
         assert one == other
     for kernel in set().union(*kernels):
-        assert _algorithms.emit(kernel, HOST).ir
+        assert _kernels.emit(kernel, HOST).ir
 
 
 def test_taps_far_outside_fit_into_the_table() -> None:
@@ -224,5 +226,5 @@ def test_taps_far_outside_fit_into_the_table() -> None:
 def test_the_tables_of_a_large_image_are_small() -> None:
     case = case_of(32, 2, 2, size=(224, 224))
     for kind in KINDS:
-        plan = _planner.choose_named(problem_of(case, kind), HOST, NAME)
+        plan = planner.choose_named(problem_of(case, kind), HOST, NAME)
         assert sum(len(step.table) for step in plan.steps) < 5200

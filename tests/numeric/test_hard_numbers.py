@@ -13,8 +13,8 @@ import pytest
 import convgrad
 from calling import ROWS
 from cases import DTYPES, KINDS, UNITS, Case, Data, normal, run, whole_numbers
-from convgrad import _dtypes
-from convgrad._targets import Target
+from convgrad._base import dtypes
+from convgrad._compiler.targets import Target
 from kernels import FIXED, NAMES, compute, random_case_for
 
 TERMS = (10, 1000, 1000)
@@ -25,9 +25,9 @@ NARROW = ("half", "bfloat16", "float32")
 def rounded(exact: Any, dtype: str) -> Any:
     if dtype == "float64":
         return np.asarray(exact, np.float64)
-    row = _dtypes.find(DTYPES[dtype])
+    row = dtypes.find(DTYPES[dtype])
     assert row is not None
-    return _dtypes.round_once(np.asarray(exact, np.float64), row)
+    return dtypes.round_once(np.asarray(exact, np.float64), row)
 
 
 def filter_gradient(depthwise: bool, x: Any, g: Any) -> Any:

@@ -10,16 +10,17 @@ import pytest
 
 import convgrad
 from cases import KINDS, Case, Data, random_case, run, whole_numbers
-from convgrad import _jit, _planner
-from convgrad._algorithms.dense_direct import sizes as dense_direct
-from convgrad._algorithms.depthwise_packed.columns import columns
-from convgrad._errors import ArgumentError
-from convgrad._geometry import solve
-from convgrad._problem import Kind
+from convgrad._base.errors import ArgumentError
+from convgrad._compiler import jit
+from convgrad._engine import planner
+from convgrad._kernels.dense_direct import sizes as dense_direct
+from convgrad._kernels.depthwise_packed.columns import columns
+from convgrad._problem.convolution import Kind
+from convgrad._problem.geometry import solve
 from kernels import FIXED, NAMES, UNIVERSAL, compute, expected_exactly, problem_of, random_case_for
 from shapes import DENSE_SHAPES, SHAPES
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 FORMS = ("NHWC", "NCHW")
 
 
@@ -51,7 +52,7 @@ def test_special_shapes_are_exact(shape: str, data_format: str, dtype: str, chec
     case = replace(found, data_format=data_format, dtype=dtype)
     data = whole_numbers(case, rng, 2)
     for kind in KINDS:
-        refusals = _planner.refusals(problem_of(case, kind), HOST)
+        refusals = planner.refusals(problem_of(case, kind), HOST)
         takers = [name for name in universal[kind] if refusals[name] is None]
         assert takers, (case, kind)
         expected = expected_exactly(case, kind, data).astype(np.float64)
@@ -110,12 +111,12 @@ def _anywhere_or_border(rng: np.random.Generator, shape: tuple[int, ...]) -> tup
 def test_refusals_name_their_reason() -> None:
     case = Case(True, 1, (8, 8), 4, 1, 1, (3, 3), (1, 5), (1, 1), "SAME", "NCHW")
     with pytest.raises(ArgumentError, match="column strides above 4"):
-        _planner.choose_named(problem_of(case, "forward"), HOST, "depthwise_plane")
+        planner.choose_named(problem_of(case, "forward"), HOST, "depthwise_plane")
     case = Case(False, 1, (4, 4), 1, 2, 3, (3, 3), (1, 1), (1, 1), "SAME")
     for name in NAMES:
         if name.startswith("depthwise_"):
             with pytest.raises(ArgumentError, match=f"{name} does not take this problem: only "):
-                _planner.choose_named(problem_of(case, "forward"), HOST, name)
+                planner.choose_named(problem_of(case, "forward"), HOST, name)
 
 
 def test_columns_of_any_size_stay_small() -> None:
@@ -134,13 +135,13 @@ def test_every_realistic_problem_has_a_kernel(depthwise: bool) -> None:
         for _ in range(300):
             case, kinds = random_case_for(rng, name, HOST, 64)
             for kind in kinds:
-                plan = _planner.choose(problem_of(case, kind), HOST)
+                plan = planner.choose(problem_of(case, kind), HOST)
                 assert plan.algorithm != "reference", (case, kind)
     for _ in range(300):
         case = random_case(rng, depthwise=depthwise)
         if 0 not in (*case.input_shape, *case.output_shape):
             for kind in KINDS:
-                refusals = _planner.refusals(problem_of(case, kind), HOST)
+                refusals = planner.refusals(problem_of(case, kind), HOST)
                 takers = [refusals[name] for name in UNIVERSAL[depthwise][kind]]
                 assert None in takers, (case, kind)
 
@@ -148,7 +149,7 @@ def test_every_realistic_problem_has_a_kernel(depthwise: bool) -> None:
 def test_kernels_can_be_switched_off() -> None:
     x = np.ones((1, 8, 8, 8), np.float32)
     f = np.ones((3, 3, 8, 1), np.float32)
-    with convgrad._config.scope(kernels=False):
+    with convgrad._base.config.scope(kernels=False):
         slow = convgrad.depthwise_conv2d(x, f, 1, "SAME")
     np.testing.assert_array_equal(slow, convgrad.depthwise_conv2d(x, f, 1, "SAME"))
 
@@ -165,10 +166,10 @@ def test_blocks_cut_to_fit_their_scratch_are_exact(
         data = whole_numbers(case, rng)
         for kind in kinds:
             problem = problem_of(case, kind)
-            usual = _planner.choose_named(problem, HOST, "dense_direct")
+            usual = planner.choose_named(problem, HOST, "dense_direct")
             with monkeypatch.context() as tight:
                 tight.setattr(dense_direct, "_MOST_SCRATCH", most)
-                plan = _planner.choose_named(problem, HOST, "dense_direct")
+                plan = planner.choose_named(problem, HOST, "dense_direct")
                 got = compute("dense_direct", HOST, case, kind, data)
             expected = expected_exactly(case, kind, data)
             np.testing.assert_array_equal(

@@ -12,12 +12,12 @@ import pytest
 
 from calling import few_and_more, foreign
 from cases import Case, Data, normal, whole_numbers
-from convgrad import _jit
-from convgrad._targets import Target
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
 from kernels import NAMES, Place, asked, compute, expected_exactly, random_case_for, taken
 from tolerance import assert_close
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 
 
 def turns(name: str, depthwise: int) -> int:

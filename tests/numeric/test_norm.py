@@ -11,10 +11,10 @@ import pytest
 
 import convgrad
 from calling import some_targets
-from convgrad import _config
-from convgrad._dtypes import DOUBLE, FLOAT, FLOATING, HALF, DType, round_once
-from convgrad._norm import ACTIVATIONS, SAVED, Task, oracle
-from convgrad._targets import Target
+from convgrad._base import config
+from convgrad._base.dtypes import DOUBLE, FLOAT, FLOATING, HALF, DType, round_once
+from convgrad._compiler.targets import Target
+from convgrad._problem.norm import ACTIVATIONS, SAVED, Task, oracle
 from norms import (
     SUM,
     Scalars,
@@ -255,7 +255,7 @@ def test_agrees_without_kernels(name: str, layout: str) -> None:
     for number, row in enumerate(FLOATING):
         task = Task(name, row, layout, 2, 49, 19, ACTIVATIONS[2 * number], "before")
         given = drawn(task, random(number), SCALARS, 1)
-        with _config.scope(kernels=False):
+        with config.scope(kernels=False):
             plain = run(task, given)
         bounds = (backward_bounds if name == "backward" else forward_bounds)(task, given, SCALARS)
         assert_within(task, plain, bounds)
@@ -267,7 +267,7 @@ def test_agrees_without_kernels(name: str, layout: str) -> None:
 @pytest.mark.parametrize("target", some_targets(1))
 def test_on_other_targets(target: Target) -> None:
     """All rows this machine runs, at every width of vectors."""
-    with _config.scope(target=target.name, vector_bits=target.vector_bits):
+    with config.scope(target=target.name, vector_bits=target.vector_bits):
         for number, layout in enumerate(LAYOUTS):
             row = FLOATING[(number + target.vector_bits // 128) % 4]
             task = Task("forward", row, layout, 2, 49, 19, "silu", "after")

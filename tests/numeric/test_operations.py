@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import convgrad
 from calling import few_and_more
 from cases import DOORS, DTYPES, KINDS, Case, Data, normal, random_case, run, whole_numbers
-from convgrad import _config
+from convgrad._base import config
 from kernels import expected_exactly
 from tolerance import assert_close
 
@@ -25,7 +25,7 @@ def mostly_the_reference(request: pytest.FixtureRequest) -> Iterator[None]:
     The first seed of a test uses kernels, on fewer problems.
     """
     seed = request.node.callspec.params.get("seed", 0) if hasattr(request.node, "callspec") else 0
-    with _config.scope(kernels=seed == 0 and _config.get("kernels")):
+    with config.scope(kernels=seed == 0 and config.get("kernels")):
         yield
 
 

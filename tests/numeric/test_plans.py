@@ -14,21 +14,22 @@ import numpy as np
 import pytest
 
 from cases import KINDS, Case
-from convgrad import _jit, _planner
-from convgrad._algorithms import ALGORITHMS, emit
-from convgrad._algorithms.dense_direct.axis import AxisTable
-from convgrad._algorithms.dense_filter.tables import blocks
-from convgrad._algorithms.dense_filter.words import SPAN, TAP
-from convgrad._algorithms.shared.gather import gather
-from convgrad._bench.networks import NETWORKS
-from convgrad._errors import ArgumentError
-from convgrad._geometry import Axis, solve
-from convgrad._problem import Kind
-from convgrad._targets import Target
+from convgrad._apps.bench.networks import NETWORKS
+from convgrad._base.errors import ArgumentError
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner
+from convgrad._kernels import ALGORITHMS, emit
+from convgrad._kernels.dense_direct.axis import AxisTable
+from convgrad._kernels.dense_filter.tables import blocks
+from convgrad._kernels.dense_filter.words import SPAN, TAP
+from convgrad._kernels.shared.gather import gather
+from convgrad._problem.convolution import Kind
+from convgrad._problem.geometry import Axis, solve
 from kernels import NAMES, UNIVERSAL, problem_of
 from shapes import LARGE
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 MB = 1 << 20
 
 
@@ -41,14 +42,14 @@ def test_scratch_is_bounded(machine: Target) -> None:
                 *((dilation, dilation), "SAME", data_format),
             )
             for kind in KINDS:
-                plan = _planner.choose(problem_of(case, kind), machine)
+                plan = planner.choose(problem_of(case, kind), machine)
                 assert plan.algorithm != "reference"
                 for step in plan.steps:
                     assert step.scratch_bytes <= 1 << 20, (case, kind, plan.story)
                 assert plan.partial_bytes <= 8 << 20, (case, kind, plan.story)
     case = Case(True, 1, (4096, 4096), 8, 1, 1, (1500, 1500), (1, 1), (1, 1), "SAME")
     with pytest.raises(ArgumentError, match="scratch"):
-        _planner.choose_named(problem_of(case, "forward"), machine, UNIVERSAL[True]["forward"][0])
+        planner.choose_named(problem_of(case, "forward"), machine, UNIVERSAL[True]["forward"][0])
 
 
 @pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != "reference"])
@@ -71,7 +72,7 @@ def test_scratch_is_bounded_with_what_the_kernel_adds(name: str) -> None:
             problem = problem_of(replace(case, data_format=data_format, dtype=dtype), kind)
             if ALGORITHMS[name].why_not(problem, HOST) is not None:
                 continue
-            for step in _planner.choose_named(problem, HOST, name).steps:
+            for step in planner.choose_named(problem, HOST, name).steps:
                 own = emit(step.kernel, HOST).scratch_bytes
                 # Beside what is asserted of plans: no kernel's own part makes a difference.
                 assert own <= MB // 2, (case, kind, dtype)
@@ -107,7 +108,7 @@ def test_scratch_does_not_grow_with_the_image(
         for kind in KINDS[:2]:
             depth = groups * (group_in if kind == "forward" else group_out)
             one_pixel = reach * depth * (8 if dtype == "float64" else 4)
-            plan = _planner.choose(problem_of(case, kind), machine)
+            plan = planner.choose(problem_of(case, kind), machine)
             for step in plan.steps:
                 assert step.scratch_bytes <= 8 * MB + MB + one_pixel, (case, kind, plan.story)
                 if one_pixel < MB // 4:
@@ -124,9 +125,9 @@ def test_plans_of_large_problems_are_small(shape: str, data_format: str, machine
         for kind in KINDS:
             problem = problem_of(case, kind)
             for name in NAMES:
-                if _planner.refusals(problem, machine)[name] is not None:
+                if planner.refusals(problem, machine)[name] is not None:
                     continue
-                plan = _planner.choose_named(problem, machine, name)
+                plan = planner.choose_named(problem, machine, name)
                 why = (name, case, kind, plan.story)
                 for step in plan.steps:
                     assert step.scratch_bytes <= 2 * MB, (step.scratch_bytes, why)
@@ -168,7 +169,7 @@ def test_a_training_step_needs_few_kernels(
     for batch in (8, 32):
         cases = [case_of(layer) for layer in NETWORKS[network].layers(batch)]
         plans = [
-            _planner.choose(problem_of(case, kind), machine) for case in cases for kind in KINDS
+            planner.choose(problem_of(case, kind), machine) for case in cases for kind in KINDS
         ]
         assert all(plan.steps for plan in plans)
         assert max(step.scratch_bytes for plan in plans for step in plan.steps) <= 2 * MB
@@ -184,7 +185,7 @@ def test_no_number_of_channels_makes_a_kernel_long(groups: int, kind: str) -> No
     lines = []
     for outputs in (20, 200, 1000):
         case = Case(True, 2, (6, 5), groups, 1, outputs, (2, 3), (1, 1), (1, 1), "SAME")
-        plan = _planner.choose(problem_of(case, kind), HOST)
+        plan = planner.choose(problem_of(case, kind), HOST)
         lines.append(sum(emit(step.kernel, HOST).ir.count("\n") for step in plan.steps))
     assert max(lines) <= 3000, lines
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from convgrad import _dtypes
-from convgrad._dtypes import BFLOAT16, FLOAT, HALF, DType
+from convgrad._base import dtypes
+from convgrad._base.dtypes import BFLOAT16, FLOAT, HALF, DType
 
 # precision in bits, exponent of the smallest subnormal, largest finite value
 FORMATS = {
@@ -47,7 +47,7 @@ def candidates(row: DType) -> list[float]:
 @pytest.mark.parametrize("row", [HALF, BFLOAT16, FLOAT], ids=lambda row: row.name)
 def test_rounds_once_to_nearest_even(row: DType) -> None:
     values = candidates(row)
-    got = _dtypes.round_once(np.array(values), row).astype(np.float64)
+    got = dtypes.round_once(np.array(values), row).astype(np.float64)
     expected = np.array([nearest(value, row) for value in values])
     np.testing.assert_array_equal(got, expected)
 
@@ -55,6 +55,6 @@ def test_rounds_once_to_nearest_even(row: DType) -> None:
 @pytest.mark.parametrize("row", [HALF, BFLOAT16, FLOAT], ids=lambda row: row.name)
 def test_specials_stay_themselves(row: DType) -> None:
     values = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0])
-    got = _dtypes.round_once(values, row).astype(np.float64)
+    got = dtypes.round_once(values, row).astype(np.float64)
     np.testing.assert_array_equal(got, values)
     assert np.signbit(got[-1])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cases import KINDS, Case
-from convgrad import _planner
-from convgrad._targets import Target
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner
 from kernels import problem_of
 
 LARGE = {
@@ -27,7 +27,7 @@ def test_sixteen_threads_can_be_twelve_times_as_fast(
     """18 items, as the filter gradients of some had, are two rounds: nine times."""
     found = LARGE[name]
     case = Case(**{**found.__dict__, "data_format": layout})
-    plan = _planner.choose(problem_of(case, kind), machine)
+    plan = planner.choose(problem_of(case, kind), machine)
     step = plan.steps[0]
     claims = -(-step.items // step.grain)
     assert claims / -(-claims // 16) >= 12, plan.story

@@ -10,12 +10,13 @@ import pytest
 
 from calling import seeds
 from cases import whole_numbers
-from convgrad import _jit, _planner
-from convgrad._bench.contests import Contest, Tensors, our_call
-from convgrad._bench.layers import LAYOUTS, OPS, parse
+from convgrad._apps.bench.contests import Contest, Tensors, our_call
+from convgrad._apps.bench.layers import LAYOUTS, OPS, parse
+from convgrad._compiler import jit
+from convgrad._engine import planner
 from kernels import compute, expected_exactly, problem_of, random_case_for
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 
 LAYERS = ("9x10x32k3b2", "20x21x16k3s2b1", "12x12x24k5b1", "11x13x3k3b2", "8x9x16k3o32b1")
 KINDS = {"half": (np.float16, 0x7C00), "bfloat16": (ml_dtypes.bfloat16, 0x7F80)}
@@ -79,7 +80,7 @@ def test_rows_read_in_place_are_exact(dtype: str, seed: int, checked: Any) -> No
         )
         data = whole_numbers(case, rng)
         for kind in kinds:
-            kernel: Any = _planner.choose_named(problem_of(case, kind), HOST, name).steps[0].kernel
+            kernel: Any = planner.choose_named(problem_of(case, kind), HOST, name).steps[0].kernel
             in_place += kernel.direct
             got = compute(name, HOST, case, kind, data, ("start", "end")[turn % 2])
             np.testing.assert_array_equal(

@@ -13,17 +13,20 @@ import convgrad
 from biases import operands
 from calling import some_targets
 from cases import Case, Data, normal
-from convgrad import _config, _engine, _jit, _planner, _prepare
-from convgrad._errors import InternalError
-from convgrad._kernel import spelled
-from convgrad._norm import PLACES, Task
-from convgrad._problem import Problem
+from convgrad import _engine
+from convgrad._base import config
+from convgrad._base.errors import InternalError
+from convgrad._compiler import jit
+from convgrad._compiler.kernel import spelled
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner, prepare
+from convgrad._problem.convolution import Problem
+from convgrad._problem.norm import PLACES, Task
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import Target
 from kernels import Place, guarded_state, placed, problem_of, random_case_for
 from kernels import compute as compute_plain
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 NAMES = ("dense_direct", "depthwise_direct")
 
 
@@ -43,10 +46,10 @@ def compute(
 ) -> tuple[Any, Any] | None:
     """Run one algorithm as `kernels.compute` does; returns result and statistics, None where it takes none."""
     problem = wanted(case, kind)
-    plan = _planner.choose_named(problem, target, name)
+    plan = planner.choose_named(problem, target, name)
     if not plan.shares:
         return None
-    program = _prepare.bind(plan, target, guarded_state())
+    program = prepare.bind(plan, target, guarded_state())
     first, second = (placed(each, place) for each in operands(kind, data))
     result = placed(np.full(problem.result_shape, 77, np.float32), place)
     rows = placed(np.full((plan.shares, 3, problem.result_shape[-1]), np.nan), place)
@@ -118,7 +121,7 @@ def test_no_pixel_is_counted_twice_where_tiles_overlap(depthwise: bool, stride: 
 
 
 def _named(case: Case, kind: str) -> list[str]:
-    refused = _planner.refusals(problem_of(case, kind), HOST)
+    refused = planner.refusals(problem_of(case, kind), HOST)
     return [name for name, reason in refused.items() if reason is None]
 
 
@@ -139,7 +142,7 @@ def by(case: Case) -> str:
 @pytest.mark.parametrize(("case", "kind"), SHARED, ids=str)
 def test_threads_change_no_bit(case: Case, kind: str) -> None:
     data = normal(case, np.random.default_rng(33))
-    assert not _planner.choose_named(wanted(case, kind), HOST, by(case)).serial
+    assert not planner.choose_named(wanted(case, kind), HOST, by(case)).serial
     bits = set()
     for threads in (1, 2, 5):
         found = compute(by(case), HOST, case, kind, data, threads=threads)
@@ -223,7 +226,7 @@ LARGE = Case(False, 8, (40, 40), 1, 24, 144, (1, 1), (1, 1), (1, 1), "SAME")
 def test_the_engine_says_how_many_shares_there_are() -> None:
     problem = wanted(LARGE, "forward")
     shares = _engine.statistics_shares(problem)
-    assert shares == _planner.choose(problem, HOST).shares > 0
+    assert shares == planner.choose(problem, HOST).shares > 0
     assert _engine.statistics_shares(problem_of(LARGE, "forward")) == shares
     assert _engine.statistics_shares(replace(problem_of(LARGE, "forward"), bias="output")) == 0
     assert _engine.statistics_shares(problem_of(LARGE, "filter")) == 0
@@ -255,7 +258,7 @@ def test_of_others_none_are_taken(problem: Problem) -> None:
 
 
 def test_without_kernels_none_are_taken() -> None:
-    with _config.scope(kernels=False):
+    with config.scope(kernels=False):
         assert _engine.statistics_shares(wanted(LARGE, "forward")) == 0
         with pytest.raises(InternalError, match="the reference writes no statistics"):
             _engine.executable(wanted(LARGE, "forward"))
@@ -276,7 +279,7 @@ def test_what_cannot_have_statistics_is_refused() -> None:
 @pytest.mark.parametrize(("case", "kind"), SHARED, ids=str)
 def test_kernels_without_statistics_keep_their_names(case: Case, kind: str) -> None:
     plain, other = (
-        _planner.choose_named(problem, HOST, by(case))
+        planner.choose_named(problem, HOST, by(case))
         for problem in (problem_of(case, kind), wanted(case, kind))
     )
     assert not any("statistics" in spelled(step.kernel) for step in plain.steps)

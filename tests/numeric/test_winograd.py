@@ -13,18 +13,20 @@ import pytest
 import convgrad
 from calling import some_targets
 from cases import UNITS, Case, Data, normal, whole_numbers
-from convgrad import _jit, _oracle, _planner, _prepare
-from convgrad._algorithms.winograd import fast as winograd_fast
-from convgrad._algorithms.winograd import schedule as winograd
-from convgrad._algorithms.winograd_gradient import schedule as winograd_gradient
-from convgrad._errors import ArgumentError
+from convgrad._base.errors import ArgumentError
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner, prepare
+from convgrad._kernels.winograd import fast as winograd_fast
+from convgrad._kernels.winograd import schedule as winograd
+from convgrad._kernels.winograd_gradient import schedule as winograd_gradient
+from convgrad._problem import oracle
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import Target
 from kernels import Place, compute, expected_exactly, problem_of
 from machines import MACHINES
 from tolerance import assert_close
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 KINDS = ("forward", "input")
 PADS = ("SAME", "VALID", ((0, 2), (1, 0)), ((3, 1), (0, 4)))
 
@@ -73,7 +75,7 @@ def test_whole_numbers_come_out_exact(target: Target, checked: Any) -> None:
 def on_threads(name: str, case: Case, kind: str, data: Data, count: int) -> Any:
     """Run one algorithm on some threads, on memory as it comes."""
     problem = problem_of(case, kind)
-    bound = _prepare.bind(_planner.choose_named(problem, HOST, name), HOST)
+    bound = prepare.bind(planner.choose_named(problem, HOST, name), HOST)
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     result = np.full(problem.result_shape, 77, problem.dtype.numpy)
     with convgrad.threads(count):
@@ -99,7 +101,7 @@ def exactly(case: Case, kind: str, data: Data) -> Any:
     """Return the result in a wider type."""
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     wide = np.longdouble if case.dtype == "float64" else np.float64
-    return _oracle.compute(problem_of(case, kind), *(each.astype(wide) for each in operands[kind]))
+    return oracle.compute(problem_of(case, kind), *(each.astype(wide) for each in operands[kind]))
 
 
 def error(name: str, case: Case, kind: str, data: Data, exact: Any = None) -> float:
@@ -155,8 +157,8 @@ def test_errors_are_relative_to_the_own_window(kind: str, how: str) -> None:
     data = scaled(case, np.random.default_rng(3), how)
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g)}[kind]
     wide = [each.astype(np.longdouble) for each in operands]
-    exact = _oracle.compute(problem_of(case, kind), *wide)
-    scale = _oracle.compute(problem_of(case, kind), *(np.abs(each) for each in wide))
+    exact = oracle.compute(problem_of(case, kind), *wide)
+    scale = oracle.compute(problem_of(case, kind), *(np.abs(each) for each in wide))
     got = compute(winograd.NAME, HOST, case, kind, data).astype(np.longdouble)
     assert float((np.abs(got - exact) / scale).max()) / UNITS["float32"] <= 12
 
@@ -188,7 +190,7 @@ def test_infinities_and_nans_stay_where_the_plain_sum_puts_them(
         got = compute(name, HOST, case, kind, data).astype(np.float64)
         with np.errstate(invalid="ignore"):
             operands = {"forward": (data.x, data.f), "input": (data.f, data.g)}[kind]
-            expected = _oracle.compute(
+            expected = oracle.compute(
                 problem_of(case, kind), *(each.astype(np.float64) for each in operands)
             )
         same_class(got, expected)
@@ -220,7 +222,7 @@ def test_no_overflow_where_the_plain_sum_has_none(name: str, data_format: str) -
     data = Data(big.x.astype(np.float32), weights, big.g.astype(np.float32))
     for kind in KINDS:
         operands = {"forward": (data.x, data.f), "input": (data.f, data.g)}[kind]
-        exact = _oracle.compute(problem_of(case, kind), *(e.astype(np.float64) for e in operands))
+        exact = oracle.compute(problem_of(case, kind), *(e.astype(np.float64) for e in operands))
         with np.errstate(over="ignore"):
             expected = exact.astype(np.float32)
         got = compute(name, HOST, case, kind, data)
@@ -242,7 +244,7 @@ def test_refusals_name_their_reason() -> None:
     ):
         problem = problem_of(Case(**{**good, **change}), "forward")
         with pytest.raises(ArgumentError, match=f"winograd does not take this problem: {reason}"):
-            _planner.choose_named(problem, HOST, winograd.NAME)
+            planner.choose_named(problem, HOST, winograd.NAME)
     assert "filter gradients" in (winograd.why_not(problem_of(Case(**good), "filter"), HOST) or "")
 
 
@@ -266,7 +268,7 @@ def test_where_the_transforms_take_what_the_products_save_it_is_not_chosen(
         for kind in KINDS:
             problem = problem_of(case, kind)
             assert winograd.why_not(problem, machine) is None
-            assert _planner.choose(problem, machine).algorithm == "dense_direct", case
+            assert planner.choose(problem, machine).algorithm == "dense_direct", case
 
 
 # The filter gradient, F(3,2)
@@ -325,9 +327,9 @@ def test_errors_of_the_gradient_are_relative_to_the_largest_tap(how: str) -> Non
     data = scaled(case, np.random.default_rng(3), how)
     wide = [each.astype(np.longdouble) for each in (data.x, data.g)]
     problem = problem_of(case, "filter")
-    scale = _oracle.compute(problem, *(np.abs(each) for each in wide)).max((0, 1))
+    scale = oracle.compute(problem, *(np.abs(each) for each in wide)).max((0, 1))
     got = compute(GRADIENT, HOST, case, "filter", data).astype(np.longdouble)
-    difference = np.abs(got - _oracle.compute(problem, *wide))
+    difference = np.abs(got - oracle.compute(problem, *wide))
     assert float((difference / scale).max()) / UNITS["float32"] <= 20
 
 
@@ -343,7 +345,7 @@ def test_infinities_and_nans_stay_in_their_taps(dtype: str) -> None:
     got = compute(GRADIENT, HOST, case, "filter", data).astype(np.float64)
     with np.errstate(invalid="ignore"):
         operands = (each.astype(np.float64) for each in (data.x, data.g))
-        expected = _oracle.compute(problem_of(case, "filter"), *operands)
+        expected = oracle.compute(problem_of(case, "filter"), *operands)
     same_class(got, expected)
     finite = np.isfinite(expected)
     assert 0 < finite.sum() < finite.size
@@ -360,7 +362,7 @@ def test_no_overflow_of_the_gradient_where_the_plain_sum_has_none() -> None:
     g[0, 10, 11, :] = 1
     got = compute(GRADIENT, HOST, case, "filter", Data(x, data.f, g))
     operands = (each.astype(np.float64) for each in (x, g))
-    np.testing.assert_array_equal(got, _oracle.compute(problem_of(case, "filter"), *operands))
+    np.testing.assert_array_equal(got, oracle.compute(problem_of(case, "filter"), *operands))
 
 
 def test_the_gradient_is_opt_in() -> None:
@@ -391,7 +393,7 @@ def test_the_gradient_names_its_reason_to_refuse() -> None:
     ):
         problem = problem_of(Case(**{**good, **change}), "filter")
         with pytest.raises(ArgumentError, match=f"{GRADIENT} does not take this problem: {reason}"):
-            _planner.choose_named(problem, HOST, GRADIENT)
+            planner.choose_named(problem, HOST, GRADIENT)
     assert winograd_gradient.why_not(problem_of(Case(**good), "input"), HOST) == (
         "only filter gradients"
     )

@@ -10,17 +10,19 @@ import pytest
 import convgrad
 from calling import some_targets
 from cases import UNITS, Case, Data, normal, whole_numbers
-from convgrad import _costs, _jit, _oracle, _planner, _prepare
-from convgrad._algorithms.shared.winograd_tiles import tiles_along
-from convgrad._algorithms.winograd import fast as winograd_fast
-from convgrad._algorithms.winograd import schedule as winograd
-from convgrad._algorithms.winograd_gradient import schedule as winograd_gradient
+from convgrad._compiler import costs, jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner, prepare
+from convgrad._kernels.shared.winograd_tiles import tiles_along
+from convgrad._kernels.winograd import fast as winograd_fast
+from convgrad._kernels.winograd import schedule as winograd
+from convgrad._kernels.winograd_gradient import schedule as winograd_gradient
+from convgrad._problem import oracle
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import Target
 from kernels import Place, compute, expected_exactly, problem_of
 from machines import MACHINES
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 NAMES = {
     "forward": winograd.NAME,
     "input": winograd.NAME,
@@ -138,7 +140,7 @@ def test_threads_change_no_bit(kind: str, data_format: str) -> None:
             assert kind == "filter" and data_format == "NCHW"
             continue
         problem = problem_of(case, kind)
-        bound = _prepare.bind(_planner.choose_named(problem, HOST, NAMES[kind]), HOST)
+        bound = prepare.bind(planner.choose_named(problem, HOST, NAMES[kind]), HOST)
         first, second = operands(case, kind, normal(case, rng))
         results = []
         for count in (1, 2, 3, 8):
@@ -160,7 +162,7 @@ def test_errors_stay_small(kind: str, data_format: str) -> None:
         )
         data = normal(case, np.random.default_rng(0))
         wide = (each.astype(np.float64) for each in operands(case, kind, data))
-        exact = _oracle.compute(problem_of(case, kind), *wide)
+        exact = oracle.compute(problem_of(case, kind), *wide)
         for name, limit in zip((winograd.NAME, winograd_fast.NAME), limits, strict=True):
             difference = compute(name, HOST, case, kind, data).astype(np.float64) - exact
             error = float(np.sqrt((difference**2).sum() / (exact**2).sum())) / UNITS[dtype]
@@ -191,7 +193,7 @@ def test_infinities_and_nans_stay_where_the_plain_sum_puts_them(
     got = compute(NAMES[kind], HOST, case, kind, data).astype(np.float64)
     with np.errstate(invalid="ignore"):
         wide = (each.astype(np.float64) for each in operands(case, kind, data))
-        expected = _oracle.compute(problem_of(case, kind), *wide)
+        expected = oracle.compute(problem_of(case, kind), *wide)
     for test in (np.isnan, np.isposinf, np.isneginf):
         np.testing.assert_array_equal(test(got), test(expected))
     finite = np.isfinite(expected)
@@ -209,7 +211,7 @@ def test_tiles_that_phases_fill_badly_are_counted() -> None:
     for size, rate, name in ((33, 2, "winograd"), (33, 4, "winograd"), (16, 15, "dense_direct")):
         case = Case(False, 2, (size, size), 1, 256, 256, (3, 3), (1, 1), (rate, rate), "SAME")
         for kind in ("forward", "input"):
-            chosen = _planner.choose(problem_of(case, kind), MACHINES["zen3"].target).algorithm
+            chosen = planner.choose(problem_of(case, kind), MACHINES["zen3"].target).algorithm
             assert chosen == name, (size, rate)
     few, many = (
         winograd.candidates(
@@ -222,7 +224,7 @@ def test_tiles_that_phases_fill_badly_are_counted() -> None:
     )
     # Phases of 16 cells are filled by tiles of two; phases of one cell fill a quarter of theirs.
     assert many.amounts["products"] >= 3.5 * few.amounts["products"]
-    assert _costs.microseconds(many, HOST) > _costs.microseconds(few, HOST)
+    assert costs.microseconds(many, HOST) > costs.microseconds(few, HOST)
 
 
 def test_workspace_stays_small_whatever_the_rate() -> None:

@@ -10,14 +10,16 @@ import pytest
 import convgrad
 from calling import some_targets
 from cases import Case, normal, whole_numbers
-from convgrad import _jit, _oracle, _planner, _prepare
-from convgrad._algorithms.winograd import schedule as winograd
-from convgrad._algorithms.winograd.words import WinogradKernel
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner, prepare
+from convgrad._kernels.winograd import schedule as winograd
+from convgrad._kernels.winograd.words import WinogradKernel
+from convgrad._problem import oracle
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import Target
 from kernels import Place, compute, expected_exactly, problem_of
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 KINDS = ("forward", "input")
 
 
@@ -80,7 +82,7 @@ def test_threads_change_no_bit(kind: str) -> None:
     lanes = HOST.lanes(4)  # a group has at least two vectors of channels
     case = grouped(11, 2 * lanes + 8, 2 * lanes + 24, size=(25, 19))
     problem = problem_of(case, kind)
-    bound = _prepare.bind(_planner.choose_named(problem, HOST, winograd.NAME), HOST)
+    bound = prepare.bind(planner.choose_named(problem, HOST, winograd.NAME), HOST)
     data = normal(case, rng)
     first, second = (data.x, data.f) if kind == "forward" else (data.f, data.g)
     results = set()
@@ -102,6 +104,6 @@ def test_what_is_not_finite_stays_in_its_group(kind: str) -> None:
     operands = (data.x, data.f) if kind == "forward" else (data.f, data.g)
     with np.errstate(invalid="ignore"):
         wide = (each.astype(np.float64) for each in operands)
-        expected = _oracle.compute(problem_of(case, kind), *wide)
+        expected = oracle.compute(problem_of(case, kind), *wide)
     assert 0 < np.isfinite(expected).sum() < expected.size
     np.testing.assert_array_equal(got, expected)

@@ -10,15 +10,16 @@ import pytest
 import convgrad
 from calling import some_targets
 from cases import Case, Data, normal, whole_numbers
-from convgrad import _jit, _planner, _prepare
-from convgrad._algorithms.shared.table import Candidate
-from convgrad._algorithms.winograd import fast as winograd_fast
-from convgrad._algorithms.winograd import schedule as winograd
+from convgrad._compiler import jit
+from convgrad._compiler.targets import Target
+from convgrad._engine import planner, prepare
+from convgrad._kernels.shared.table import Candidate
+from convgrad._kernels.winograd import fast as winograd_fast
+from convgrad._kernels.winograd import schedule as winograd
 from convgrad._runtime.run import run as run_program
-from convgrad._targets import Target
 from kernels import expected_exactly, guarded_state, placed, problem_of
 
-HOST = _jit.host_target()
+HOST = jit.host_target()
 KINDS = ("forward", "input")
 
 
@@ -62,7 +63,7 @@ def test_whole_numbers_come_out_exact_with_the_input_apart(target: Target, check
         for kind in KINDS:
             problem = problem_of(case, kind)
             plan = apart(case, kind, target).plan()
-            bound = _prepare.bind(plan, target, guarded_state())
+            bound = prepare.bind(plan, target, guarded_state())
             place = ("end", "start", "shifted")[turn % 3]
             first, second = (placed(each, place) for each in operands(kind, data))
             result = placed(np.full(problem.result_shape, 77, problem.dtype.numpy), place)
@@ -84,7 +85,7 @@ def test_neither_the_way_nor_the_threads_change_a_bit(kind: str, data_format: st
     first, second = operands(kind, normal(case, rng))
     results = set()
     for candidate in winograd.candidates(problem, HOST):
-        bound = _prepare.bind(candidate.plan(), HOST)
+        bound = prepare.bind(candidate.plan(), HOST)
         for count in (1, 2, 3, 8):
             result = np.full(problem.result_shape, np.nan, np.float32)
             with convgrad.threads(count):
@@ -101,7 +102,7 @@ def test_what_is_taken_divides_well_among_many_threads(machine: Target) -> None:
         for data_format in ("NHWC", "NCHW"):
             for kind in KINDS:
                 case = dense(batch, (size, size), (channels, channels), data_format=data_format)
-                plan = _planner.choose(problem_of(case, kind), machine)
+                plan = planner.choose(problem_of(case, kind), machine)
                 if plan.algorithm != winograd.NAME:
                     continue
                 items = plan.steps[-1].items

@@ -20,7 +20,7 @@ from tools import dist
 VERSION = convgrad.__version__
 INFO = f"convgrad-{VERSION}.dist-info"
 NEEDED = {"numpy", "ml_dtypes", "llvmlite"}
-NOTICES = "src/convgrad/_studio/static/THIRD-PARTY-NOTICES.txt"
+NOTICES = "src/convgrad/_apps/studio/static/THIRD-PARTY-NOTICES.txt"
 # A folder of some machine; those in an address of the web, and examples such as /tmp/x in a help text, are not meant.
 MACHINE = re.compile(rb"(?<![\w.:/-])/(?:home|root|Users|work|build)/[\w.-]+/")
 
@@ -52,7 +52,7 @@ def test_the_wheel_has_all_of_the_package(in_wheel: dict[str, dist.Member]) -> N
     "name",
     [
         "py.typed",
-        "_studio/static/index.html",
+        "_apps/studio/static/index.html",
         "include/convgrad_pack.h",
         "include/convgrad/cc/convgrad.h",
         "include/shim/tensorflow/cc/client/client_session.h",
@@ -64,7 +64,7 @@ def test_the_wheel_has_what_is_no_python(in_wheel: dict[str, dist.Member], name:
 
 def test_the_page_has_its_parts(in_wheel: dict[str, dist.Member]) -> None:
     """Scripts and styles that the page asks for lie beside it."""
-    folder = "convgrad/_studio/static/"
+    folder = "convgrad/_apps/studio/static/"
     page = in_wheel[f"{folder}index.html"].data.decode()
     parts = re.findall(r'(?:src|href)="(?:\./|/)?([^":]+)"', page)
     assert any(part.endswith(".js") for part in parts)
@@ -157,7 +157,7 @@ def test_the_metadata(in_wheel: dict[str, dist.Member]) -> None:
     assert "Typing :: Typed" in (said.get_all("Classifier") or [])
     assert in_wheel[f"{INFO}/licenses/LICENSE"].data == (ROOT / "LICENSE").read_bytes()
     entries = in_wheel[f"{INFO}/entry_points.txt"].data.decode().split()
-    assert entries == ["[console_scripts]", "convgrad", "=", "convgrad._cli.main:main"]
+    assert entries == ["[console_scripts]", "convgrad", "=", "convgrad._apps.cli.main:main"]
     tags = message_from_bytes(in_wheel[f"{INFO}/WHEEL"].data)
     assert (tags["Tag"], tags["Root-Is-Purelib"]) == ("py3-none-any", "true")
 
@@ -174,7 +174,7 @@ def test_the_archive_has_the_whole_house(in_archive: dict[str, dist.Member]) -> 
         "tools/studio_page.py",
         "tests/conftest.py",
         "studio/package-lock.json",
-        "src/convgrad/_studio/static/index.html",
+        "src/convgrad/_apps/studio/static/index.html",
         "docs/images/train.svg",
     ):
         assert name in in_archive

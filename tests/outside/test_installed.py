@@ -71,9 +71,9 @@ def test_a_bridge_without_its_framework_says_so(installed: Environment) -> None:
         ended = installed.run("python", "-c", f"import convgrad.{name}")
         assert ended.returncode != 0
         last = ended.stderr.strip().splitlines()[-1]
-        assert last.startswith(f"convgrad._errors.BackendMissingError: convgrad.{name} needs "), (
-            last
-        )
+        assert last.startswith(
+            f"convgrad._base.errors.BackendMissingError: convgrad.{name} needs "
+        ), last
 
 
 def test_info(installed: Environment) -> None:

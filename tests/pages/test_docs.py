@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import convgrad
-from convgrad import _config
-from convgrad._algorithms import ALGORITHMS
+from convgrad._base import config
+from convgrad._kernels import ALGORITHMS
 from errors.doors import FRIENDLY
 from page_blocks import FENCE, PAGES, ROOT, blocks, framework_of, read, run_block
 
@@ -200,7 +200,7 @@ def test_int32_is_named_where_it_is_taken() -> None:
 def test_the_table_of_switches_is_current() -> None:
     """`python tools/switches.py` rewrites it."""
     page = (ROOT / "docs" / "switches.md").read_text(encoding="utf-8")
-    for row in _config.SWITCHES.values():
+    for row in config.SWITCHES.values():
         assert f"| `{row.variable}` |" in page
         assert f"| {row.meaning} |" in page
 

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _geometry, nn, raw_ops
+from convgrad import nn, raw_ops
+from convgrad._problem import geometry
 from convgrad.compat import v1
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -169,8 +170,8 @@ def test_pictures_show_what_the_operations_read(padding: Any) -> None:
     """The gradient of one output puts the number of each tap into the cell that the tap reads."""
     draw = tool("draw_geometry")
     filter = np.arange(1.0, 7).reshape(3, 2, 1, 1)
-    rows = _geometry.solve(7, 3, 2, 2, padding)
-    cols = _geometry.solve(6, 2, 3, 1, padding)
+    rows = geometry.solve(7, 3, 2, 2, padding)
+    cols = geometry.solve(6, 2, 3, 1, padding)
     pads = padding if isinstance(padding, str) else (padding, padding)
     for p, q in product(range(rows.out), range(cols.out)):
         g = np.zeros((1, rows.out, cols.out, 1))

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from convgrad._graph import dtypes
-from convgrad._graph.row import Attr, Row
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph import dtypes
+from convgrad._apps.graph.row import Attr, Row
+from convgrad._apps.graph.table import TABLE
 
 _TYPES = {
     "bool": "bool",

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.table import TABLE
 from convgrad.graph import ClientSession, Graph, Scope, add_symbolic_gradients, ops
 
 HOSTILE = (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._errors import ArgumentError
-from convgrad._pages.files import read_page
+from convgrad._apps.pages.files import read_page
+from convgrad._base.errors import ArgumentError
 
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 USE = '<use id="A" type="tensorflow" xlink:href="#Const">{}</use>'

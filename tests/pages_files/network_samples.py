@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from convgrad._pages.page import Block, Page
+from convgrad._apps.pages.page import Block, Page
 from pages_files.sample_parts import descent, floats, lines, matmul, page, variable
 from pages_files.writing import block
 

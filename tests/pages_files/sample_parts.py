@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from convgrad._pages.page import Block, Page, Value
+from convgrad._apps.pages.page import Block, Page, Value
 from pages_files.writing import block, save, wire
 
 DRAWING = """<rect id="ID_R" x="0" y="0" width="10" height="10" style="fill:#ffffff"/>

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from convgrad._pages.page import Block, Page
+from convgrad._apps.pages.page import Block, Page
 from pages_files.sample_parts import (
     descent,
     doubles,

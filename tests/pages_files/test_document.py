@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from convgrad._errors import ArgumentError
-from convgrad._pages import document
-from convgrad._pages.files import read_page, write_page
-from convgrad._pages.page import DIALECTS, Block, Page, Value, Wire
-from convgrad._pages.setting_texts import DTYPES, VAR_TYPES
+from convgrad._apps.pages import document
+from convgrad._apps.pages.files import read_page, write_page
+from convgrad._apps.pages.page import DIALECTS, Block, Page, Value, Wire
+from convgrad._apps.pages.setting_texts import DTYPES, VAR_TYPES
+from convgrad._base.errors import ArgumentError
 from pages_files.writing import block, save
 
 EXAMPLE = {

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError
-from convgrad._pages import symbols
-from convgrad._pages.enuspace_json import read_enuspace_json
-from convgrad._pages.enuspace_svg import read_svg
-from convgrad._pages.files import read_page
-from convgrad._pages.page import Page, Value, Wire
-from convgrad._pages.setting_texts import attribute_value, attributes
-from convgrad._pages.tensor_texts import typed_array
+from convgrad._apps.pages import symbols
+from convgrad._apps.pages.enuspace_json import read_enuspace_json
+from convgrad._apps.pages.enuspace_svg import read_svg
+from convgrad._apps.pages.files import read_page
+from convgrad._apps.pages.page import Page, Value, Wire
+from convgrad._apps.pages.setting_texts import attribute_value, attributes
+from convgrad._apps.pages.tensor_texts import typed_array
+from convgrad._base.errors import ArgumentError
 from pages_files.writing import block, json_text, save, svg_text, wire
 
 A = np.array([[3, 2], [-1, 0]], np.float64)

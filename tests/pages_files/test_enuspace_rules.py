@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError
-from convgrad._pages.build import build
-from convgrad._pages.built import Built
-from convgrad._pages.files import read_page
-from convgrad._pages.page import Block, Page, Value
-from convgrad._pages.run import PageRun
+from convgrad._apps.pages.build import build
+from convgrad._apps.pages.built import Built
+from convgrad._apps.pages.files import read_page
+from convgrad._apps.pages.page import Block, Page, Value
+from convgrad._apps.pages.run import PageRun
+from convgrad._base.errors import ArgumentError
 from pages_files.writing import block, save, wire
 
 ONE_TWO = np.array([1, 2], np.float32)

@@ -17,13 +17,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError
-from convgrad._graph import dtypes
-from convgrad._pages.cpp_source import cpp_source
-from convgrad._pages.from_graph import page_of
-from convgrad._pages.page import Block, Note, Page, Value, Wire
-from convgrad._pages.python_source import python_source
-from convgrad._pages.svg import svg_of
+from convgrad._apps.graph import dtypes
+from convgrad._apps.pages.cpp_source import cpp_source
+from convgrad._apps.pages.from_graph import page_of
+from convgrad._apps.pages.page import Block, Note, Page, Value, Wire
+from convgrad._apps.pages.python_source import python_source
+from convgrad._apps.pages.svg import svg_of
+from convgrad._base.errors import ArgumentError
 from convgrad.graph import Scope, ops
 from pages_files.cpp_headers import INTERNAL, write_headers
 from pages_files.graphs import (

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError
-from convgrad._pages import document, layout
-from convgrad._pages.from_graph import page_of
-from convgrad._pages.page import Block, Page, Value, Wire
-from convgrad._pages.setting_texts import attribute_value, attributes, dtype, ints, shape
+from convgrad._apps.pages import document, layout
+from convgrad._apps.pages.from_graph import page_of
+from convgrad._apps.pages.page import Block, Page, Value, Wire
+from convgrad._apps.pages.setting_texts import attribute_value, attributes, dtype, ints, shape
+from convgrad._base.errors import ArgumentError
 from convgrad.graph import Scope, ops
 from pages_files.graphs import Case, document_block, every_op, network
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._pages.files import read_page
-from convgrad._pages.page import Page
+from convgrad._apps.pages.files import read_page
+from convgrad._apps.pages.page import Page
 from pages_files.hostile import BINARY, PIPES, USE, page_of, put, soon
 from pages_files.writing import block, save, wire
 

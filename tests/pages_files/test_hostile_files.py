@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convgrad._errors import ArgumentError
-from convgrad._pages import document, files, loading
-from convgrad._pages.enuspace_json import read_enuspace_json
-from convgrad._pages.enuspace_svg import read_svg
-from convgrad._pages.files import read_page, write_page
-from convgrad._pages.page import Block, Page, Wire
+from convgrad._apps.pages import document, files, loading
+from convgrad._apps.pages.enuspace_json import read_enuspace_json
+from convgrad._apps.pages.enuspace_svg import read_svg
+from convgrad._apps.pages.files import read_page, write_page
+from convgrad._apps.pages.page import Block, Page, Wire
+from convgrad._base.errors import ArgumentError
 from pages_files.hostile import PIPES, USE, page_of, put, refusal, soon
 from pages_files.writing import block, json_text, svg_text
 

@@ -6,9 +6,9 @@ import contextlib
 import io
 import json
 
-from convgrad._pages import document, exports
-from convgrad._pages.build import build
-from convgrad._pages.run import PageRun
+from convgrad._apps.pages import document, exports
+from convgrad._apps.pages.build import build
+from convgrad._apps.pages.run import PageRun
 
 NAMES = (
     "constructor",

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError
-from convgrad._pages.build import build
-from convgrad._pages.files import read_page
-from convgrad._pages.page import Page
-from convgrad._pages.run import PageRun, Results
+from convgrad._apps.pages.build import build
+from convgrad._apps.pages.files import read_page
+from convgrad._apps.pages.page import Page
+from convgrad._apps.pages.run import PageRun, Results
+from convgrad._base.errors import ArgumentError
 from pages_files import network_samples as samples
 from pages_files.sample_parts import FORMS, store
 

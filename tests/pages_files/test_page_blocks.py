@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad._pages import values
-from convgrad._pages.build import build
-from convgrad._pages.document import from_json
-from convgrad._pages.page import Value
-from convgrad._pages.run import PageRun
+from convgrad._apps.pages import values
+from convgrad._apps.pages.build import build
+from convgrad._apps.pages.document import from_json
+from convgrad._apps.pages.page import Value
+from convgrad._apps.pages.run import PageRun
 from convgrad.errors import ArgumentError
 from studio_pages import page
 

@@ -8,8 +8,8 @@ from xml.sax.saxutils import quoteattr
 
 import pytest
 
-from convgrad._errors import ArgumentError
-from convgrad._pages.files import read_page, write_page
+from convgrad._apps.pages.files import read_page, write_page
+from convgrad._base.errors import ArgumentError
 
 ELEMENTS = ("use", "svg:use", "pg-set-pin", "polyline", "pg-link", "g", "text", "defs", "symbol")
 ATTRIBUTES = (

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._pages.build import build
-from convgrad._pages.files import read_page
-from convgrad._pages.page import Page
-from convgrad._pages.run import PageRun, Results
+from convgrad._apps.pages.build import build
+from convgrad._apps.pages.files import read_page
+from convgrad._apps.pages.page import Page
+from convgrad._apps.pages.run import PageRun, Results
 from pages_files import samples, xor_samples
 from pages_files.sample_parts import FORMS, store
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from convgrad._errors import ArgumentError
-from convgrad._pages import setting_texts as settings_of
-from convgrad._pages.setting_texts import DTYPES
+from convgrad._apps.pages import setting_texts as settings_of
+from convgrad._apps.pages.setting_texts import DTYPES
+from convgrad._base.errors import ArgumentError
 
 # T4, attributes
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from convgrad._errors import ArgumentError
-from convgrad._pages import setting_texts as settings_of
-from convgrad._pages import tensor_texts as tensors_of
-from convgrad._pages.setting_texts import DTYPES
-from convgrad._pages.tensor_texts import literal, literal_list, literal_text, typed_array
+from convgrad._apps.pages import setting_texts as settings_of
+from convgrad._apps.pages import tensor_texts as tensors_of
+from convgrad._apps.pages.setting_texts import DTYPES
+from convgrad._apps.pages.tensor_texts import literal, literal_list, literal_text, typed_array
+from convgrad._base.errors import ArgumentError
 
 
 def same(got: np.ndarray, wanted: object, dtype: object) -> None:

@@ -13,7 +13,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from convgrad._pages.page import Block, Page, Value, Wire
+from convgrad._apps.pages.page import Block, Page, Value, Wire
 
 TYPES = {"int32": "int", "float32": "float", "float64": "double", "bool": "bool"}
 BINARY_FROM = 200

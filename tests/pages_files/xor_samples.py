@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from convgrad._pages.page import Block, Page, Value
+from convgrad._apps.pages.page import Block, Page, Value
 from pages_files.sample_parts import descent, doubles, floats, lines, matmul, mean, page, rand
 from pages_files.writing import block
 

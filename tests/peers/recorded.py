@@ -65,7 +65,7 @@ def _draw() -> list[Case]:
 
 
 def _record() -> None:
-    frameworks = importlib.import_module("convgrad._frameworks").FRAMEWORKS
+    frameworks = importlib.import_module("convgrad._bridges.peers").FRAMEWORKS
     ask = importlib.import_module("frameworks").ask
     cases = _draw()
     answers: dict[str, Any] = {}

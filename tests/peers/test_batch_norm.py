@@ -9,7 +9,7 @@ import pytest
 
 import convgrad
 from convgrad import reference
-from convgrad._norm import ACTIVATIONS
+from convgrad._problem.norm import ACTIVATIONS
 from convgrad.errors import ArgumentTypeError
 
 pytestmark = pytest.mark.peers

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._graph.table import TABLE
-from convgrad._pages.cpp_source import cpp_source
+from convgrad._apps.graph.table import TABLE
+from convgrad._apps.pages.cpp_source import cpp_source
 from pages_files.cpp_headers import class_of
 from pages_files.graphs import HOSTILE, Case, every_op, network, rename
 

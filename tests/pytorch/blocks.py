@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from convgrad import torch as ours
-from convgrad._torch import blocks
+from convgrad._bridges.torch import blocks
 
 CONVOLUTIONS: dict[str, dict[str, Any]] = {
     "1x1": {"kernel_size": 1},

@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.utils import parametrizations
 
 from convgrad import torch as ours
-from convgrad._torch import weights
+from convgrad._bridges.torch import weights
 
 
 def network() -> nn.Sequential:

@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import convgrad
 from convgrad._arrays import torch as adapter
-from convgrad._torch import kernels
+from convgrad._bridges.torch import kernels
 from convgrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from errors.doors import DOORS, REFERENCE, Door, expected
 

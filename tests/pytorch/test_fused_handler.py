@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import convgrad
-from convgrad._torch import install
-from convgrad._torch.passes import How
+from convgrad._bridges.torch import install
+from convgrad._bridges.torch.passes import How
 from pytorch.blocks import (
     ACTIVATIONS,
     CONVOLUTIONS,

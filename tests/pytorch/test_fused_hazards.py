@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import convgrad
 from convgrad import torch as ours
-from convgrad._torch import install
+from convgrad._bridges.torch import install
 from pytorch.blocks import Spy, Unit, picture, step, unit
 
 pytestmark = pytest.mark.skipif(

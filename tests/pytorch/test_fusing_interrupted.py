@@ -15,7 +15,7 @@ import pytest
 from torch import fx, nn
 
 from convgrad import torch as ours
-from convgrad._torch import tracing
+from convgrad._bridges.torch import tracing
 from pytorch.fusing import images
 
 PUTTING_BACK = (

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from convgrad import torch as ours
-from convgrad._torch.forwards import FusedForward
+from convgrad._bridges.torch.forwards import FusedForward
 from pytorch.fusing import BLOCKS, Residual, assert_same, images, network, nodes, pair, step
 
 

@@ -15,8 +15,8 @@ import torch.nn.functional as F
 from torch import fx, nn
 
 from convgrad import torch as ours
-from convgrad._torch import fusing, progress
-from convgrad._torch.traces import Traces
+from convgrad._bridges.torch import fusing, progress
+from convgrad._bridges.torch.traces import Traces
 from pytorch.fusing import BLOCKS, assert_same, images, network, pair, step
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from convgrad._torch import blocks, excitation, passes
+from convgrad._bridges.torch import blocks, excitation, passes
 from pytorch.fusing import BLOCKS, Residual, assert_same, images, network, nodes, pair, step
 
 OURS = {"_BlockBackward", "_NormalizeBackward", "_ForkBackward", "_ScaleBackward"}

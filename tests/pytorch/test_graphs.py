@@ -15,7 +15,7 @@ from torch import nn
 
 import convgrad
 from convgrad import torch as ours
-from convgrad._torch import graphs
+from convgrad._bridges.torch import graphs
 from pytorch.configurations import CONFIGURATIONS
 from pytorch.running import assert_right, everything, function, operands
 

@@ -13,8 +13,8 @@ import torch.nn.functional as F
 
 import convgrad
 from convgrad import torch as ours
+from convgrad._bridges.torch import handler, install
 from convgrad._runtime import records
-from convgrad._torch import handler, install
 from pytorch.configurations import CONFIGURATIONS, some
 from pytorch.running import bits, everything, function, operands
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from convgrad import _memory as memory
 from convgrad import torch as ours
+from convgrad._base import memory
 
 
 class Library:
@@ -74,7 +74,7 @@ def test_large_blocks_stay_with_the_process() -> None:
     """Freed memory is reused at its address, and given back after `undo`."""
     program = """
 import ctypes, re
-from convgrad import _memory as memory
+from convgrad._base import memory
 
 def resident():
     return int(re.search(r"VmRSS:\\s+(\\d+)", open("/proc/self/status").read())[1]) >> 10
@@ -106,7 +106,7 @@ def test_large_blocks_of_other_threads_stay_too() -> None:
     """glibc gives a thread of its own a heap of 64 MB, and maps what does not fit."""
     program = """
 import ctypes, resource, sys, threading
-from convgrad import _memory as memory
+from convgrad._base import memory
 
 library = ctypes.CDLL(None)
 library.malloc.restype = ctypes.c_void_p

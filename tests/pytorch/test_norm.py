@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from convgrad import torch as ours
-from convgrad._errors import ConvgradError, InternalError
-from convgrad._torch import activations, composed, passes
-from convgrad._torch.norm_node import normalize
-from convgrad._torch.passes import How
+from convgrad._base.errors import ConvgradError, InternalError
+from convgrad._bridges.torch import activations, composed, passes
+from convgrad._bridges.torch.norm_node import normalize
+from convgrad._bridges.torch.passes import How
 from pytorch.running import DTYPES, UNITS, image_as
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -21,7 +21,7 @@ PYTHON = [
 @pytest.fixture(autouse=True)
 def no_memory_setting_stays() -> Iterator[None]:
     """A page may set it and leave it; other tests of this process look at it."""
-    from convgrad import _memory as memory
+    from convgrad._base import memory
 
     yield
     if memory.is_tuned():

@@ -13,7 +13,7 @@ from torch import nn
 from torch.func import grad, hessian, vmap
 
 from convgrad import torch as ours
-from convgrad._torch import install, patching
+from convgrad._bridges.torch import install, patching
 from pytorch.configurations import EDGES, Configuration, some
 from pytorch.running import assert_right, bits, everything, function, native, operands
 

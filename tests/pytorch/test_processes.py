@@ -20,7 +20,7 @@ import torch
 from pytorch.configurations import some
 from pytorch.running import assert_right, bits, everything, function, operands
 import convgrad.torch
-from convgrad._torch import install
+from convgrad._bridges.torch import install
 seen = hashlib.sha256()
 for each in some(16, seed=13):
     if each.left_to_pytorch:
@@ -53,14 +53,16 @@ def work(before: str = "", **environment: str) -> list[str]:
 def test_without_compiled_handlers() -> None:
     """A PyTorch before 2.13, simulated: the same bits from the same kernels, called by Python."""
     compiled = work()
-    python = work("import convgrad._torch.install as i; i._FUNCTIONS['CHECK'] = 'not_there'")
+    python = work(
+        "import convgrad._bridges.torch.install as i; i._FUNCTIONS['CHECK'] = 'not_there'"
+    )
     assert compiled[1] == "True" and python[1] == "False"
     assert compiled[0] == python[0]
 
 
 def test_where_nothing_can_be_compiled() -> None:
     made = work(
-        "import convgrad._torch.install as i\n"
+        "import convgrad._bridges.torch.install as i\n"
         "def fail(library): raise i.CompileError('no compiler')\n"
         "i.Handlers = fail"
     )
@@ -113,7 +115,7 @@ def test_the_order_of_imports() -> None:
     """Neither brings the other in before it is asked for, and both orders work."""
     done = run(
         "import sys, convgrad; assert 'torch' not in sys.modules\n"
-        "import torch; assert 'convgrad._torch' not in sys.modules\n"
+        "import torch; assert 'convgrad._bridges.torch' not in sys.modules\n"
         "y = convgrad.conv2d(torch.ones(1, 2, 2, 1), torch.ones(2, 2, 1, 1), 1, 'VALID')\n"
         "assert type(y) is torch.Tensor and y.item() == 4; assert 'convgrad.torch' not in sys.modules\n"
         "import convgrad.torch\n"

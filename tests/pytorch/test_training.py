@@ -18,7 +18,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from convgrad import torch as ours
-from convgrad._torch import weights
+from convgrad._bridges.torch import weights
 
 WAYS: dict[str, dict[str, Any]] = {
     "loop": {"foreach": False},

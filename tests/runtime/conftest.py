@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from convgrad import _config
+from convgrad._base import config
 from convgrad._runtime import code
 from convgrad._runtime import pool as pool_module
 from convgrad._runtime.state import STATE_BLOCK
@@ -36,7 +36,7 @@ def make_counting():
 def loaded(monkeypatch):
     """Every test starts with the entry and without a process-wide number of threads."""
     code.ensure(loader)
-    monkeypatch.setattr(_config, "_process", {})
+    monkeypatch.setattr(config, "_process", {})
     yield
     gc.collect()
 

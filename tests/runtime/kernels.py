@@ -7,9 +7,9 @@ import itertools
 import llvmlite.binding as llvm
 import numpy as np
 
-from convgrad._program import Launch, Program
 from convgrad._runtime import code, threads
 from convgrad._runtime.bound import Bound
+from convgrad._runtime.program import Launch, Program
 from convgrad._runtime.run import try_again
 from convgrad._runtime.state import OWN, STATE_BLOCK, State
 

@@ -12,7 +12,7 @@ import timeit
 
 import numpy as np
 
-from convgrad import _config
+from convgrad._base import config
 from convgrad._runtime.results import new_result, trim
 
 FLOAT = np.dtype(np.float32)
@@ -66,7 +66,7 @@ def main() -> None:
             timed(lambda: keep(np.empty)),
         ]
         kept.clear()
-        with _config.scope(pool_bytes=0):
+        with config.scope(pool_bytes=0):
             cells.append(timed(lambda: keep(new_result)))
         kept.clear()
         print(f"{megabytes:>6} " + " ".join(f"{cell:>14}" for cell in cells), flush=True)

@@ -15,12 +15,14 @@ import pytest
 
 import convgrad
 from cases import Case, whole_numbers
-from convgrad import _engine, _jit, _planner, _prepare
-from convgrad._errors import AllocationError, InternalError
-from convgrad._program import PLACES, Launch, Program
+from convgrad import _engine
+from convgrad._base.errors import AllocationError, InternalError
+from convgrad._compiler import jit
+from convgrad._engine import planner, prepare
 from convgrad._runtime import bound, code, entry, threads
 from convgrad._runtime import slots as slot_text
 from convgrad._runtime.bound import Bound
+from convgrad._runtime.program import PLACES, Launch, Program
 from convgrad._runtime.run import run, try_again
 from convgrad._runtime.state import OWN, SLOTS, STATE, STATE_BLOCK, State, address_of
 from kernels import problem_of
@@ -98,12 +100,12 @@ def test_launches_follow_each_other(step, count, number):
 
 def test_a_program_survives_being_written_down(step):
     case = Case(False, 2, (9, 8), 1, 16, 24, (3, 3), (1, 1), (1, 1), "SAME")
-    plan = _planner.choose(problem_of(case, "filter"), _jit.host_target())
-    program = _prepare.program(plan)
+    plan = planner.choose(problem_of(case, "filter"), jit.host_target())
+    program = prepare.program(plan)
     again = Program.from_bytes(program.to_bytes())
     assert again == program and again.to_bytes() == program.to_bytes()
     assert program.launches and all(isinstance(name, str) for name in program.kernels)
-    numbers = struct.pack("=q", _prepare.bind(plan, _jit.host_target()).address)
+    numbers = struct.pack("=q", prepare.bind(plan, jit.host_target()).address)
     assert numbers not in program.to_bytes()  # no address in it
 
 

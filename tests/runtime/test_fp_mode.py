@@ -16,10 +16,12 @@ import pytest
 
 import convgrad
 import fp_modes
-from convgrad import _config, _engine, _planner, _prepare, reference
+from convgrad import _engine, reference
 from convgrad import graph as graphs
-from convgrad._dask import tasks
-from convgrad._fp_mode import default_mode, is_default
+from convgrad._base import config
+from convgrad._base.fp_mode import default_mode, is_default
+from convgrad._bridges.dask import tasks
+from convgrad._engine import planner, prepare
 from convgrad._runtime import code
 
 pytestmark = pytest.mark.skipif(not fp_modes.AVAILABLE, reason="no fesetenv that we know here")
@@ -136,7 +138,7 @@ def test_what_numpy_computes_for_us_is_in_the_default_mode(name):
     parts, thirds = [_numbers((50,), seed) for seed in range(3)], np.ones((2, 2, 4, 1)) / 3
 
     def all_of_it():
-        with _config.scope(kernels=False):
+        with config.scope(kernels=False):
             found = [calls[each]() for each in few]
         found.append(reference.depthwise_conv2d(tiny, thirds, 1, "SAME"))
         found.append(reference.batch_norm_act(tiny).y)
@@ -167,7 +169,7 @@ def test_plans_and_kernels_are_made_in_the_default_mode(monkeypatch):
     """A prediction that is rounded upward might choose another plan, a constant might end in another digit."""
     calls = _calls()
     emitted, modes = [], set()
-    load, best = _prepare._jit.load, _planner.best
+    load, best = prepare._jit.load, planner.best
 
     def noted(identity, emit, *more):
         emitted.append(emit().ir)
@@ -178,13 +180,13 @@ def test_plans_and_kernels_are_made_in_the_default_mode(monkeypatch):
         modes.add(("plan", fp_modes.mode()))
         return best(*given)
 
-    monkeypatch.setattr(_prepare._jit, "load", noted)
-    monkeypatch.setattr(_planner, "best", chosen)
+    monkeypatch.setattr(prepare._jit, "load", noted)
+    monkeypatch.setattr(planner, "best", chosen)
 
     def first_calls():
         emitted.clear()
         _engine.memory.clear()
-        _planner._choose.cache_clear()
+        planner._choose.cache_clear()
         for call in calls.values():
             call()
         return list(emitted)

@@ -11,10 +11,10 @@ import time
 import numpy as np
 import pytest
 
-from convgrad._program import Launch
 from convgrad._runtime import code, parfor, pool
 from convgrad._runtime import parking as parking_module
 from convgrad._runtime.parking import Parking
+from convgrad._runtime.program import Launch
 from convgrad._runtime.state import State, address_of
 from runtime.kernels import loader
 

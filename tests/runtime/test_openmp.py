@@ -27,7 +27,8 @@ import convgrad
 from dataclasses import replace
 from cases import Case
 from kernels import problem_of
-from convgrad import _config, _engine
+from convgrad import _engine
+from convgrad._base import config
 from convgrad._runtime import code, openmp, pool, threads
 from convgrad._runtime.state import OPENMP, OWN, STATE_BLOCK
 from runtime.kernels import Counting, loader

@@ -12,8 +12,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from convgrad import _config
-from convgrad._errors import AllocationError
+from convgrad._base import config
+from convgrad._base.errors import AllocationError
 from convgrad._runtime import blocks, results
 from convgrad._runtime.results import new_result, pool_stats, trim
 
@@ -109,7 +109,7 @@ def test_a_view_keeps_the_block(derive):
 
 @pooled
 def test_idle_bytes_stay_under_the_bound_and_the_oldest_goes_first():
-    with _config.scope(pool_bytes=10 * MB):
+    with config.scope(pool_bytes=10 * MB):
         kept = [new_result((4 * MB,), BYTE) for _ in range(4)]
         addresses = [array.ctypes.data for array in kept]
         while kept:
@@ -125,7 +125,7 @@ def test_idle_bytes_stay_under_the_bound_and_the_oldest_goes_first():
 
 @pooled
 def test_the_pool_can_be_switched_off():
-    with _config.scope(pool_bytes=0):
+    with config.scope(pool_bytes=0):
         array = new_result((4 * MB,), BYTE)
         assert pool_stats().lent_blocks == 0
         assert array.ctypes.data % 64 == 0
@@ -166,7 +166,7 @@ def test_size_classes_waste_little():
 @pytest.mark.parametrize("elements", [2**47, 2**60, 2**70], ids=["2**50", "2**63", "2**73"])
 def test_no_memory_names_the_bytes(pool_bytes, elements):
     with (
-        _config.scope(pool_bytes=pool_bytes),
+        config.scope(pool_bytes=pool_bytes),
         pytest.raises(AllocationError, match=f"{8 * elements:,} bytes.*float64"),
     ):
         new_result((elements,), np.dtype(np.float64))
@@ -216,7 +216,7 @@ def test_eight_threads_never_share_a_block():
                     errors.append((seed, step))
 
     workers = [threading.Thread(target=hammer, args=(seed,)) for seed in range(8)]
-    with _config.scope(pool_bytes=40 * MB):
+    with config.scope(pool_bytes=40 * MB):
         results._pool.bound = 40 * MB
         for worker in workers:
             worker.start()
@@ -236,7 +236,7 @@ def test_memory_does_not_grow():
     statm = Path("/proc/self/statm")
     if not statm.exists():
         pytest.skip("no /proc here")
-    with _config.scope(pool_bytes=16 * MB):
+    with config.scope(pool_bytes=16 * MB):
         for _ in range(20):
             new_result((6 * MB,), BYTE)[:] = 1
         before = resident()

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad import _config
-from convgrad._errors import ArgumentError, ArgumentTypeError
+from convgrad._base import config
+from convgrad._base.errors import ArgumentError, ArgumentTypeError
 from convgrad._runtime import cpus, pool, threads
 from convgrad._runtime.state import STATE_BLOCK
 from convgrad._runtime.threads import get_num_threads, set_num_threads
@@ -97,7 +97,7 @@ def test_the_environment_is_read():
 @pytest.mark.parametrize("text", ["0", "two", "-1", "1000"])
 def test_a_wrong_environment_is_a_warning(monkeypatch, text):
     monkeypatch.setenv("CONVGRAD_NUM_THREADS", text)
-    monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setattr(config, "_environment", {})
     with pytest.warns(RuntimeWarning, match=f"CONVGRAD_NUM_THREADS='{text}' is ignored: it must"):
         assert get_num_threads() == cpus.available_cpus()
 

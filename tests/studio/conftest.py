@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from convgrad._studio.api import Studio
-from convgrad._studio.runs import Limits, Runs
-from convgrad._studio.server import Server
+from convgrad._apps.studio.api import Studio
+from convgrad._apps.studio.runs import Limits, Runs
+from convgrad._apps.studio.server import Server
 
 TOKEN = "token-of-the-tests"
 

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from convgrad._studio import connections, runs, server
-from convgrad._studio.connections import Connections
+from convgrad._apps.studio import connections, runs, server
+from convgrad._apps.studio.connections import Connections
 from studio_pages import SQUARE
 
 

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convgrad._studio import api, feeds
-from convgrad._studio import png as pixels
+from convgrad._apps.studio import api, feeds
+from convgrad._apps.studio import png as pixels
 from convgrad.errors import ArgumentError
 
 

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from convgrad._studio import api, runs
+from convgrad._apps.studio import api, runs
 from studio_pages import SQUARE, page
 
 

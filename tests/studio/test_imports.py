@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from convgrad._pages.page import Page
+from convgrad._apps.pages.page import Page
 from pages_files.writing import block, save, wire
 
 LARGE = np.arange(400, dtype=np.float32).reshape(20, 20)

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad._pages.blocks import OURS
-from convgrad._studio import api, gallery
+from convgrad._apps.pages.blocks import OURS
+from convgrad._apps.studio import api, gallery
 from studio_pages import SQUARE, constant, convolution, page
 
 

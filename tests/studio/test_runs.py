@@ -10,11 +10,11 @@ import time
 
 import pytest
 
-from convgrad._pages.build import build
-from convgrad._pages.document import from_json
-from convgrad._pages.run import PageRun
-from convgrad._studio import child, gallery
-from convgrad._studio.runs import MOST_KEPT, MOST_RUNNING, Limits
+from convgrad._apps.pages.build import build
+from convgrad._apps.pages.document import from_json
+from convgrad._apps.pages.run import PageRun
+from convgrad._apps.studio import child, gallery
+from convgrad._apps.studio.runs import MOST_KEPT, MOST_RUNNING, Limits
 from studio_pages import SQUARE, endless, page
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and limits of POSIX")

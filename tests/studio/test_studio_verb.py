@@ -19,9 +19,9 @@ from urllib.request import url2pathname
 import pytest
 
 from child_python import child_environment
-from convgrad._cli.main import main
-from convgrad._cli.studio import memory
-from convgrad._studio import server
+from convgrad._apps.cli.main import main
+from convgrad._apps.cli.studio import memory
+from convgrad._apps.studio import server
 from studio_pages import SQUARE
 
 
@@ -59,7 +59,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path, signalled):
 _PROGRAM = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background of some shells
-from convgrad._cli.main import main
+from convgrad._apps.cli.main import main
 sys.exit(main(sys.argv[1:]))
 """
 

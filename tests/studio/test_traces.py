@@ -9,13 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from convgrad import _oracle
-from convgrad._graph.operation import Output
-from convgrad._graph.scope import Scope
-from convgrad._graph.session import ClientSession
-from convgrad._graph.table.convolutions import problem_of
-from convgrad._studio import trace_convolutions
-from convgrad._studio.trace import MOST_TERMS, trace
+from convgrad._apps.graph.operation import Output
+from convgrad._apps.graph.scope import Scope
+from convgrad._apps.graph.session import ClientSession
+from convgrad._apps.graph.table.convolutions import problem_of
+from convgrad._apps.studio import trace_convolutions
+from convgrad._apps.studio.trace import MOST_TERMS, trace
+from convgrad._problem import oracle
 
 RNG = np.random.default_rng(5)
 
@@ -92,7 +92,7 @@ def test_the_terms_of_a_convolution_add_up(
         each.operation.attrs["value"] if each is not forward else None for each in node.inputs
     ]
     operands = [each.astype(np.float64) for each in arrays if each.ndim == 4]
-    result = _oracle.compute(problem_of(node), *operands)
+    result = oracle.compute(problem_of(node), *operands)
     sources = [(each.operation.name, each.pin) for each in node.inputs]
     found = trace(node, 0, arrays, sources, result, index)
     assert found["sum"] == pytest.approx(found["value"], rel=1e-9, abs=1e-9)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from convgrad._pages.page import Page
+from convgrad._apps.pages.page import Page
 from pages_files.writing import block, wire
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context as eager_context
 from tensorflow.python.framework import op_def_library
 
-from convgrad._tensorflow import kernels
+from convgrad._bridges.tensorflow import kernels
 from tensorflow_bridge.running import bits
 
 RNG = np.random.default_rng(5)

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from cases import KINDS, Case, Data, normal, run
-from convgrad._frameworks import tensorflow as peer
+from convgrad._bridges.peers import tensorflow as peer
 from frameworks import wanted
 
 ORDER = {"forward": ("x", "f"), "input": ("f", "g"), "filter": ("x", "g")}

@@ -12,10 +12,10 @@ import pytest
 import tensorflow as tf
 
 import convgrad
-from convgrad import _dtypes
-from convgrad._norm import ACTIVATIONS
-from convgrad._norm.call import write
-from convgrad._tensorflow import batch_norm, formulas, kernels, passes
+from convgrad._base import dtypes
+from convgrad._bridges.tensorflow import batch_norm, formulas, kernels, passes
+from convgrad._problem.norm import ACTIVATIONS
+from convgrad._problem.norm.rules import write
 from convgrad.errors import InternalError
 from convgrad.tensorflow import batch_norm_act
 
@@ -105,7 +105,7 @@ def test_a_small_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_narrow_dtypes(dtype: str) -> None:
-    row = _dtypes.find(tf.as_dtype(dtype).as_numpy_dtype(0).dtype)
+    row = dtypes.find(tf.as_dtype(dtype).as_numpy_dtype(0).dtype)
     assert row is not None
     wide = tensors("NHWC", "before", False)
     narrow = {

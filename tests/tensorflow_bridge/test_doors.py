@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import convgrad
 import convgrad.tensorflow
-from convgrad._dtypes import FLOATING
+from convgrad._base.dtypes import FLOATING
 from convgrad.errors import ArgumentError, ArgumentTypeError, ConvgradError, DTypeError
 from errors.doors import DOORS, FRIENDLY, REFERENCE, Door, expected
 from tensorflow_bridge.running import bits

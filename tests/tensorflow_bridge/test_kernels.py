@@ -11,9 +11,9 @@ import tensorflow as tf
 
 import convgrad
 import convgrad.tensorflow as ours
-from convgrad import _config
+from convgrad._base import config
+from convgrad._bridges.tensorflow import kernel, kernels
 from convgrad._runtime import records
-from convgrad._tensorflow import kernel, kernels
 from tensorflow_bridge import children
 
 RNG = np.random.default_rng(18)
@@ -99,7 +99,7 @@ def test_switches_are_heeded() -> None:
         return convgrad.conv2d(a, b, 1, "SAME"), convgrad.conv2d(a, b, 1, "VALID")
 
     for switches in ({}, {"winograd": "off"}, {"kernels": False}, {}):
-        with _config.scope(**switches):
+        with config.scope(**switches):
             assert bits(graph) == bits(plain), switches
 
 

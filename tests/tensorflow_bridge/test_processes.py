@@ -61,7 +61,7 @@ def test_without_the_c_interface() -> None:
     compiled = work()
     assert compiled["graph"] is True
     lacking = work(
-        "import convgrad._tensorflow.capi as capi\ncapi._FUNCTIONS['TF_NotThere'] = (None, ())"
+        "import convgrad._bridges.tensorflow.capi as capi\ncapi._FUNCTIONS['TF_NotThere'] = (None, ())"
     )
     assert lacking["seen"] == compiled["seen"]
     assert "TF_NotThere" in lacking["graph"] and "BackendMissingError" in lacking["graph"]
@@ -120,7 +120,7 @@ def test_the_order_of_imports() -> None:
     """
     done = children.run(
         "import sys, convgrad; assert 'tensorflow' not in sys.modules\n"
-        "import tensorflow as tf; assert 'convgrad._tensorflow' not in sys.modules\n"
+        "import tensorflow as tf; assert 'convgrad._bridges.tensorflow' not in sys.modules\n"
         "y = convgrad.conv2d(tf.ones((1, 2, 2, 1)), tf.ones((2, 2, 1, 1)), 1, 'VALID')\n"
         "assert isinstance(y, tf.Tensor) and float(y[0, 0, 0, 0]) == 4\n"
         "assert 'convgrad.tensorflow' not in sys.modules\n"

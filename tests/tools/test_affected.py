@@ -27,23 +27,25 @@ def test_the_table_is_the_one_of_the_test():
     from unit import test_layers
 
     assert {row: set(others) for row, others in TABLE.allowed.items()} == {
-        row: others | {"_errors"} for row, others in test_layers.ALLOWED.items()
+        row: others | {"_base"} for row, others in test_layers.ALLOWED.items()
     }
     assert TABLE.bridges == test_layers.BRIDGES
     assert {"_api", "nn", "reference"} < TABLE.eager
-    assert not TABLE.eager & {"graph", "_explain", "torch", "_export"}, "these are imported late"
+    assert not TABLE.eager & {"graph", "_apps/explain", "torch", "_apps/export"}, (
+        "these are imported late"
+    )
 
 
 @pytest.mark.parametrize(
     "file",
     [
         *(
-            "_codegen/builder.py",
-            "_algorithms/dense_direct/kernel.py",
-            "_jit/llvm.py",
-            "_config.py",
+            "_compiler/codegen/builder.py",
+            "_kernels/dense_direct/kernel.py",
+            "_compiler/jit/llvm.py",
+            "_base/config.py",
         ),
-        *("_problem.py", "_errors.py", "_targets/x86.py"),
+        *("_problem/convolution.py", "_base/errors.py", "_compiler/targets/x86.py"),
     ],
 )
 def test_what_kernels_come_from_affects_all_that_computes(file):
@@ -60,13 +62,13 @@ def test_what_kernels_come_from_affects_all_that_computes(file):
 @pytest.mark.parametrize(
     ("file", "inside", "outside"),
     [
-        ("src/convgrad/_cli/info.py", {"cli", "hostile"}, {"numeric", "graph", "codegen"}),
-        ("src/convgrad/_studio/server.py", {"studio", "cli"}, {"numeric", "codegen", "pytorch"}),
-        ("src/convgrad/_torch/sums.py", {"pytorch", "keras_bridge", "arrays"}, {"numeric", "cli", "graph"}),
-        ("src/convgrad/_jax/mapping.py", {"jax_bridge", "arrays"}, {"numeric", "pytorch", "cli"}),
-        ("src/convgrad/_dask/plan.py", {"dask_bridge", "cli"}, {"codegen", "pytorch"}),
-        ("src/convgrad/_pages/svg.py", {"pages_files", "studio"}, {"numeric", "codegen"}),
-        ("src/convgrad/_norm/apply.py", {"numeric", "pytorch", "jax_bridge"}, {"codegen"}),
+        ("src/convgrad/_apps/cli/info.py", {"cli", "hostile"}, {"numeric", "graph", "codegen"}),
+        ("src/convgrad/_apps/studio/server.py", {"studio", "cli"}, {"numeric", "codegen", "pytorch"}),
+        ("src/convgrad/_bridges/torch/sums.py", {"pytorch", "keras_bridge", "arrays"}, {"numeric", "cli", "graph"}),
+        ("src/convgrad/_bridges/jax/mapping.py", {"jax_bridge", "arrays"}, {"numeric", "pytorch", "cli"}),
+        ("src/convgrad/_bridges/dask/plan.py", {"dask_bridge", "cli"}, {"codegen", "pytorch"}),
+        ("src/convgrad/_apps/pages/svg.py", {"pages_files", "studio"}, {"numeric", "codegen"}),
+        ("src/convgrad/_kernels/norm/apply.py", {"numeric", "pytorch", "jax_bridge"}, {"codegen"}),
         ("src/convgrad/include/convgrad_pack.h", {"export", "cc"}, {"numeric", "cli"}),
         ("tests/norms.py", {"numeric"}, {"cli", "unit"}),
         ("tests/sources.py", {"unit"}, {"numeric"}),
@@ -101,13 +103,13 @@ def test_places_and_folders_that_rules_name_are_there():
 
 def test_the_commands():
     names = {"cli", "pytorch", "studio_browser", "unit"}
-    plain, bridges = affected.commands(names, ["src/convgrad/_text.py", "docs/x.md"], ["-n2"])
+    plain, bridges = affected.commands(names, ["src/convgrad/_base/text.py", "docs/x.md"], ["-n2"])
     assert plain[1:] == [
         *("-m", "pytest", "-q", "tests/test_tiny.py", "tests/unit", "tests/cli"),
-        *("src/convgrad/_text.py", "-n2"),
+        *("src/convgrad/_base/text.py", "-n2"),
     ]
     assert bridges == [".venv-frameworks/bin/python", "-m", "pytest", "-q", "tests/pytorch", "-n2"]
-    (alone,) = affected.commands(set(), ["src/convgrad/_torch/sums.py"], [])
+    (alone,) = affected.commands(set(), ["src/convgrad/_bridges/torch/sums.py"], [])
     assert alone[4:] == [
         "tests/test_tiny.py",
         "tests/unit",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from convgrad._pages.symbols import SYMBOLS
+from convgrad._apps.pages.symbols import SYMBOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "enuspace_blocks.py"))

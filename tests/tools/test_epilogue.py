@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from convgrad import _config
-from convgrad._problem import Kind
+from convgrad._base import config
+from convgrad._problem.convolution import Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -33,10 +33,10 @@ def test_contestants_take_turns(
 ) -> None:
     texts = ["56x56x24k1s1o144", "7x7x960k3s1"]
     monkeypatch.setitem(
-        epilogue._networks.NETWORKS, "two", epilogue._networks.Network("two", lambda: texts)
+        epilogue.networks.NETWORKS, "two", epilogue.networks.Network("two", lambda: texts)
     )
     # The first result has 1.8 MB: with a larger second cache it would be read again from there, without shares.
-    with _config.scope(cpu_caches=_config.read_caches("32K,512K,32M")):
+    with config.scope(cpu_caches=config.read_caches("32K,512K,32M")):
         layers = epilogue.layers_of("two", 160, 2, everywhere=False)
         assert [layer.shares > 0 for layer in layers] == [True, False]
         times = epilogue.measure(layers, 3, 1)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from convgrad import _config, _costs, _jit
-from convgrad._algorithms.dense_filter import choice
+from convgrad._base import config
+from convgrad._compiler import costs, jit
+from convgrad._kernels.dense_filter import choice
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -32,9 +33,9 @@ def test_the_table_is_what_the_fit_gives(measured: Any) -> None:
     """Solvers of other machines may differ in the last digits."""
     _, found = measured
     table = fit.prices(found)
-    assert list(table) == list(_costs.TABLES["avx2"])
+    assert list(table) == list(costs.TABLES["avx2"])
     for kind, known in table.items():
-        written = _costs.TABLES["avx2"][kind]
+        written = costs.TABLES["avx2"][kind]
         assert list(written) == list(known), kind
         for unit, price in known.items():
             assert price == pytest.approx(written[unit], rel=1e-3, abs=1e-6), (kind, unit)
@@ -43,7 +44,7 @@ def test_the_table_is_what_the_fit_gives(measured: Any) -> None:
 @pytest.mark.long
 def test_the_error_is_stated_and_bearable(measured: Any) -> None:
     _, found = measured
-    table = {kind: dict(known) for kind, known in _costs.TABLES["avx2"].items()}
+    table = {kind: dict(known) for kind, known in costs.TABLES["avx2"].items()}
     wrong = sorted(each for some in fit.errors(found, table).values() for each in some)
     assert wrong[len(wrong) // 2] < 0.25
     text = fit.written("avx2", table, found)
@@ -63,9 +64,9 @@ def test_a_wrong_price_shows(measured: Any, monkeypatch: pytest.MonkeyPatch) -> 
     before = lost()
     planted = {
         kind: {**known, "products": 0.0} if kind.startswith("depthwise_packed") else known
-        for kind, known in _costs.TABLES["avx2"].items()
+        for kind, known in costs.TABLES["avx2"].items()
     }
-    monkeypatch.setattr(_costs, "TABLES", MappingProxyType({"avx2": planted}))
+    monkeypatch.setattr(costs, "TABLES", MappingProxyType({"avx2": planted}))
     after = lost()
     choice.schedules.cache_clear()
     assert before < 0.1 and after > before + 0.02, (before, after)
@@ -85,15 +86,15 @@ def test_wrong_picks_are_listed(measured: Any, monkeypatch: Any, capsys: Any) ->
 
 
 def test_measuring_goes_on_where_it_stopped(monkeypatch: Any, tmp_path: Path) -> None:
-    row = _jit.host_target().name
+    row = jit.host_target().name
     cases = [fit_times.Case("6x6x16k3s1b1", op, "NHWC", "float32") for op in ("fwd", "dw")]
     monkeypatch.setattr(fit_times, "FOLDER", tmp_path)
-    with _config.scope(vector_bits=None):  # prices are those of a row with its own vectors
+    with config.scope(vector_bits=None):  # prices are those of a row with its own vectors
         for count in (1, 2):
             monkeypatch.setattr(fit_times, "cases", lambda *_, count=count: iter(cases[:count]))
             fit_times.measure(row, True, "", 0.0005, warm=False)
         target, rows = fit_times.rows(tmp_path / f"{row}.csv")
-        assert target == _jit.host_target()
+        assert target == jit.host_target()
     assert [each["op"] for each in rows] == sorted(each["op"] for each in rows)[::-1]
     assert {each["op"] for each in rows} == {"fwd", "dw"}
     assert all(float(each["one"]) > 0 for each in rows)
@@ -103,11 +104,11 @@ def test_measuring_goes_on_where_it_stopped(monkeypatch: Any, tmp_path: Path) ->
 def test_prices_are_found_again() -> None:
     """From times made of them, one in ten spoiled."""
     rng = np.random.default_rng(0)
-    true = {"products": 0.2, "copies": 1.5, _costs.LAUNCH: 900.0, _costs.WAKE: 2000.0}
+    true = {"products": 0.2, "copies": 1.5, costs.LAUNCH: 900.0, costs.WAKE: 2000.0}
     some = []
     for number in range(200):
         amounts = {"products": float(rng.integers(1e3, 1e6)), "copies": float(rng.integers(1e5))}
-        work = _costs.Work("any", amounts, items=int(rng.integers(1, 40)))
+        work = costs.Work("any", amounts, items=int(rng.integers(1, 40)))
         times = {
             n: sum(true[unit] * a for unit, a in work.counted(n).items()) / 1e3 for n in (1, 2)
         }
@@ -119,4 +120,4 @@ def test_prices_are_found_again() -> None:
     assert found["products"] == pytest.approx(true["products"], rel=0.05)
     assert found["copies"] == pytest.approx(true["copies"], rel=0.05)
     # Hardly seen beside the rest.
-    assert 500 < found[_costs.LAUNCH] < 3000 and 500 < found[_costs.WAKE] < 3000
+    assert 500 < found[costs.LAUNCH] < 3000 and 500 < found[costs.WAKE] < 3000

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.table import TABLE
 from convgrad.graph import ops
 
 ROOT = Path(__file__).resolve().parents[2]

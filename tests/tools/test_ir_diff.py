@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from convgrad import _algorithms, _planner
+from convgrad import _kernels
+from convgrad._engine import planner
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,7 +42,7 @@ def test_nothing_differs_from_itself(tool, capsys):
 )
 def test_a_changed_number_is_named(tool, monkeypatch, field, change):
     before = tool["digests"](True)
-    choose = _planner.choose_named
+    choose = planner.choose_named
 
     def changed(*args):
         plan = choose(*args)
@@ -51,23 +52,23 @@ def test_a_changed_number_is_named(tool, monkeypatch, field, change):
         last = replace(plan.steps[-1], **{name: change(plan.steps[-1])})
         return replace(plan, steps=(*plan.steps[:-1], last))
 
-    monkeypatch.setattr(_planner, "choose_named", changed)
+    monkeypatch.setattr(planner, "choose_named", changed)
     wrong = differing(before, tool["digests"](True))
     assert wrong and all(key.startswith("dense_direct") and key.endswith(field) for key in wrong)
 
 
 def test_a_changed_kernel_is_named_and_a_changed_symbol_is_not(tool, monkeypatch):
     before = tool["digests"](True)
-    emit = _algorithms.emit
+    emit = _kernels.emit
 
     def renamed(kernel, target):
         source = emit(kernel, target)
         return replace(source, symbol="other", ir=source.ir.replace(source.symbol, "other"))
 
-    monkeypatch.setattr(_algorithms, "emit", renamed)
+    monkeypatch.setattr(_kernels, "emit", renamed)
     assert not differing(before, tool["digests"](True))
     monkeypatch.setattr(
-        _algorithms, "emit", lambda *args: replace(emit(*args), ir=emit(*args).ir + "; more\n")
+        _kernels, "emit", lambda *args: replace(emit(*args), ir=emit(*args).ir + "; more\n")
     )
     wrong = differing(before, tool["digests"](True))
     assert wrong and all(key.endswith("kernel") for key in wrong)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._bench.layers import OPS, parse
-from convgrad._bench.networks import training_step
-from convgrad._targets import find
+from convgrad._apps.bench.layers import OPS, parse
+from convgrad._apps.bench.networks import training_step
+from convgrad._compiler.targets import find
 
 TOOL = runpy.run_path(str(Path(__file__).resolve().parents[2] / "tools" / "pack_sizes.py"))
 DIGITS = (

@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 from tools.plant_bugs import BUGS, ROOMS, chosen
+from tools.planted_rooms import SPLIT
+
+from unit.test_layers import ALLOWED
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "convgrad"
-HOLDS_NO_SUMS = {"_frameworks", "__pycache__", "compat", "graph", "include"}
-"""How peers are called, and names of what is elsewhere."""
+HOLDS_NO_SUMS = {"_bridges/peers", "_apps/explain"}
+"""How peers are called, and how plans are told."""
 
 
 def test_every_bug_has_one_place():
@@ -24,18 +27,14 @@ def test_every_bug_has_one_place():
 
 
 def test_every_room_has_a_bug():
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()} - HOLDS_NO_SUMS
-    assert rooms == {bug.room for bug in (*BUGS, *ROOMS) if not bug.room.endswith(".py")}
+    rooms = {row for row in ALLOWED if row.startswith("_") and (PACKAGE / row).is_dir()}
+    assert rooms - SPLIT - HOLDS_NO_SUMS == {bug.room for bug in (*BUGS, *ROOMS)}
 
 
 def test_bugs_are_chosen_by_name_room_and_need():
     assert len(chosen([])) == len(BUGS) + len(ROOMS) - 4
-    assert {bug.room for bug in chosen(["_dask", "frameworks"])} == {
-        "_dask",
-        "_torch",
-        "_jax",
-        "_tensorflow",
-        "_keras",
+    assert {bug.room for bug in chosen(["_bridges/dask", "frameworks"])} == {
+        *(f"_bridges/{name}" for name in ("dask", "torch", "jax", "tensorflow", "keras"))
     }
     with pytest.raises(SystemExit, match="unknown bug or room: nothing"):
         chosen(["nothing"])

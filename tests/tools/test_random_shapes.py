@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bench.rows import flat
-from convgrad._bench import runner
-from convgrad._bench.layers import parse
+from convgrad._apps.bench import runner
+from convgrad._apps.bench.layers import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._bench import networks
+from convgrad._apps.bench import networks
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "sizes.py"
 

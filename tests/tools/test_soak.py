@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _engine, _jit
-from convgrad._jit import elf
+from convgrad import _engine
+from convgrad._compiler import jit
+from convgrad._compiler.jit import elf
 from convgrad._runtime.bound import Bound
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,15 +128,15 @@ def test_kernels_are_forgotten_and_unmapped(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(elf, "place", watched)
     if not elf.supported():
         pytest.skip("kernels are loaded by LLVM here and stay")
-    monkeypatch.setattr(_jit, "_kernels", {})
+    monkeypatch.setattr(jit, "_kernels", {})
     monkeypatch.setattr(_engine, "memory", {})
-    monkeypatch.setattr(_jit, "_MOST", 2)
+    monkeypatch.setattr(jit, "_MOST", 2)
     x = np.arange(200, dtype=np.float32).reshape(1, 10, 10, 2)
     first = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")
     monkeypatch.setattr(elf, "_c", Library())
     for window in range(3, 8):
         convgrad.depthwise_conv2d(x, np.ones((window, window, 2, 1), np.float32), 1, "SAME")
-        assert len(_jit._kernels) <= 2
+        assert len(jit._kernels) <= 2
     assert len(ours) > 5
     assert not gone, "what is prepared holds its kernels"
     again = convgrad.depthwise_conv2d(x, np.ones((2, 2, 2, 1), np.float32), 1, "SAME")

@@ -36,13 +36,13 @@ def pretend_node(folder: Path, version: str = "v22.14.0", npm: str = "exit 0") -
 BUILDS = """
 echo "$@" >> calls
 if [ "$1" = ci ]; then mkdir -p node_modules && touch node_modules/.package-lock.json; exit 0; fi
-mkdir -p ../src/convgrad/_studio/static && echo page > ../src/convgrad/_studio/static/index.html
+mkdir -p ../src/convgrad/_apps/studio/static && echo page > ../src/convgrad/_apps/studio/static/index.html
 echo '["src/main.tsx", "node_modules/react/index.js"]' > node_modules/.bundled.json
 mkdir -p node_modules/react && echo 'You may.' > node_modules/react/LICENSE
 echo '{"name": "react", "version": "19.0", "license": "MIT"}' > node_modules/react/package.json
 """
 """An npm that keeps what it was asked, and leaves a page with one package in it."""
-NOTICES = "src/convgrad/_studio/static/THIRD-PARTY-NOTICES.txt"
+NOTICES = "src/convgrad/_apps/studio/static/THIRD-PARTY-NOTICES.txt"
 
 
 @pytest.fixture
@@ -55,8 +55,10 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (studio / "package-lock.json").write_text(json.dumps(lock))
     project = '[project]\nname = "convgrad"\nlicense = "Apache-2.0"\ndependencies = ["numpy>=1"]\n'
     (tmp_path / "tree" / "pyproject.toml").write_text(project)
-    (tmp_path / "tree" / "src" / "convgrad").mkdir(parents=True)
-    (tmp_path / "tree" / "src" / "convgrad" / "_version.py").write_text('__version__ = "9"\n')
+    (tmp_path / "tree" / "src" / "convgrad" / "_base").mkdir(parents=True)
+    (tmp_path / "tree" / "src" / "convgrad" / "_base" / "version.py").write_text(
+        '__version__ = "9"\n'
+    )
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setattr(studio_page.shutil, "which", which(tmp_path / "bin"))
@@ -132,7 +134,7 @@ def test_the_page_is_built_by_the_machines_node(tree: Path, target: str) -> None
     made, data = hook(tree, target)
     assert made.dependencies() == []
     made.initialize("standard", data)
-    assert data["artifacts"] == ["/src/convgrad/_studio/static/"]
+    assert data["artifacts"] == ["/src/convgrad/_apps/studio/static/"]
     calls = (tree / "studio" / "calls").read_text().splitlines()
     assert [call.split()[0] for call in calls] == ["ci", "run"]
     assert made.metadata.core.license_files == ["LICENSE", NOTICES]
@@ -163,7 +165,7 @@ def test_an_unpacked_archive_needs_no_node(tree: Path) -> None:
     assert made.dependencies() == []
     pretend_node(tree.parent / "bin", npm=BUILDS)
     made.initialize("standard", data)
-    assert data["artifacts"] == ["/src/convgrad/_studio/static/"]
+    assert data["artifacts"] == ["/src/convgrad/_apps/studio/static/"]
     assert page.read_text() == "made before" and not (tree / "studio" / "calls").exists()
     assert made.metadata.core.license_files == ["LICENSE", NOTICES]
     assert bill(made, data) == ["pkg:pypi/numpy"]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from convgrad import _jit, _planner
+from convgrad._compiler import jit
+from convgrad._engine import planner
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -55,7 +56,7 @@ def test_pieces_that_noise_hit_are_timed_again() -> None:
 def test_a_plan_is_cut_as_threads_claim_it(text: str, layout: str, op: str) -> None:
     case = Case(text, op, layout, "float32")
     found = threads.row(case, (8, 16), 1)
-    plan = _planner.choose(case.problem, _jit.host_target())
+    plan = planner.choose(case.problem, jit.host_target())
     assert found.items == [step.items for step in plan.steps]
     assert len(found.pieces) == len(plan.steps)
     assert found.milliseconds > 0
@@ -65,7 +66,7 @@ def test_a_plan_is_cut_as_threads_claim_it(text: str, layout: str, op: str) -> N
 def test_pieces_together_do_what_a_call_does() -> None:
     """Kernels get their pointers, tables and words as the runtime gives them: ones give the right sums."""
     case = Case("6x6x8k1s1o8b1", "fwd", "NHWC", "float32")
-    plan = _planner.choose(case.problem, _jit.host_target())
+    plan = planner.choose(case.problem, jit.host_target())
     seen: dict[str, Any] = {}
     original = threads._memory
 
@@ -77,7 +78,7 @@ def test_pieces_together_do_what_a_call_does() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "_memory", filled)
-        threads.timed(plan, _jit.host_target(), 1, [16])
+        threads.timed(plan, jit.host_target(), 1, [16])
     result = seen["result"].view(np.float32)[: 6 * 6 * 8]
     assert (result == 8.0).all()
 

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from calling import ROWS, SIGNATURE
-from convgrad import _config, _jit
-from convgrad._codegen import I64, KernelBuilder
-from convgrad._errors import CompileError
-from convgrad._jit import cache, key, llvm, private
+from convgrad._base import config
+from convgrad._base.errors import CompileError
+from convgrad._compiler import jit
+from convgrad._compiler.codegen import I64, KernelBuilder
+from convgrad._compiler.jit import cache, key, llvm, private
 
 TARGET = ROWS[0]
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
@@ -31,11 +32,11 @@ LOST = 0
 def folder(request, tmp_path, monkeypatch):
     """Return where entries are; also as on Windows, where the folder is not opened."""
     monkeypatch.setattr(private, "BY_DESCRIPTOR", request.param == "by descriptor")
-    monkeypatch.setattr(_jit, "_kernels", {})
+    monkeypatch.setattr(jit, "_kernels", {})
     monkeypatch.setattr(cache, "_lost", (LOST, None))
     # For the process, not a scope(): other threads do not see the scopes of this one.
     settings = {"cache_dir": str(tmp_path / "cache"), "disk_cache": True, "cache_bytes": 1 << 30}
-    monkeypatch.setattr(_config, "_process", settings)
+    monkeypatch.setattr(config, "_process", settings)
     return tmp_path / "cache" / "kernels-1"
 
 
@@ -48,8 +49,8 @@ def _write(number):
 def _load(number=7, memory=False):
     """Load a kernel that answers `number`, check that it does, return where it came from."""
     if not memory:
-        _jit._kernels.clear()
-    kernel = _jit.load(("answer", number), lambda: _write(number), TARGET)
+        jit._kernels.clear()
+    kernel = jit.load(("answer", number), lambda: _write(number), TARGET)
     out = np.zeros(1, np.int64)
     SIGNATURE(kernel.address)(np.array([out.ctypes.data]).ctypes.data, 0, 1, 0)
     assert out[0] == number
@@ -67,16 +68,16 @@ def _entry(folder):
 def test_first_llvm_then_disk_then_memory(folder):
     assert _load() == "llvm"
     assert _load() == "disk"
-    before = next(iter(_jit._kernels.values()))
-    assert _jit.load(("answer", 7), pytest.fail, TARGET) is before
+    before = next(iter(jit._kernels.values()))
+    assert jit.load(("answer", 7), pytest.fail, TARGET) is before
     one, other = sorted(folder.iterdir())
     assert {one.suffix, other.suffix} == {".kernel", ".text"} and one.samefile(other)
 
 
 def test_emit_is_not_called_when_the_disk_has_it(folder):
     _load()
-    _jit._kernels.clear()
-    assert _jit.load(("answer", 7), pytest.fail, TARGET).origin == "disk"
+    jit._kernels.clear()
+    assert jit.load(("answer", 7), pytest.fail, TARGET).origin == "disk"
 
 
 @posix
@@ -205,7 +206,7 @@ def test_a_disk_that_cannot_be_read_is_no_error(folder, monkeypatch, call):
     with monkeypatch.context() as worn:
         _break(worn, call, errno.EIO)
         assert _load() == ("disk" if call == "scandir" else "llvm")
-        assert _load(8) == "llvm" and _jit.stats().disk_entries in (0, 1, 2)
+        assert _load(8) == "llvm" and jit.stats().disk_entries in (0, 1, 2)
     assert _load() == "disk"  # a good entry that could not be read is left alone
     assert _load(9) == "llvm" and _load(9) == "disk"
 
@@ -213,15 +214,15 @@ def test_a_disk_that_cannot_be_read_is_no_error(folder, monkeypatch, call):
 @posix
 def test_a_folder_that_cannot_be_made_is_no_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with _config.scope(cache_dir=str(tmp_path / "file" / "below")):
+    with config.scope(cache_dir=str(tmp_path / "file" / "below")):
         assert _load() == "llvm" and _load() == "llvm"
-        assert _jit.stats().disk_entries == 0 and _jit.clear() == 0
+        assert jit.stats().disk_entries == 0 and jit.clear() == 0
 
 
 def test_the_disk_can_be_turned_off(folder):
-    with _config.scope(disk_cache=False):
+    with config.scope(disk_cache=False):
         assert _load() == "llvm" and _load() == "llvm"
-        assert _jit.stats().folder is None
+        assert jit.stats().folder is None
     assert not folder.exists()
 
 
@@ -232,17 +233,17 @@ def test_the_oldest_go_first(folder):
         os.utime(path, (number * 1000.0, number * 1000.0))
     _load(0)  # a hit makes it young
     size = path.stat().st_size
-    with _config.scope(cache_bytes=3 * size + size // 2):
+    with config.scope(cache_bytes=3 * size + size // 2):
         _load(4)
     assert [_load(number) for number in (0, 3, 4)] == ["disk"] * 3
-    with _config.scope(disk_cache=True, cache_bytes=1 << 30):
+    with config.scope(disk_cache=True, cache_bytes=1 << 30):
         assert [_load(number) for number in (1, 2)] == ["llvm"] * 2
 
 
 def test_the_size_stays_under_its_bound_at_every_write(folder):
     """Whatever the sizes: an entry above the usual 8 KB once counted as 8, and folders outgrew their bound."""
     bound, sizes = 1 << 20, (100_000, 300, 100_000, 20_000)
-    with _config.scope(cache_bytes=bound):
+    with config.scope(cache_bytes=bound):
         for number in range(80):
             entry = cache.Entry("symbol", 0, bytes(sizes[number % len(sizes)]))
             assert cache.write(f"{number:032x}", "key", entry)
@@ -255,7 +256,7 @@ def test_a_full_folder_is_not_looked_through_at_every_write(folder, monkeypatch)
     looks = []
     files = cache._files
     monkeypatch.setattr(cache, "_files", lambda inside: looks.append(1) or files(inside))
-    with _config.scope(cache_bytes=1 << 18):  # some 250 entries
+    with config.scope(cache_bytes=1 << 18):  # some 250 entries
         for number in range(1000):
             cache.write(f"{number:032x}", "key", cache.Entry("symbol", 0, bytes(900)))
     assert len(looks) < 333
@@ -275,11 +276,11 @@ def test_leftovers_of_dead_processes_go(folder):
 def test_clear_and_stats(folder):
     _load(1)
     _load(2)
-    found = _jit.stats()
+    found = jit.stats()
     assert (found.kernels, found.compiled, found.from_disk) == (1, 1, 0)
     assert found.disk_entries == 2 and found.disk_bytes > 0 and found.folder == str(folder)
-    assert _jit.clear() == 2
-    found = _jit.stats()
+    assert jit.clear() == 2
+    found = jit.stats()
     assert (found.kernels, found.disk_entries, found.disk_bytes) == (0, 0, 0)
 
 
@@ -293,7 +294,7 @@ def test_threads_compile_once(folder):
 
     def work():
         barrier.wait()
-        found.append(_jit.load("threads", emit, TARGET))
+        found.append(jit.load("threads", emit, TARGET))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
@@ -308,7 +309,7 @@ def test_a_failed_compile_can_be_tried_again(folder):
         raise CompileError("no")
 
     with pytest.raises(CompileError):
-        _jit.load(("answer", 7), fail, TARGET)
+        jit.load(("answer", 7), fail, TARGET)
     assert _load() == "llvm"
 
 
@@ -317,14 +318,14 @@ def test_a_failed_compile_can_be_tried_again(folder):
 
 def _renamed(number=7, scratch=None):
     """Load the same text under another key, as after a change of the sources; return the kernel."""
-    _jit._kernels.clear()
+    jit._kernels.clear()
 
     def emit():
         written = _write(number)
         return written if scratch is None else replace(written, scratch_bytes=scratch)
 
     _renamed.count += 1
-    kernel = _jit.load(("renamed", _renamed.count), emit, TARGET)
+    kernel = jit.load(("renamed", _renamed.count), emit, TARGET)
     out = np.zeros(1, np.int64)
     SIGNATURE(kernel.address)(np.array([out.ctypes.data]).ctypes.data, 0, 1, 0)
     assert out[0] == number
@@ -338,23 +339,23 @@ def test_another_key_and_the_same_text_compile_nothing(folder, monkeypatch):
     _load()
     with monkeypatch.context() as without:
         without.setattr(llvm, "compile_object", pytest.fail)
-        before = _jit.counted()
+        before = jit.counted()
         assert _renamed().origin == "text" and _load() == "disk"
-        spent = _jit.counted() - before
+        spent = jit.counted() - before
         assert (spent.compiled, spent.from_text, spent.from_disk) == (0, 1, 1)
         assert spent.writing_s > 0 < spent.loading_s and spent.llvm_s == 0
-    before = _jit.counted()
+    before = jit.counted()
     assert _renamed(8).origin == "llvm"
-    spent = _jit.counted() - before
+    spent = jit.counted() - before
     assert (spent.compiled, spent.from_text) == (1, 0) and spent.llvm_s > 0
 
 
 def test_the_new_key_is_found_without_the_text_next_time(folder):
     _load()
     _renamed()
-    _jit._kernels.clear()
+    jit._kernels.clear()
     again = ("renamed", _renamed.count)
-    assert _jit.load(again, pytest.fail, TARGET).origin == "disk"
+    assert jit.load(again, pytest.fail, TARGET).origin == "disk"
     assert _load() == "disk", "the old one stays: another version may still use it"
     assert sorted(path.suffix for path in folder.iterdir()) == [".kernel", ".kernel", ".text"]
 
@@ -364,8 +365,8 @@ def test_the_workspace_is_that_of_the_new_source(folder):
     _load()
     kernel = _renamed(scratch=640)
     assert (kernel.origin, kernel.scratch_bytes) == ("text", 640)
-    _jit._kernels.clear()
-    kernel = _jit.load(("renamed", _renamed.count), pytest.fail, TARGET)
+    jit._kernels.clear()
+    kernel = jit.load(("renamed", _renamed.count), pytest.fail, TARGET)
     assert (kernel.origin, kernel.scratch_bytes) == ("disk", 640)
 
 
@@ -422,7 +423,7 @@ def test_both_names_go_together_and_count_once(folder):
     assert one.bytes == next(folder.glob("*.kernel")).stat().st_size
     for path in folder.iterdir():
         os.utime(path, (1, 1))
-    with _config.scope(cache_bytes=one.bytes + one.bytes // 2):
+    with config.scope(cache_bytes=one.bytes + one.bytes // 2):
         _load(2)
         assert cache.usage()[0] == 1
     assert len({path.stat().st_ino for path in folder.iterdir()}) == 1
@@ -434,7 +435,7 @@ def test_a_hit_by_text_makes_it_young(folder):
     _load(2)
     for path in folder.iterdir():
         os.utime(path, (1, 1))
-    with _config.scope(disk_cache=True):
+    with config.scope(disk_cache=True):
         text = key.text_of(_write(1).ir, TARGET)
         assert cache.read_by_text(key.digest(text), text) is not None
     young = [path for path in folder.iterdir() if path.stat().st_mtime > 1e6]
@@ -445,25 +446,25 @@ def test_clearing_removes_both_names(folder):
     _load(1)
     _load(2)
     _renamed(2)
-    assert _jit.stats().disk_by_text == 2 and _jit.stats().from_text == 1
-    assert _jit.clear() == 3 and [*folder.iterdir()] == []
+    assert jit.stats().disk_by_text == 2 and jit.stats().from_text == 1
+    assert jit.clear() == 3 and [*folder.iterdir()] == []
 
 
 PROGRAM = """
 import sys, time
 sys.path.insert(0, {tests!r})
 import numpy as np
-from convgrad import _jit
-target = _jit.host_target()
+from convgrad._compiler import jit
+target = jit.host_target()
 def emit():
-    from convgrad._codegen import I64, KernelBuilder
+    from convgrad._compiler.codegen import I64, KernelBuilder
     k = KernelBuilder("probe", target)
     k.arg_pointer(0, I64).store_int(11)
     return k.finish()
 import ctypes
 call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 for number in range({count}):
-    kernel = _jit.load(("process", number), emit, target)
+    kernel = jit.load(("process", number), emit, target)
     out = np.zeros(1, np.int64)
     call(kernel.address)(np.array([out.ctypes.data]).ctypes.data, 0, 1, 0)
     assert out[0] == 11
@@ -482,7 +483,7 @@ def _process(cache_dir, count=1):
     )
 
 
-@pytest.mark.skipif(not _jit.elf.supported(), reason="LLVM loads objects here")
+@pytest.mark.skipif(not jit.elf.supported(), reason="LLVM loads objects here")
 def test_a_warm_process_never_imports_llvmlite(tmp_path):
     answers = [_process(tmp_path).communicate() for _ in range(2)]
     assert answers == [("llvm True\n", ""), ("disk False\n", "")]
@@ -509,14 +510,14 @@ def test_a_child_forked_during_a_compile_is_not_stuck(folder):
             leave.wait(10)
             return _write(3)
 
-    thread = threading.Thread(target=lambda: _jit.load("slow", emit, TARGET))
+    thread = threading.Thread(target=lambda: jit.load("slow", emit, TARGET))
     thread.start()
     assert inside.wait(10)
     threading.Timer(0.2, leave.set).start()
     child = os.fork()
     if child == 0:
         try:
-            os._exit(0 if _jit.load("slow", lambda: _write(3), TARGET).address else 1)
+            os._exit(0 if jit.load("slow", lambda: _write(3), TARGET).address else 1)
         except BaseException:
             os._exit(2)
     deadline = time.monotonic() + 20

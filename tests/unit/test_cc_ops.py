@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.table import TABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = runpy.run_path(str(ROOT / "tools" / "cc_ops.py"))

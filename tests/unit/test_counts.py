@@ -14,19 +14,19 @@ from types import SimpleNamespace
 import pytest
 
 import kernel_counts
-from convgrad._jit import Counts
+from convgrad._compiler.jit import Counts
 
 PROGRAM = """
 import os, sys
-from convgrad import _jit
-from convgrad._kernel import KernelSource
+from convgrad._compiler import jit
+from convgrad._compiler.kernel import KernelSource
 
 ir = "define void @empty(ptr %args, i64 %begin, i64 %end, ptr %scratch) { ret void }"
-_jit.load("first", lambda: KernelSource("empty", ir), _jit.host_target())
+jit.load("first", lambda: KernelSource("empty", ir), jit.host_target())
 child = os.fork()
 if child == 0:
-    _jit.load("second", lambda: KernelSource("empty", ir), _jit.host_target())
-    assert _jit.counted().from_text == 1 and _jit.counted().compiled == 0, "counted anew"
+    jit.load("second", lambda: KernelSource("empty", ir), jit.host_target())
+    assert jit.counted().from_text == 1 and jit.counted().compiled == 0, "counted anew"
     sys.exit()
 assert os.waitpid(child, 0)[1] == 0
 """

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _dispatch, dispatch, nn, raw_ops, reference
+from convgrad import dispatch, nn, raw_ops, reference
+from convgrad._api import dispatch as _dispatch
 from convgrad.compat.v1 import nn as v1
 from convgrad.dispatch import (
     NOT_SUPPORTED,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from convgrad._codegen import I16, I64, compute, element
-from convgrad._dtypes import DTYPES, FLOAT, FLOATING, DType, accumulator
+from convgrad._base.dtypes import DTYPES, FLOAT, FLOATING, DType, accumulator
+from convgrad._compiler.codegen import I16, I64, compute, element
 
 
 @pytest.mark.parametrize("row", DTYPES, ids=lambda row: row.name)

@@ -11,29 +11,30 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._jit import Counts
+from convgrad._compiler.jit import Counts
 from sources import ROOT
 
 PROGRAM = """
 import json, platform, sys
 from dataclasses import asdict
 from functools import partial
-from convgrad import _algorithms, _jit
-from convgrad._algorithms.shared.pixel_sum import PixelSumKernel
-from convgrad._prepare import load_functions
+from convgrad import _kernels
+from convgrad._compiler import jit
+from convgrad._kernels.shared.pixel_sum import PixelSumKernel
+from convgrad._engine.prepare import load_functions
 from convgrad._runtime import parfor, parking
 
-assert _jit.__file__.startswith(sys.argv[1]), _jit.__file__
-target = _jit.host_target()
+assert jit.__file__.startswith(sys.argv[1]), jit.__file__
+target = jit.host_target()
 for planes in (False, True):
     identity = PixelSumKernel("f32", planes)
-    _jit.load(identity, partial(_algorithms.emit, identity, target), target)
+    jit.load(identity, partial(_kernels.emit, identity, target), target)
 load_functions(parfor.source(platform.machine(), parking.choose()))
-print(json.dumps(asdict(_jit.counted())))
+print(json.dumps(asdict(jit.counted())))
 """
 KERNELS = 3
 """Of the program: two of a family, and the compiled half of the runtime."""
-FAMILY = "_algorithms/shared/pixel_sum.py"
+FAMILY = "_kernels/shared/pixel_sum.py"
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,12 @@ def edit(path: Path, old: str, new: str) -> None:
 def test_what_an_edit_costs(copied: Path) -> None:
     """In one test, each on top of the one before: a process takes half a second."""
     comment = '"""\n\nfrom __future__', '"""\n\n# a comment\nfrom __future__'
-    for file in ("_text.py", "_errors.py", "_jit/cache.py", "_runtime/parfor.py"):
+    for file in (
+        "_base/text.py",
+        "_base/errors.py",
+        "_compiler/jit/cache.py",
+        "_runtime/parfor.py",
+    ):
         edit(copied / "convgrad" / file, *comment)
     found = asked(copied)
     assert (found.compiled, found.from_disk, found.from_text) == (0, KERNELS, 0)

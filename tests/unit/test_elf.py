@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from calling import ROWS, SIGNATURE
-from convgrad._codegen import F32, KernelBuilder
-from convgrad._errors import CompileError
-from convgrad._jit import elf, llvm
+from convgrad._base.errors import CompileError
+from convgrad._compiler.codegen import F32, KernelBuilder
+from convgrad._compiler.jit import elf, llvm
 
 pytestmark = pytest.mark.skipif(not elf.supported(), reason="objects here are not ELF")
 TARGET = ROWS[0]
@@ -98,7 +98,7 @@ x, f = np.ones((2, 64, 64, 32), np.float32), np.ones((3, 3, 32, 32), np.float32)
 with convgrad.threads(2):
     convgrad.conv2d(x, f, 1, "SAME")
     convgrad.depthwise_conv2d(x, f[..., :1], 1, "SAME")
-assert convgrad._jit.stats().kernels > 2
+assert convgrad._compiler.jit.stats().kernels > 2
 assert sys.argv[1] == "cold" or not before and "llvmlite" not in sys.modules
 print(both() - before)
 """
@@ -188,7 +188,7 @@ def test_code_outlives_the_interpreter(tmp_path, code):
     program = f"""
 import atexit, ctypes
 from pathlib import Path
-from convgrad._jit import elf
+from convgrad._compiler.jit import elf
 address = elf.load(Path({str(tmp_path / "code")!r}).read_bytes(), "probe")
 libc = ctypes.CDLL(None)
 run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)

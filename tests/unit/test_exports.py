@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import convgrad
-from convgrad._graph.table import TABLE
+from convgrad._apps.graph.table import TABLE
 
 PUBLIC = [
     "convgrad",

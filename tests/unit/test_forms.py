@@ -9,7 +9,7 @@ import pytest
 
 import convgrad
 from convgrad import nn, raw_ops
-from convgrad._dtypes import FLOATING
+from convgrad._base.dtypes import FLOATING
 from convgrad.compat.v1 import nn as v1
 from convgrad.errors import ArgumentError, ArgumentTypeError, DTypeError
 from errors.doors import BATCH, DOORS, EVERY, HEIGHT, IN_C, OUT_C, WIDTH, expected, image, numbers
@@ -58,7 +58,7 @@ def with_grad(door, strides, dilations, padding, layout="NHWC"):
         filters = arguments[door.filter]
         window = (filters.shape if isinstance(filters, np.ndarray) else filters)[:2]
         rows, cols = (
-            convgrad._geometry.solve(*each[:4], each[4]).out
+            convgrad._problem.geometry.solve(*each[:4], each[4]).out
             for each in zip(
                 (HEIGHT, WIDTH),
                 window,

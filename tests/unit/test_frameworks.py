@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from convgrad._frameworks import FRAMEWORKS, Wanted, tensorflow
-from convgrad._problem import Kind
+from convgrad._bridges.peers import FRAMEWORKS, Wanted, tensorflow
+from convgrad._problem.convolution import Kind
 
 DENSE = Wanted(
     Kind.INPUT_GRADIENT,
@@ -35,7 +35,7 @@ DEPTHWISE = Wanted(
 
 
 def test_the_package_imports_no_framework() -> None:
-    code = "import sys, convgrad._frameworks as f; print(*({*f.FRAMEWORKS} & {*sys.modules}))"
+    code = "import sys, convgrad._bridges.peers as f; print(*({*f.FRAMEWORKS} & {*sys.modules}))"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == ""
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convgrad._geometry import Axis, Span, reach, solve, tap_span, taps_inside
+from convgrad._problem.geometry import Axis, Span, reach, solve, tap_span, taps_inside
 
 MOST = 2**31 - 1
 

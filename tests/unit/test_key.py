@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._codegen import symbol
-from convgrad._jit import key
+from convgrad._compiler.codegen import symbol
+from convgrad._compiler.jit import key
+from convgrad._compiler.targets import find
 from convgrad._runtime import parfor
 from convgrad._runtime.parking import Parking
-from convgrad._targets import find
 from sources import FILES, imported_files, imports, read
 
 AVX2 = find("avx2")
@@ -65,20 +65,21 @@ def test_sources_are_hashed_by_content(tmp_path, monkeypatch):
 @pytest.fixture
 def house(tmp_path, monkeypatch):
     """A package with a source in a sub-folder of a sub-folder, in place of our own."""
-    family = tmp_path / "_algorithms" / "family" / "part"
+    family = tmp_path / "_kernels" / "family" / "part"
     family.mkdir(parents=True)
-    (tmp_path / "_problem.py").write_text("")
+    (tmp_path / "_problem").mkdir()
+    (tmp_path / "_problem/convolution.py").write_text("")
     (family.parent / "kernel.py").write_text("a = 1")
     (family / "tile.py").write_text("b = 1")
     monkeypatch.setattr(key, "_PACKAGE", tmp_path)
-    monkeypatch.setattr(key, "_FOLDERS", ("_algorithms",))
-    monkeypatch.setattr(key, "_FILES", ("_problem.py",))
+    monkeypatch.setattr(key, "_FOLDERS", ("_kernels",))
+    monkeypatch.setattr(key, "_FILES", ("_problem/convolution.py",))
     return tmp_path
 
 
 @pytest.mark.parametrize("change", ["content", "deeper", "new", "renamed", "moved", "gone"])
 def test_sources_in_sub_folders_are_hashed(house, change):
-    family = house / "_algorithms" / "family"
+    family = house / "_kernels" / "family"
     before = key.sources.__wrapped__()
     assert before == key.sources.__wrapped__()
     if change == "content":
@@ -98,17 +99,18 @@ def test_sources_in_sub_folders_are_hashed(house, change):
 
 def test_what_is_no_source_is_not_hashed(house):
     before = key.sources.__wrapped__()
-    beside = house / "_algorithms" / "family" / "__pycache__"
+    beside = house / "_kernels" / "family" / "__pycache__"
     beside.mkdir()
     (beside / "left.py").write_text("not imported from here")
     (beside.parent / "notes.txt").write_text("")
     (house / "_api").mkdir()
+    (house / "_base").mkdir()
     (house / "_api" / "calls.py").write_text("doors write no kernels")
-    (house / "_text.py").write_text("nor do words for people")
+    (house / "_base/text.py").write_text("nor do words for people")
     assert key.sources.__wrapped__() == before
 
 
-@pytest.mark.parametrize("folder", ["_algorithms", "_algorithms/family", "_algorithms/family/part"])
+@pytest.mark.parametrize("folder", ["_kernels", "_kernels/family", "_kernels/family/part"])
 def test_a_folder_that_cannot_be_read_raises(house, monkeypatch, folder):
     """Taken for an empty one, it would give two versions one name. The error is made: root may read everything."""
     scan = os.scandir
@@ -123,7 +125,7 @@ def test_a_folder_that_cannot_be_read_raises(house, monkeypatch, folder):
         key.sources.__wrapped__()
 
 
-@pytest.mark.parametrize("missing", ["_problem.py", "_algorithms"])
+@pytest.mark.parametrize("missing", ["_problem/convolution.py", "_kernels"])
 def test_what_must_be_hashed_and_is_not_there_raises(house, missing):
     """Where only compiled files are installed, two versions would have one name."""
     if missing.endswith(".py"):
@@ -136,10 +138,10 @@ def test_what_must_be_hashed_and_is_not_there_raises(house, missing):
 
 HASHED = set(key._source_names())
 WRITE_NOTHING = {
-    "_costs": "prices choose among kernels; a kernel's identity says what was chosen",
-    "_errors.py": "what is raised is no kernel",
-    "_fp_mode.py": "the mode in which NumPy computes for the reference, which has no kernels",
-    "_oracle.py": "sums for the reference, which has no kernels",
+    "_compiler/costs": "prices choose among kernels; a kernel's identity says what was chosen",
+    "_base/errors.py": "what is raised is no kernel",
+    "_base/fp_mode.py": "the mode in which NumPy computes for the reference, which has no kernels",
+    "_problem/oracle.py": "sums for the reference, which has no kernels",
 }
 """What files with kernels import, and why a change of it cannot change a kernel."""
 
@@ -147,44 +149,57 @@ WRITE_NOTHING = {
 def unhashed(files: set[str], hashed: set[str]) -> list[str]:
     """Return which files import something that is not hashed, and what."""
     return [
-        f"{file} imports {other}, which is not hashed: add it to _FILES of _jit/key.py"
+        f"{file} imports {other}, which is not hashed: add it to _FILES of _compiler/jit/key.py"
         for file in sorted(files)
         for other in sorted(imported_files(file, read(file)) - hashed)
-        if not {other, other.split("/")[0]} & WRITE_NOTHING.keys()
+        if not {other, "/".join(other.split("/")[:2])} & WRITE_NOTHING.keys()
     ]
 
 
 def test_every_source_a_kernel_comes_from_is_hashed():
     """Something missing in the list would serve old kernels after an update. What is hashed is closed under imports."""
     # These import what keeps and runs kernels; what they write themselves is all in these files.
-    writers = HASHED - {"_jit/__init__.py", "_jit/llvm.py", "_probe.py"}
+    writers = HASHED - {"_compiler/jit/__init__.py", "_compiler/jit/llvm.py", "_engine/probe.py"}
     assert unhashed(writers, HASHED) == []
-    assert {"_algorithms/shared/table.py", "_codegen/builder.py", "_norm/plan.py"} < writers
+    assert {
+        "_kernels/shared/table.py",
+        "_compiler/codegen/builder.py",
+        "_kernels/norm/plan.py",
+    } < writers
     assert set(FILES) >= HASHED
-    reasons = {file.split("/")[0] for each in writers for file in imported_files(each, read(each))}
+    reasons = {
+        name
+        for each in writers
+        for file in imported_files(each, read(each))
+        for name in (file, "/".join(file.split("/")[:2]))
+    }
     assert WRITE_NOTHING.keys() <= reasons, "a reason that nothing needs"
 
 
 def test_an_import_that_is_not_hashed_is_named():
-    (found,) = unhashed({"_kernel.py", "_codegen/builder.py"}, HASHED - {"_kernel.py"})[:1]
-    assert found.startswith("_codegen/builder.py imports _kernel.py, which is not hashed")
+    (found,) = unhashed(
+        {"_compiler/kernel.py", "_compiler/codegen/builder.py"}, HASHED - {"_compiler/kernel.py"}
+    )[:1]
+    assert found.startswith(
+        "_compiler/codegen/builder.py imports _compiler/kernel.py, which is not hashed"
+    )
 
 
 def test_whoever_writes_texts_is_hashed():
     """By the builder, or by hand into a `KernelSource`; others only show texts, or rename kernels of packs."""
     tools = {
-        "convgrad._codegen",
-        "convgrad._codegen.KernelBuilder",
-        "convgrad._kernel.KernelSource",
+        "convgrad._compiler.codegen",
+        "convgrad._compiler.codegen.KernelBuilder",
+        "convgrad._compiler.kernel.KernelSource",
     }
     users = {file for file in FILES if tools & imports(file, read(file))}
     assert users - HASHED <= {
-        "_explain.py",
-        "_export/pack.py",
-        "_jit/objects.py",
-        "_jit/symbols.py",
+        "_apps/explain/__init__.py",
+        "_apps/export/pack.py",
+        "_compiler/jit/objects.py",
+        "_compiler/jit/symbols.py",
     }
-    assert {"_probe.py", "_jit/functions.py"} < users
+    assert {"_engine/probe.py", "_compiler/jit/functions.py"} < users
 
 
 def test_functions_of_bridges_carry_their_text():
@@ -198,15 +213,17 @@ def test_functions_of_bridges_carry_their_text():
                 if {"name", "symbols", "text"} <= plain.keys():
                     found[file] = plain["text"]
     assert found == dict.fromkeys(
-        ["_jax/handler.py", "_runtime/parfor.py", "_tensorflow/kernels.py", "_torch/install.py"],
+        [
+            "_bridges/jax/handler.py",
+            "_runtime/parfor.py",
+            "_bridges/tensorflow/kernels.py",
+            "_bridges/torch/install.py",
+        ],
         True,
     )
     users = [file for file in FILES if re.search(r"load_functions\(|load_runtime\(", read(file))]
-    assert {file.split("/")[0] for file in users} == {
-        "_jax",
-        "_prepare.py",
-        "_tensorflow",
-        "_torch",
+    assert {"/".join(file.split("/")[:2]) for file in users} == {
+        *("_bridges/jax", "_bridges/tensorflow", "_bridges/torch", "_engine/prepare.py")
     }
 
 
@@ -227,8 +244,8 @@ def test_a_text_is_named_by_all_that_decides_its_code(monkeypatch):
     # How wide vectors are written, and which instructions are asked for, is in the text.
     assert before == key.text_of("text", AVX2.with_vector_bits(128).with_caches(1, 2, 3))
     for patch in (
-        ("convgrad._jit.key.llvm_version", lambda: "another"),
-        ("convgrad._jit.key._compiler", lambda: "another"),
+        ("convgrad._compiler.jit.key.llvm_version", lambda: "another"),
+        ("convgrad._compiler.jit.key._compiler", lambda: "another"),
         ("platform.machine", lambda: "z80"),
         ("sys.platform", "plan9"),
     ):
@@ -239,8 +256,8 @@ def test_a_text_is_named_by_all_that_decides_its_code(monkeypatch):
 
 def test_what_compiles_is_hashed_for_texts(tmp_path, monkeypatch):
     monkeypatch.setattr(key, "_PACKAGE", tmp_path)
-    path = tmp_path / "_jit" / "llvm.py"
-    path.parent.mkdir()
+    path = tmp_path / "_compiler/jit/llvm.py"
+    path.parent.mkdir(parents=True)
     path.write_text("OPT_LEVEL = 2")
     before = key._compiler.__wrapped__()
     path.write_text("OPT_LEVEL = 3")
@@ -266,7 +283,7 @@ def test_another_llvmlite_is_another_key(llvmlite, change):
     assert key.llvm_version.__wrapped__() == before
     library = llvmlite / "binding" / "libllvmlite.so"
     if change == "version":
-        (llvmlite / "_version.py").write_text("version = '2'")
+        (llvmlite / "_base/version.py").write_text("version = '2'")
     elif change == "library":
         library.write_bytes(b"more code")
     elif change == "time":
@@ -298,8 +315,8 @@ def test_an_llvmlite_installed_anew_is_the_same(llvmlite, change):
 def test_every_entry_is_part_of_the_key(monkeypatch):
     before = key.text("a", AVX2)
     for patch in (
-        ("convgrad._jit.key.llvm_version", lambda: "another"),
-        ("convgrad._jit.key.sources", lambda: "others"),
+        ("convgrad._compiler.jit.key.llvm_version", lambda: "another"),
+        ("convgrad._compiler.jit.key.sources", lambda: "others"),
         ("platform.machine", lambda: "z80"),
         ("sys.platform", "plan9"),
     ):
@@ -311,7 +328,7 @@ def test_every_entry_is_part_of_the_key(monkeypatch):
 
 def test_the_same_in_every_process():
     program = (
-        "from convgrad._jit import key; from convgrad._targets import find; import sys;"
+        "from convgrad._compiler.jit import key; from convgrad._compiler.targets import find; import sys;"
         "text = key.text(('a', 1, frozenset()), find('avx2'));"
         "print(key.digest(text), 'llvmlite' in sys.modules)"
     )

@@ -1,7 +1,8 @@
 """Who may import whom: the house of docs/how-it-works.md, as an allow-list checked against the sources.
 
-A row names a module or package of `src/convgrad` and the other ones it may import; inside a package everything is
-allowed. A module without a row fails, and so does a row that nothing needs: the table is the house as it is.
+A row names a room or a door of `src/convgrad`, or a part of `_bridges` or `_apps`, and the other ones it may import;
+inside of a row everything is allowed. A module without a row fails, and so does a row that nothing needs: the table is
+the house as it is.
 """
 
 from __future__ import annotations
@@ -13,17 +14,15 @@ import pytest
 
 from sources import FILES, ROOT, imports, read
 
-OPEN = {"_errors"}  # an error may be raised anywhere
+OPEN = {"_base"}  # errors, dtypes, switches and words are for everybody
 ALLOWED = {
     # The doors. `__init__` is the package itself.
     "__init__": {
         "_api",
-        "_batch_norm",
-        "_explain",
-        "_export",
-        "_options",
+        "_apps/explain",
+        "_apps/export",
+        "_problem",
         "_runtime",
-        "_version",
         "compat",
         "dispatch",
         "errors",
@@ -37,305 +36,110 @@ ALLOWED = {
         "testing",
         "torch",
     },
-    "__main__": {"_cli"},
+    "__main__": {"_apps/cli"},
     "nn": {"_api"},
     "raw_ops": {"_api"},
     "compat": {"_api", "nn", "raw_ops"},
-    "dispatch": {"_dispatch"},
+    "dispatch": {"_api"},
     "errors": set(),
-    "graph": {"_graph", "_pages"},
-    "reference": {
-        "_arguments",
-        "_arrays",
-        "_batch_norm",
-        "_dtypes",
-        "_fp_mode",
-        "_norm",
-        "_oracle",
-        "_problem",
-    },
-    "_api": {
-        "_arguments",
-        "_arrays",
-        "_batch_norm",
-        "_config",
-        "_dispatch",
-        "_dtypes",
-        "_engine",
-        "_norm",
-        "_problem",
+    "reference": {"_arrays", "_problem"},
+    "graph": {"_apps/graph", "_apps/pages"},
+    "testing": {"_apps/check"},
+    "torch": {"_api", "_bridges/report", "_bridges/torch", "compat", "nn", "raw_ops"},
+    "jax": {"_api", "_bridges/jax"},
+    "tensorflow": {"_api", "_bridges/tensorflow"},
+    "keras": {"_bridges/keras", "_bridges/report"},
+    # The corridor.
+    "_base": set(),
+    "_problem": set(),
+    "_compiler": set(),
+    "_kernels": {"_compiler", "_problem"},
+    "_runtime": set(),
+    "_engine": {"_compiler", "_kernels", "_problem", "_runtime"},
+    "_arrays": {
+        "_bridges/dask",
+        "_bridges/jax",
+        "_bridges/tensorflow",
+        "_bridges/torch",
         "_runtime",
     },
+    "_api": {"_arrays", "_engine", "_problem", "_runtime"},
+    # Bridges: a framework's own types above, programs on addresses below.
+    "_bridges": set(),
+    "_bridges/dask": {"_engine", "_problem", "_runtime"},
+    "_bridges/jax": {"_engine", "_problem", "_runtime"},
+    "_bridges/tensorflow": {"_engine", "_problem", "_runtime"},
+    "_bridges/torch": {"_bridges/report", "_engine", "_problem", "_runtime"},
+    "_bridges/keras": {"_api", "_bridges/report", "_bridges/torch", "jax", "tensorflow"},
+    "_bridges/peers": {"_problem"},
+    "_bridges/report": set(),
     # Leaving the corridor by its side doors.
-    "_explain": {
-        "_algorithms",
-        "_api",
-        "_arguments",
-        "_config",
-        "_costs",
-        "_dtypes",
-        "_dask",
-        "_formula",
-        "_lazy_shapes",
-        "_jit",
-        "_kernel",
-        "_machines",
-        "_plan",
-        "_planner",
-        "_probe",
-        "_problem",
-        "_problem_text",
-        "_runtime",
-        "_targets",
-    },
-    "_export": {
-        "_algorithms",
-        "_config",
-        "_dtypes",
+    "_apps": set(),
+    "_apps/bench": {
+        "__init__",
+        "_bridges/peers",
+        "_compiler",
         "_engine",
-        "_files",
-        "_fp_mode",
-        "_geometry",
-        "_graph",
-        "_jit",
-        "_kernel",
-        "_layer_text",
-        "_networks",
-        "_options",
-        "_oracle",
-        "_pages",
-        "_planner",
-        "_prepare",
         "_problem",
-        "_problem_text",
-        "_program",
         "_runtime",
-        "_targets",
-        "_text",
-        "_version",
-    },
-    "_graph": {"_api", "_arguments", "_dtypes", "_fp_mode", "_geometry", "_problem", "_text"},
-    "_machines": {"_config", "_jit", "_targets"},
-    "_probe": {"_codegen", "_jit", "_kernel", "_prepare", "_program", "_runtime", "_targets"},
-    "_cli": {
-        "_arguments",
-        "_dask",
-        "_export",
-        "_graph",
-        "_pages",
-        "_dtypes",
-        "_prepare",
-        "_bench",
-        "_check",
-        "_config",
-        "_files",
-        "_headroom",
-        "_jit",
-        "_layer_text",
-        "_options",
-        "_problem",
-        "_problem_text",
-        "_runtime",
-        "_studio",
-        "_targets",
-        "_text",
-        "_version",
-        "__init__",
-    },
-    "_bench": {
-        "__init__",
-        "_children",
-        "_config",
-        "_dtypes",
-        "_files",
-        "_frameworks",
-        "_geometry",
-        "_jit",
-        "_layer_text",
-        "_memory",
-        "_messages",
-        "_networks",
-        "_probe",
-        "_problem",
-        "_problem_text",
-        "_runtime",
-        "_text",
-        "_version",
         "jax",
         "keras",
         "reference",
         "tensorflow",
         "torch",
     },
-    "_check": {
-        "_batch_norm",
-        "_children",
-        "_dtypes",
-        "_files",
-        "_frameworks",
-        "_geometry",
-        "_messages",
-        "_norm",
-        "_oracle",
-        "_problem",
-        "_problem_text",
-        "reference",
-    },
-    "_frameworks": {"_dtypes", "_problem"},
-    "testing": {"_check"},
-    "_pages": {"_dtypes", "_files", "_graph"},
-    "_studio": {
-        "_children",
-        "_formula",
-        "_dtypes",
-        "_explain",
-        "_geometry",
-        "_graph",
-        "_messages",
-        "_pages",
-        "_prepare",
-        "_problem",
-        "_text",
-        "_version",
-    },
-    # The corridor.
-    "_engine": {
-        "_config",
-        "_fp_mode",
-        "_norm",
-        "_prepare",
-        "_problem",
-        "_record",
-        "_runtime",
-        "_warnings",
-    },
-    "_norm": {"_codegen", "_dtypes", "_fp_mode", "_kernel", "_plan", "_targets"},
-    "_record": {"_files", "_problem", "_problem_text", "_warnings"},
-    "_prepare": {
-        "_algorithms",
-        "_dtypes",
-        "_headroom",
-        "_jit",
-        "_kernel",
-        "_norm",
-        "_plan",
-        "_planner",
-        "_problem",
-        "_program",
-        "_runtime",
-        "_targets",
-    },
-    "_arguments": {"_geometry", "_problem", "_laziness"},
-    "_batch_norm": {"_arguments", "_dtypes", "_norm"},
-    "_batch_norm_graphs": {"_arguments", "_batch_norm", "_dtypes", "_norm"},
-    "_problem": {"_dtypes", "_geometry"},
-    "_problem_text": {"_dtypes", "_geometry", "_layer_text", "_problem"},
-    "_networks": set(),
-    "_layer_text": {"_geometry"},
-    "_planner": {"_algorithms", "_config", "_costs", "_fp_mode", "_plan", "_problem", "_targets"},
-    "_plan": {"_problem"},
-    "_costs": {"_targets"},
-    "_algorithms": {
-        "_codegen",
-        "_costs",
-        "_dtypes",
-        "_fp_mode",
-        "_geometry",
-        "_kernel",
-        "_oracle",
-        "_plan",
-        "_problem",
-        "_targets",
-    },
-    "_options": {"_config"},
-    "_oracle": {"_dtypes", "_fp_mode", "_geometry", "_headroom", "_problem"},
-    "_arrays": {"_dask", "_dtypes", "_jax", "_laziness", "_runtime", "_tensorflow", "_torch"},
-    # Bridges: a framework's own types above, programs on addresses below.
-    "tensorflow": {"_api", "_memory", "_tensorflow"},
-    "_tensorflow": {
-        "_arguments",
-        "_batch_norm_graphs",
-        "_config",
-        "_dtypes",
+    "_apps/check": {"_bridges/peers", "_problem", "reference"},
+    "_apps/cli": {
+        "__init__",
+        "_bridges/dask",
+        "_compiler",
         "_engine",
-        "_geometry",
-        "_norm",
-        "_prepare",
         "_problem",
         "_runtime",
+        "_apps/bench",
+        "_apps/check",
+        "_apps/export",
+        "_apps/graph",
+        "_apps/pages",
+        "_apps/studio",
     },
-    "torch": {"_api", "_memory", "_report", "_torch", "compat", "nn", "raw_ops"},
-    "_torch": {
-        "_config",
-        "_dtypes",
+    "_apps/explain": {
+        "_api",
+        "_arrays",
+        "_bridges/dask",
+        "_compiler",
         "_engine",
-        "_memory",
-        "_norm",
-        "_prepare",
+        "_kernels",
         "_problem",
-        "_report",
         "_runtime",
-        "_warnings",
     },
-    "jax": {"_api", "_jax", "_memory"},
-    "_dask": {
-        "_config",
-        "_dtypes",
+    "_apps/export": {
+        "_apps/graph",
+        "_apps/pages",
+        "_compiler",
         "_engine",
-        "_fp_mode",
-        "_geometry",
+        "_kernels",
         "_problem",
-        "_problem_text",
         "_runtime",
-        "_version",
     },
-    "_lazy_shapes": {"_arrays", "_dask", "_dtypes", "_problem"},
-    "_jax": {
-        "_batch_norm_graphs",
-        "_blocks",
-        "_config",
-        "_dtypes",
-        "_engine",
-        "_geometry",
-        "_norm",
-        "_prepare",
-        "_problem",
-        "_problem_text",
-        "_runtime",
-        "_version",
-        "_warnings",
-    },
-    "keras": {"_keras", "_memory", "_report"},
-    "_keras": {"_api", "_memory", "_report", "_torch", "_warnings", "jax", "tensorflow"},
-    # How a kernel is written, compiled and run. None of these knows convolution.
-    "_codegen": {"_dtypes", "_kernel", "_targets"},
-    "_jit": {"_children", "_config", "_headroom", "_kernel", "_messages", "_targets", "_warnings"},
-    "_runtime": {"_config", "_program"},
-    "_targets": set(),
-    "_kernel": set(),
-    "_program": set(),
-    "_messages": {"_dtypes"},
-    # Leaves.
-    "_blocks": set(),
-    "_children": set(),
-    "_config": {"_blocks", "_warnings"},
-    "_dispatch": set(),
-    "_dtypes": set(),
-    "_errors": set(),
-    "_files": set(),
-    "_formula": {"_geometry", "_problem"},
-    "_laziness": set(),
-    "_geometry": set(),
-    "_headroom": set(),
-    "_fp_mode": set(),
-    "_memory": set(),
-    "_report": {"_memory", "_text"},
-    "_text": set(),
-    "_version": set(),
-    "_warnings": set(),
+    "_apps/graph": {"_api", "_problem"},
+    "_apps/pages": {"_apps/graph"},
+    "_apps/studio": {"_apps/explain", "_apps/graph", "_apps/pages", "_engine", "_problem"},
 }
+SPLIT = {"_apps", "_bridges"}
+"""Rooms of which each part has a row of its own."""
 
-LLVM = {"_jit/llvm.py", "_codegen/builder.py"}
+COMPILER: dict[str, set[str]] = {
+    "kernel": set(),
+    "targets": set(),
+    "codegen": {"kernel", "targets"},
+    "costs": {"targets"},
+    "jit": {"kernel", "targets"},
+    "machines": {"jit", "targets"},
+}
+"""Inside of `_compiler`: a kernel is written, priced and compiled by parts that do not know each other."""
+
+LLVM = {"_compiler/jit/llvm.py", "_compiler/codegen/builder.py"}
 """The only files that may import llvmlite, which has no types and may one day be absent."""
 FRAMEWORKS = {
     *("tensorflow", "torch", "jax", "jaxlib", "keras", "xarray", "cupy", "scipy"),
@@ -343,26 +147,26 @@ FRAMEWORKS = {
 }
 """Never imported: an array of theirs shows that its framework is loaded already."""
 RIVALS = {
-    **{f"_frameworks/{name}.py": {name} for name in ("tensorflow", "torch", "jax")},
+    **{f"_bridges/peers/{name}.py": {name} for name in ("tensorflow", "torch", "jax")},
     **{
         file.relative_to(ROOT).as_posix(): {name}
         for name in ("torch", "jax", "tensorflow", "keras")
-        for file in ROOT.glob(f"_bench/train/{name}_*.py")
+        for file in ROOT.glob(f"_apps/bench/train/{name}_*.py")
     },
 }
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
 STORES = {
-    "_cli/dask_graph.py": {"dask"},
-    "_cli/schedulers.py": {"dask", "distributed"},
-    "_cli/stores.py": {"zarr"},
+    "_apps/cli/dask_graph.py": {"dask"},
+    "_apps/cli/schedulers.py": {"dask", "distributed"},
+    "_apps/cli/stores.py": {"zarr"},
 }
 """Of the command line, what a run through Dask imports, inside functions: nothing else of it waits for that."""
 BRIDGES = {  # like ALLOWED a plain table, which tools/affected.py reads too
-    "_dask": "dask",
-    "_jax": "jax",
-    "_keras": "keras",
-    "_tensorflow": "tensorflow",
-    "_torch": "torch",
+    "_bridges/dask": "dask",
+    "_bridges/jax": "jax",
+    "_bridges/keras": "keras",
+    "_bridges/tensorflow": "tensorflow",
+    "_bridges/torch": "torch",
     "jax": "jax",
     "keras": "keras",
     "tensorflow": "tensorflow",
@@ -373,15 +177,20 @@ BRIDGES = {  # like ALLOWED a plain table, which tools/affected.py reads too
 
 def component(file: str) -> str:
     """Return the row a file belongs to."""
-    return file.removesuffix(".py").split("/")[0]
+    parts = file.removesuffix(".py").removesuffix("/__init__").split("/")
+    return "/".join(parts[: 2 if parts[0] in SPLIT else 1])
 
 
 def neighbours(file: str, source: str) -> set[str]:
     """Return the rows a file imports, its own excepted."""
-    inside = {name.split(".")[1] for name in imports(file, source) if name.startswith("convgrad.")}
-    own = {"convgrad"} & imports(file, source)  # `import convgrad` reaches every door at once
-    rows = {name if name in ALLOWED else "__init__" for name in inside} | {"__init__" for _ in own}
+    rows = {row_of(name) for name in imports(file, source) if name.split(".")[0] == "convgrad"}
     return rows - {component(file)}
+
+
+def row_of(name: str) -> str:
+    """Return the row of a dotted name. `convgrad` itself reaches every door at once."""
+    row = component("/".join(name.split(".")[1:3]))
+    return next((each for each in (row, row.split("/")[0]) if each in ALLOWED), "__init__")
 
 
 def outsiders(file: str, source: str) -> set[str]:
@@ -420,12 +229,19 @@ def test_only_the_walls_touch_llvm_and_nothing_touches_a_framework() -> None:
 @pytest.mark.parametrize(
     ("find", "file", "source", "told"),
     [
-        (unallowed, "_engine.py", "from . import _config", None),
+        (unallowed, "_engine/plan.py", "from .. import _problem", None),
+        (unallowed, "_engine/plan.py", "from .._base import config", None),
         (
             unallowed,
-            "_engine.py",
-            "from . import _cli",
-            "_engine.py: `_engine` may not import ['_cli']",
+            "_engine/plan.py",
+            "from .._apps import cli",
+            "_engine/plan.py: `_engine` may not import ['_apps/cli']",
+        ),
+        (
+            unallowed,
+            "_bridges/jax/sums.py",
+            "from ..torch import sums",
+            "_bridges/jax/sums.py: `_bridges/jax` may not import ['_bridges/torch']",
         ),
         (
             unallowed,
@@ -433,23 +249,47 @@ def test_only_the_walls_touch_llvm_and_nothing_touches_a_framework() -> None:
             "",
             "_new/part.py: `_new` has no row in ALLOWED; add one, as narrow as it can be",
         ),
-        (strange, "_engine.py", "import numpy", None),
-        (strange, "_engine.py", "import llvmlite.ir", "_engine.py may not import ['llvmlite']"),
-        (strange, "_jit/llvm.py", "import llvmlite.binding", None),
+        (strange, "_engine/__init__.py", "import numpy", None),
         (
             strange,
-            "_jit/llvm.py",
-            "from torch import nn",
-            "_jit/llvm.py may not import ['torch']",
+            "_engine/__init__.py",
+            "import llvmlite.ir",
+            "_engine/__init__.py may not import ['llvmlite']",
         ),
-        (strange, "_torch/sums.py", "import torch", None),
-        (strange, "_torch/sums.py", "import jax", "_torch/sums.py may not import ['jax']"),
+        (strange, "_compiler/jit/llvm.py", "import llvmlite.binding", None),
+        (
+            strange,
+            "_compiler/jit/llvm.py",
+            "from torch import nn",
+            "_compiler/jit/llvm.py may not import ['torch']",
+        ),
+        (strange, "_bridges/torch/sums.py", "import torch", None),
+        (
+            strange,
+            "_bridges/torch/sums.py",
+            "import jax",
+            "_bridges/torch/sums.py may not import ['jax']",
+        ),
     ],
 )
 def test_a_file_at_fault_is_named(
     find: Callable[[str, str], str | None], file: str, source: str, told: str | None
 ) -> None:
     assert find(file, source) == told
+
+
+def test_parts_of_the_compiler_keep_apart() -> None:
+    used: dict[str, set[str]] = {part: set() for part in COMPILER}
+    for file in FILES:
+        if file.startswith("_compiler/") and (part := _part(file)) in COMPILER:
+            names = imports(file, read(file))
+            used[part] |= {_part(each.replace(".", "/")[9:]) for each in names} & COMPILER.keys()
+    assert {part: others - {part} for part, others in used.items()} == COMPILER
+
+
+def _part(file: str) -> str:
+    parts = file.removesuffix(".py").split("/")
+    return parts[1] if parts[0] == "_compiler" and len(parts) > 1 else ""
 
 
 def test_no_row_allows_more_than_is_used() -> None:
@@ -474,20 +314,24 @@ def test_a_row_stands_for_something() -> None:
 @pytest.mark.parametrize(
     ("file", "source", "rows"),
     [
-        ("_engine.py", "from . import _planner", {"_planner"}),
-        ("_engine.py", "from ._planner import choose", {"_planner"}),
-        ("_engine.py", "import convgrad._planner", {"_planner"}),
-        ("_engine.py", "from convgrad import _planner", {"_planner"}),
-        ("_engine.py", "def f():\n    from ._planner import choose", {"_planner"}),
-        ("_algorithms/reference.py", "from .. import _oracle", {"_oracle"}),
-        ("_algorithms/reference.py", "from . import direct", set()),
-        ("_algorithms/reference.py", "from ._direct import x", set()),
-        ("_algorithms/reference.py", "from convgrad._algorithms import direct", set()),
+        ("_api/v1.py", "from .. import _engine", {"_engine"}),
+        ("_api/v1.py", "from .._engine import planner", {"_engine"}),
+        ("_api/v1.py", "from .._engine.planner import choose", {"_engine"}),
+        ("_api/v1.py", "import convgrad._engine.planner", {"_engine"}),
+        ("_api/v1.py", "from convgrad import _engine", {"_engine"}),
+        ("_api/v1.py", "def f():\n    from .._engine.planner import choose", {"_engine"}),
+        ("_api/v1.py", "from .._apps.cli import main", {"_apps/cli"}),
+        ("_api/v1.py", "from .._apps import cli", {"_apps/cli"}),
+        ("_apps/cli/main.py", "from .. import graph", {"_apps/graph"}),
+        ("_apps/cli/main.py", "from ..graph.row import Row", {"_apps/graph"}),
+        ("_kernels/reference.py", "from .._problem import oracle", {"_problem"}),
+        ("_kernels/reference.py", "from . import direct", set()),
+        ("_kernels/reference.py", "from convgrad._kernels import direct", set()),
         ("compat/v1/nn.py", "from ..._api.v1 import conv2d", {"_api"}),
         ("compat/v1/nn.py", "from .. import v2", set()),
-        ("_engine.py", "from convgrad import conv2d", {"__init__"}),
-        ("_engine.py", "import convgrad", {"__init__"}),
-        ("_engine.py", "import numpy as np", set()),
+        ("_engine/plan.py", "from convgrad import conv2d", {"__init__"}),
+        ("_engine/plan.py", "import convgrad", {"__init__"}),
+        ("_engine/plan.py", "import numpy as np", set()),
     ],
 )
 def test_the_reader_itself(file: str, source: str, rows: set[str]) -> None:

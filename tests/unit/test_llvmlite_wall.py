@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 import convgrad
-from convgrad._errors import CompileError
-from convgrad._jit import llvm
+from convgrad._base.errors import CompileError
+from convgrad._compiler.jit import llvm
 
 PACKAGE = Path(convgrad.__file__).parent
 
@@ -25,7 +25,7 @@ def test_only_one_file_imports_llvmlite():
                 names = [node.module or ""]
             if any(name.split(".")[0] == "llvmlite" for name in names):
                 found.add(path.relative_to(PACKAGE).as_posix())
-    assert found == {"_jit/llvm.py"}
+    assert found == {"_compiler/jit/llvm.py"}
 
 
 def test_an_old_llvmlite_is_refused_by_name(monkeypatch):

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _config, _jit, _probe
-from convgrad._engine import executable
-from convgrad._errors import ArgumentError
-from convgrad._jit import host
-from convgrad._problem_text import read
-from convgrad._targets import ALL, find
+from convgrad._base import config
+from convgrad._base.errors import ArgumentError
+from convgrad._compiler import jit
+from convgrad._compiler.jit import host
+from convgrad._compiler.targets import ALL, find
+from convgrad._engine import executable, probe
+from convgrad._problem.text import read
 from machines import MACHINES
 
 LINE = "conv2d 8x56x56x64 3x3x64x64 dtype=bfloat16"
-SMALL, LARGE = (_config.read_caches(text) for text in ("32K,256K,2M", "48K,2M,32M"))
+SMALL, LARGE = (config.read_caches(text) for text in ("32K,256K,2M", "48K,2M,32M"))
 
 
 def sizes(target):
@@ -25,15 +26,15 @@ def sizes(target):
 
 
 def test_caches_of_the_switch_are_those_of_the_target(monkeypatch):
-    with _config.scope(cpu_caches=LARGE):
-        assert sizes(_jit.host_target()) == LARGE
-    with _config.scope(cpu_caches=_config.read_caches("row")):
-        assert sizes(_jit.host_target()) == sizes(find(_jit.host_target().name))
+    with config.scope(cpu_caches=LARGE):
+        assert sizes(jit.host_target()) == LARGE
+    with config.scope(cpu_caches=config.read_caches("row")):
+        assert sizes(jit.host_target()) == sizes(find(jit.host_target().name))
     monkeypatch.setattr(host, "cache_sizes", lambda: (3 << 10, 4 << 10, 5 << 10))
     host._choose.cache_clear()
     try:
-        with _config.scope(cpu_caches=None):
-            assert sizes(_jit.host_target()) == (3 << 10, 4 << 10, 5 << 10)
+        with config.scope(cpu_caches=None):
+            assert sizes(jit.host_target()) == (3 << 10, 4 << 10, 5 << 10)
     finally:
         monkeypatch.undo()
         host._choose.cache_clear()
@@ -43,14 +44,14 @@ def test_a_plan_that_is_remembered_is_not_taken_for_other_caches():
     """One program per size: the switch is part of all keys, which are made of `deciding`."""
     found = []
     for caches in (SMALL, LARGE, SMALL, LARGE):
-        with _config.scope(cpu_caches=caches):
-            assert caches in _config.deciding()
+        with config.scope(cpu_caches=caches):
+            assert caches in config.deciding()
             found.append(executable(read(LINE)))
     assert found[0] is found[2] and found[1] is found[3]
     assert found[0] is not found[1]
-    with _config.scope(cpu_caches=SMALL):
+    with config.scope(cpu_caches=SMALL):
         small = convgrad.explain(LINE)
-    with _config.scope(cpu_caches=LARGE):
+    with config.scope(cpu_caches=LARGE):
         large = convgrad.explain(LINE)
     assert small.plan.steps != large.plan.steps
 
@@ -58,22 +59,22 @@ def test_a_plan_that_is_remembered_is_not_taken_for_other_caches():
 @pytest.mark.parametrize("text", ["48K,2M,32M", "49153,2M,100000000", "row"])
 def test_the_text_of_caches_is_read_back(text):
     """Bridges to JAX and Dask send the switches that are not at their defaults elsewhere, as words and pickled."""
-    caches = _config.read_caches(text)
-    with _config.scope(cpu_caches=caches):
-        assert _config.unusual()["cpu_caches"] == caches
-        word = f"{_config.unusual()['cpu_caches']}"
+    caches = config.read_caches(text)
+    with config.scope(cpu_caches=caches):
+        assert config.unusual()["cpu_caches"] == caches
+        word = f"{config.unusual()['cpu_caches']}"
     assert word == text and " " not in word
-    assert _config.SWITCHES["cpu_caches"].parse(word) == caches
+    assert config.SWITCHES["cpu_caches"].parse(word) == caches
 
 
 def test_dask_computes_with_the_caches_of_the_call():
     da = pytest.importorskip("dask.array")
-    from convgrad._dask import graph
+    from convgrad._bridges.dask import graph
 
     x, f = np.ones((2, 8, 8, 4), np.float32), np.ones((3, 3, 4, 4), np.float32)
     names = set()
     for caches in (SMALL, LARGE):
-        with _config.scope(cpu_caches=caches):
+        with config.scope(cpu_caches=caches):
             assert ("cpu_caches", caches) in graph._switches()
             lazy = convgrad.conv2d(da.from_array(x, chunks=(1, 8, 8, 4)), f, 1, "SAME")
         names.add(lazy.name)
@@ -84,7 +85,7 @@ def test_dask_computes_with_the_caches_of_the_call():
 @pytest.mark.parametrize("row", [row.name for row in ALL])
 def test_every_row_can_be_explained_anywhere(row, monkeypatch):
     """Nothing is run or measured for it, and its kernels can be written down."""
-    monkeypatch.setattr(_probe, "roof", None)
+    monkeypatch.setattr(probe, "roof", None)
     story = convgrad.explain("depthwise_conv2d 1x9x9x32 3x3x32x1", target=row)
     assert story.target == find(row) and story.algorithm != "reference"
     assert story.roof is story.roofline_seconds is None
@@ -97,7 +98,7 @@ def test_every_row_can_be_explained_anywhere(row, monkeypatch):
 
 def test_what_is_left_out_is_this_machines():
     """A row that is named has its usual caches."""
-    here = _jit.host_target()
+    here = jit.host_target()
     line = "conv2d 1x9x9x32 3x3x32x32"
     assert convgrad.explain(line).target == here
     assert convgrad.explain(line, caches=(48 << 10, 2 << 20, 32 << 20)).target == (

@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _config, errors
+from convgrad import errors
+from convgrad._base import config
 
 X, F = np.ones((2, 40, 40, 32), np.float32), np.ones((3, 3, 32, 32), np.float32)
 
@@ -97,7 +98,7 @@ def test_the_callers_error_state_changes_nothing(kernels: bool) -> None:
         strange[0, 0, 0], strange[0, 1, 1] = np.inf, np.nan
         for x in (big, tiny, strange, strange[:, ::-1]):
             for g in (big, tiny):
-                with _config.scope(kernels=kernels):
+                with config.scope(kernels=kernels):
                     results = []
                     for state in ("ignore", "raise"):
                         with np.errstate(all=state):

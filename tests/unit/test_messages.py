@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from convgrad import _messages
+from convgrad._base import messages
 
 
 @dataclass(frozen=True)
@@ -21,9 +21,9 @@ class Point:
 
 def sent(value: Any, *records: type) -> Any:
     stream = io.BytesIO()
-    _messages.write(stream, value)
+    messages.write(stream, value)
     stream.seek(0)
-    result = _messages.read(stream, *records)
+    result = messages.read(stream, *records)
     assert not stream.read(), "all of it was read"
     return result
 
@@ -63,16 +63,16 @@ def test_nothing_else_is_sent(value: Any) -> None:
 
 
 def test_no_record_is_made_that_the_reader_does_not_expect() -> None:
-    with pytest.raises(_messages.Garbled):
+    with pytest.raises(messages.Garbled):
         sent(Point(1))
 
 
 def test_an_early_end_is_seen() -> None:
     stream = io.BytesIO()
-    _messages.write(stream, np.ones(4))
+    messages.write(stream, np.ones(4))
     for length in (0, 3, 12, len(stream.getvalue()) - 1):
         with pytest.raises(EOFError):
-            _messages.read(io.BytesIO(stream.getvalue()[:length]))
+            messages.read(io.BytesIO(stream.getvalue()[:length]))
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_an_early_end_is_seen() -> None:
 )
 def test_what_is_no_message_is_said_so(bytes_: bytes) -> None:
     """A kernel may write into any pipe it finds."""
-    with pytest.raises(_messages.Garbled):
-        _messages.read(io.BytesIO(bytes_), Point)
+    with pytest.raises(messages.Garbled):
+        messages.read(io.BytesIO(bytes_), Point)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from convgrad._errors import CompileError
-from convgrad._jit import llvm, objects, symbols
-from convgrad._kernel import KernelSource
-from convgrad._targets import ALL, find
+from convgrad._base.errors import CompileError
+from convgrad._compiler.jit import llvm, objects, symbols
+from convgrad._compiler.kernel import KernelSource
+from convgrad._compiler.targets import ALL, find
 
 AVX2 = find("avx2")
 LINUX = AVX2.triple
@@ -227,8 +227,8 @@ def test_a_symbol_that_starts_another_name_is_left_alone():
 
 def test_symbols_do_not_depend_on_the_process():
     program = (
-        "from convgrad._jit import symbols; from convgrad._kernel import KernelSource;"
-        "from convgrad._targets import find; row = find('avx2');"
+        "from convgrad._compiler.jit import symbols; from convgrad._compiler.kernel import KernelSource;"
+        "from convgrad._compiler.targets import find; row = find('avx2');"
         "print(symbols.in_pack(KernelSource('f', 'define void @f() { ret void }'), row, row.triple).symbol)"
     )
     seen = {

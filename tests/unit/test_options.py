@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import convgrad
-from convgrad import _config
+from convgrad._base import config
 from convgrad.errors import ArgumentError, ArgumentTypeError
 
 SHAPES: Any = ([8, 28, 28, 64], [3, 3, 64, 64])
@@ -63,19 +63,19 @@ def test_blocks_nest_end_and_are_not_seen_by_other_threads() -> None:
     seen = []
     with convgrad.options(winograd="off"):
         with convgrad.options(winograd="fast"):
-            assert _config.get("winograd") == "fast"
-        assert _config.get("winograd") == "off"
-        thread = threading.Thread(target=lambda: seen.append(_config.get("winograd")))
+            assert config.get("winograd") == "fast"
+        assert config.get("winograd") == "off"
+        thread = threading.Thread(target=lambda: seen.append(config.get("winograd")))
         thread.start()
         thread.join()
-    assert _config.get("winograd") == "auto"
+    assert config.get("winograd") == "auto"
     assert seen == ["auto"]
 
 
 def test_an_error_ends_the_block_too() -> None:
     with pytest.raises(KeyError), convgrad.options(winograd="off"):
         raise KeyError
-    assert _config.get("winograd") == "auto"
+    assert config.get("winograd") == "auto"
 
 
 @pytest.mark.parametrize(
@@ -95,16 +95,16 @@ def test_mistakes(values: Any, message: str) -> None:
 
 @pytest.mark.parametrize("text", ["off", "auto", "fast"])
 def test_the_environment_sets_it(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setattr(config, "_environment", {})
     monkeypatch.setenv("CONVGRAD_WINOGRAD", text)
-    assert _config.get("winograd") == text
+    assert config.get("winograd") == text
 
 
 def test_the_environment_may_be_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_config, "_environment", {})
+    monkeypatch.setattr(config, "_environment", {})
     monkeypatch.setenv("CONVGRAD_WINOGRAD", "on")
     with pytest.warns(RuntimeWarning, match="one of off, auto, fast"):
-        assert _config.get("winograd") == "auto"
+        assert config.get("winograd") == "auto"
 
 
 def test_functions_that_run_later_cannot_be_decorated() -> None:

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cases import random_case
-from convgrad import _layer_text
-from convgrad._dtypes import DTYPES, INT32
-from convgrad._errors import ArgumentError
-from convgrad._problem import CONV2D_FILTER, OPS, Kind, Settings, build
-from convgrad._problem_text import parse, read, read_line, read_lines, write
+from convgrad._base.dtypes import DTYPES, INT32
+from convgrad._base.errors import ArgumentError
+from convgrad._problem import layer_text
+from convgrad._problem.convolution import CONV2D_FILTER, OPS, Kind, Settings, build
+from convgrad._problem.text import parse, read, read_line, read_lines, write
 
 ROWS = {row.name: row for row in DTYPES}
 
@@ -219,4 +219,4 @@ def test_a_file_of_lines_and_layers():
 )
 def test_what_is_said_about_layers(text, says):
     with pytest.raises(ArgumentError, match=says):
-        _layer_text.parse(text)
+        layer_text.parse(text)

@@ -14,18 +14,20 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _config, _engine, _record
-from convgrad._problem import Problem
-from convgrad._problem_text import read_lines
+from convgrad import _engine
+from convgrad._base import config
+from convgrad._engine import record
+from convgrad._problem.convolution import Problem
+from convgrad._problem.text import read_lines
 
 
 @pytest.fixture
 def fresh(monkeypatch):
     """An engine that remembers nothing, so that every problem is met for the first time."""
     monkeypatch.setattr(_engine, "memory", {})
-    monkeypatch.setattr(_record, "_seen", set())
-    monkeypatch.setattr(_record, "_places", {})
-    monkeypatch.setattr(_record, "_given_up", set())
+    monkeypatch.setattr(record, "_seen", set())
+    monkeypatch.setattr(record, "_places", {})
+    monkeypatch.setattr(record, "_given_up", set())
 
 
 X = np.ones((1, 5, 6, 2), np.float32)
@@ -50,7 +52,7 @@ LINES = [
 def test_each_problem_is_written_once(fresh, tmp_path):
     file = tmp_path / "problems.txt"
     file.write_text("# mine\n")
-    with _config.scope(record=str(file), kernels=False):
+    with config.scope(record=str(file), kernels=False):
         work()
         _engine.memory.clear()
         work()
@@ -62,15 +64,15 @@ def test_each_problem_is_written_once(fresh, tmp_path):
 def test_a_last_line_without_an_end_gets_one(fresh, tmp_path, before):
     file = tmp_path / "problems.txt"
     file.write_text(before)
-    with _config.scope(record=str(file), kernels=False):
+    with config.scope(record=str(file), kernels=False):
         work()
     assert file.read_text().splitlines() == [*before.splitlines(), *LINES]
 
 
 def test_half_a_line_on_a_full_disk_is_noticed(fresh, tmp_path, monkeypatch):
-    monkeypatch.setattr(_record.os, "write", lambda descriptor, data: len(data) - 1)
+    monkeypatch.setattr(record.os, "write", lambda descriptor, data: len(data) - 1)
     with (
-        _config.scope(record=str(tmp_path / "problems.txt"), kernels=False),
+        config.scope(record=str(tmp_path / "problems.txt"), kernels=False),
         pytest.warns(RuntimeWarning, match="No space left"),
     ):
         work()
@@ -95,7 +97,7 @@ def test_the_variable_of_a_process(tmp_path):
 def test_a_file_that_cannot_be_written_warns_once(fresh, tmp_path):
     for bad in (tmp_path, tmp_path / "missing" / "x.txt", tmp_path / "a\0b"):
         with (
-            _config.scope(record=str(bad), kernels=False),
+            config.scope(record=str(bad), kernels=False),
             warnings.catch_warnings(record=True) as said,
         ):
             warnings.simplefilter("always")
@@ -108,7 +110,7 @@ def test_a_file_that_cannot_be_written_warns_once(fresh, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_nobody_reads_is_not_waited_for(fresh, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    pipe = _config.scope(record=str(tmp_path / "pipe"), kernels=False)
+    pipe = config.scope(record=str(tmp_path / "pipe"), kernels=False)
     with pipe, pytest.warns(RuntimeWarning, match="cannot be recorded"):
         work()
 
@@ -119,7 +121,7 @@ def test_lines_of_threads_stay_whole(fresh, tmp_path):
 
     def write() -> None:
         for problem in problems:
-            _record.note(file, problem)
+            record.note(file, problem)
 
     threads = [threading.Thread(target=write) for _ in range(8)]
     for each in threads:
@@ -131,12 +133,12 @@ def test_lines_of_threads_stay_whole(fresh, tmp_path):
 
 def test_repeated_calls_do_not_ask(fresh, monkeypatch, tmp_path):
     x, f = np.ones((1, 4, 4, 2), np.float32), np.ones((3, 3, 2, 2), np.float32)
-    with _config.scope(record=str(tmp_path / "problems.txt")):
+    with config.scope(record=str(tmp_path / "problems.txt")):
         convgrad.conv2d(x, f, 1, "SAME")
-        monkeypatch.setattr(_record, "note", None)
-        before = _config.get
+        monkeypatch.setattr(record, "note", None)
+        before = config.get
         asked = []
-        monkeypatch.setattr(_config, "get", lambda name: asked.append(name) or before(name))
+        monkeypatch.setattr(config, "get", lambda name: asked.append(name) or before(name))
         convgrad.conv2d(x, f, 1, "SAME")
     assert "record" not in asked
 
@@ -146,7 +148,7 @@ def test_without_the_switch_nothing_is_imported():
         "import sys, numpy as np, convgrad\n"
         "one = np.ones((1, 1, 1, 1), np.float32)\n"
         "convgrad.conv2d(one, one, 1, 'SAME')\n"
-        "assert not {'convgrad._record', 'convgrad._problem_text'} & set(sys.modules)\n"
+        "assert not {'convgrad._engine.record', 'convgrad._problem.text'} & set(sys.modules)\n"
     )
     path = os.pathsep.join([str(Path(convgrad.__file__).parents[1]), *sys.path])
     environment = {**os.environ, "PYTHONPATH": path}
@@ -158,7 +160,7 @@ def test_a_bias_is_not_told(fresh, tmp_path):
     """The line is the same with one and without: whoever reads it explains, measures or packs the convolution."""
     file = tmp_path / "problems.txt"
     taps, bias = np.ones((3, 3, 2, 1), np.float32), np.ones(2, np.float32)
-    with _config.scope(record=str(file), kernels=False):
+    with config.scope(record=str(file), kernels=False):
         y = convgrad.depthwise_conv2d(X, taps, 1, "SAME")
         (problem,) = [key[0] for key in _engine.memory if isinstance(key[0], Problem)]
         places = [each.ctypes.data for each in (X, taps, y, bias)]

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import convgrad
-from convgrad import _config
+from convgrad._base import config
 
 
 @pytest.fixture
 def environment(monkeypatch):
-    monkeypatch.setattr(_config, "_environment", {})
-    monkeypatch.setattr(_config, "_strangers_named", False)
+    monkeypatch.setattr(config, "_environment", {})
+    monkeypatch.setattr(config, "_strangers_named", False)
     return monkeypatch.setenv
 
 
@@ -39,8 +39,8 @@ def environment(monkeypatch):
     ],
 )
 def test_readable(environment, name, text, value):
-    environment(_config.SWITCHES[name].variable, text)
-    assert _config.get(name) == value
+    environment(config.SWITCHES[name].variable, text)
+    assert config.get(name) == value
 
 
 @pytest.mark.parametrize(
@@ -67,9 +67,9 @@ def test_readable(environment, name, text, value):
     ],
 )
 def test_unreadable(environment, name, text, rule):
-    environment(_config.SWITCHES[name].variable, text)
+    environment(config.SWITCHES[name].variable, text)
     with pytest.warns(RuntimeWarning, match=rule):
-        assert _config.get(name) == _config.SWITCHES[name].default
+        assert config.get(name) == config.SWITCHES[name].default
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_unknown_names(environment, name, nearest):
     with pytest.warns(
         RuntimeWarning, match=f"is unknown and ignored; the nearest .* {nearest}"
     ) as all:
-        _config.get("winograd")
+        config.get("winograd")
     (message,) = (str(each.message) for each in all)
     assert repr(name)[:90] in message and message.isprintable() and len(message) < 400
 
@@ -98,12 +98,12 @@ def test_unknown_names(environment, name, nearest):
 def test_unknown_names_are_told_once_and_point_at_the_caller(environment):
     environment("CONVGRAD_THREADS", "1")
     with pytest.warns(RuntimeWarning) as record:
-        _config.get("winograd")
+        config.get("winograd")
     assert [each.filename for each in record] == [__file__]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _config.get("kernels")
-        _config.get("winograd")
+        config.get("kernels")
+        config.get("winograd")
 
 
 def test_names_read_by_builds_and_tests_are_no_strangers(environment):
@@ -111,14 +111,14 @@ def test_names_read_by_builds_and_tests_are_no_strangers(environment):
         environment(name, "skip")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _config.get("winograd")
+        config.get("winograd")
 
 
 def test_very_many_unknown_names_are_counted(environment):
     for number in range(100):
         environment(f"CONVGRAD_{number}", "1")
     with pytest.warns(RuntimeWarning) as record:
-        _config.get("winograd")
+        config.get("winograd")
     assert len(record) == 9 and "92 more" in str(record[-1].message)
 
 
@@ -128,20 +128,20 @@ def test_whoever_shows_the_warning_may_ask_again(environment, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         monkeypatch.setattr(
-            warnings, "showwarning", lambda *_, **__: seen.append(_config.get("winograd"))
+            warnings, "showwarning", lambda *_, **__: seen.append(config.get("winograd"))
         )
-        _config.get("kernels")
+        config.get("kernels")
     assert seen == ["auto"]
 
 
 def test_known_names_and_those_of_others_are_not_told(environment):
-    for row in _config.SWITCHES.values():
+    for row in config.SWITCHES.values():
         environment(row.variable, "")
     environment("CONVGRAD", "1")
     environment("MY_CONVGRAD_THREADS", "1")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _config.get("winograd")
+        config.get("winograd")
 
 
 def test_an_import_looks_at_no_variable():
@@ -150,7 +150,7 @@ def test_an_import_looks_at_no_variable():
 import os, sys
 before = set(sys.modules)
 import convgrad
-assert not convgrad._config._strangers_named and "difflib" not in set(sys.modules) - before
+assert not convgrad._base.config._strangers_named and "difflib" not in set(sys.modules) - before
 del os.environ["CONVGRAD_THREADS"]
 convgrad.get_num_threads()
 """

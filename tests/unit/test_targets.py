@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from convgrad import _config
-from convgrad._errors import CompileError
-from convgrad._jit import host
-from convgrad._targets import ALL, FOREIGN, TARGETS, candidates, find, match
+from convgrad._base import config
+from convgrad._base.errors import CompileError
+from convgrad._compiler.jit import host
+from convgrad._compiler.targets import ALL, FOREIGN, TARGETS, candidates, find, match
 
 AVX2 = {"sse2", "avx", "avx2", "fma", "f16c"}
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
@@ -110,7 +110,7 @@ def test_cpuinfo_of_both_kinds():
 
 def test_the_host_sees_what_llvm_sees():
     """For the features rows ask about."""
-    from convgrad._jit import llvm
+    from convgrad._compiler.jit import llvm
 
     asked = frozenset().union(*(row.needs for row in TARGETS))
     if host.architecture() == "x86_64":
@@ -120,7 +120,7 @@ def test_the_host_sees_what_llvm_sees():
 def test_switches_choose_row_and_width():
     plain = host.target()
     weakest = candidates(host.architecture(), host.features())[-1]
-    with _config.scope(target=weakest.name, vector_bits=512):
+    with config.scope(target=weakest.name, vector_bits=512):
         chosen = host.target()
     assert (chosen.name, chosen.vector_bits) == (weakest.name, 512)
     assert host.target() == plain
@@ -131,7 +131,7 @@ def test_a_row_the_host_cannot_run_is_refused(monkeypatch):
     monkeypatch.setattr(host, "architecture", lambda: "x86_64")
     host._choose.cache_clear()
     with (
-        _config.scope(target="avx512"),
+        config.scope(target="avx512"),
         pytest.warns(RuntimeWarning, match="'avx512' is ignored: this machine can run avx2, sse2"),
     ):
         assert host.target().name == "avx2"

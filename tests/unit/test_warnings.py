@@ -14,8 +14,10 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad import _config, _engine, _prepare, dispatch, raw_ops
-from convgrad._errors import CompileError
+from convgrad import _engine, dispatch, raw_ops
+from convgrad._base import config
+from convgrad._base.errors import CompileError
+from convgrad._engine import prepare
 
 ROOT = Path(convgrad.__file__).parent
 ONE = np.ones((1, 1, 1, 1), np.float32)
@@ -92,8 +94,8 @@ def check(record: Any, wanted: int, text: str) -> None:
 
 @pytest.mark.parametrize("door", DOORS)
 def test_a_variable_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, door: Any) -> None:
-    monkeypatch.setattr(_config, "_environment", {})
-    monkeypatch.setattr(_config, "_decided", None)
+    monkeypatch.setattr(config, "_environment", {})
+    monkeypatch.setattr(config, "_decided", None)
     monkeypatch.setenv("CONVGRAD_VECTOR_BITS", "100")
     with pytest.warns(RuntimeWarning) as record:
         wanted = door()
@@ -103,7 +105,7 @@ def test_a_variable_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, door: A
 @pytest.mark.parametrize("door", DOORS)
 def test_a_target_this_machine_cannot_run(monkeypatch: pytest.MonkeyPatch, door: Any) -> None:
     name = f"of {door.__name__}"  # what was chosen once is remembered
-    with _config.scope(target=name), pytest.warns(RuntimeWarning) as record:
+    with config.scope(target=name), pytest.warns(RuntimeWarning) as record:
         wanted = door()
     check(record, wanted, f"target '{name}' is ignored")
 
@@ -113,7 +115,7 @@ def test_kernels_that_cannot_be_compiled(monkeypatch: pytest.MonkeyPatch, door: 
     def refuse(*_: Any) -> Any:
         raise CompileError("not today")
 
-    monkeypatch.setattr(_prepare, "executable", refuse)
+    monkeypatch.setattr(prepare, "executable", refuse)
     monkeypatch.setattr(_engine, "memory", {})
     monkeypatch.setattr(_engine, "_warned", False)
     with pytest.warns(RuntimeWarning) as record:
@@ -148,4 +150,5 @@ def test_no_module_warns_in_another_way() -> None:
             if isinstance(node, ast.Call)
         ]
         ways = {"warnings.warn", "warnings.warn_explicit"} & set(calls)
-        assert not ways or path.name == "_warnings.py", f"{path}: use `_warnings.warn`"
+        place = path.relative_to(ROOT).as_posix()
+        assert not ways or place == "_base/warnings.py", f"{place}: use `_base.warnings.warn`"

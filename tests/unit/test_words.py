@@ -7,11 +7,11 @@ import sys
 import numpy as np
 import pytest
 
-from convgrad import _algorithms
-from convgrad._algorithms.shared.words import arguments, in_order, load_row, load_word, narrow
-from convgrad._codegen import KernelBuilder
-from convgrad._errors import InternalError
-from convgrad._targets import find
+from convgrad import _kernels
+from convgrad._base.errors import InternalError
+from convgrad._compiler.codegen import KernelBuilder
+from convgrad._compiler.targets import find
+from convgrad._kernels.shared.words import arguments, in_order, load_row, load_word, narrow
 
 
 def test_the_kernel_decides_the_order():
@@ -58,7 +58,7 @@ def test_no_kernel_lists_a_word_twice():
     found = {
         name: module.WORDS
         for name, module in sys.modules.items()
-        if name.startswith(_algorithms.__name__) and hasattr(module, "WORDS")
+        if name.startswith(_kernels.__name__) and hasattr(module, "WORDS")
     }
     assert len(found) >= 9
     for name, words in found.items():

@@ -10,7 +10,9 @@ import numpy as np
 
 import convgrad
 from cases import ACCUMULATOR_UNITS, NUMPY, UNITS, Case, Data, run
-from convgrad import _config, _dtypes, _jit, _planner
+from convgrad._base import config, dtypes
+from convgrad._compiler import jit
+from convgrad._engine import planner
 from kernels import problem_of
 
 from . import oracle
@@ -82,8 +84,8 @@ def _door_algorithm(trial: Trial) -> str:
         return "empty"
     if trial.mixing:
         return "separable"
-    with _config.scope(**switches(trial)):
-        return _planner.choose(problem_of(case, trial.kind), _jit.host_target()).algorithm
+    with config.scope(**switches(trial)):
+        return planner.choose(problem_of(case, trial.kind), jit.host_target()).algorithm
 
 
 def _by_door(trial: Trial, data: Data, mixing: Any) -> Any:
@@ -93,7 +95,7 @@ def _by_door(trial: Trial, data: Data, mixing: Any) -> Any:
         laid_out(each, layout, slot)
         for slot, (each, layout) in enumerate(zip(operands, trial.layouts, strict=True))
     )
-    with _config.scope(**switches(trial)):
+    with config.scope(**switches(trial)):
         got = call_door(trial, given, mixing)
     for name, before, after in zip(operand_names(trial), operands, given, strict=True):
         if np.asarray(after).astype(before.dtype).tobytes() != before.tobytes():
@@ -129,9 +131,9 @@ class _Expected:
     def _rounded(self, exact: Any) -> Any:
         if self.case.dtype == "int32":
             return ((exact + 2**31) % 2**32 - 2**31).astype(np.int32)
-        row = _dtypes.find(NUMPY[self.case.dtype])
+        row = dtypes.find(NUMPY[self.case.dtype])
         assert row is not None
-        return _dtypes.round_once(exact.astype(np.float64), row)
+        return dtypes.round_once(exact.astype(np.float64), row)
 
     def check(self, got: Any, algorithm: str, who: str) -> float:
         """Compare one result; return the part of its error bound that was used up."""

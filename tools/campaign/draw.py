@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from cases import KINDS, Case, pads
-from convgrad import _planner
+from convgrad._engine import planner
 from kernels import problem_of
 from layouts import LAYOUTS
 
@@ -249,7 +249,7 @@ def _named(rng: np.random.Generator, drawn: Trial) -> tuple[str, ...]:
     shapes = (case.input_shape, case.filter_shape, case.output_shape)
     if drawn.mixing or any(0 in shape for shape in shapes):
         return ()
-    reasons = _planner.refusals(problem_of(case, drawn.kind), target_of(drawn))
+    reasons = planner.refusals(problem_of(case, drawn.kind), target_of(drawn))
     chances = rng.random(len(reasons))
     return tuple(
         name

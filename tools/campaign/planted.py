@@ -21,7 +21,7 @@ from tools.plant_bugs import BUGS, Bug
 from . import ROOT
 from .worker import Worker
 
-ELSEWHERE = ("_oracle.py", "_algorithms/reference.py", "_dtypes.py")
+ELSEWHERE = ("_problem/oracle.py", "_kernels/reference.py", "_base/dtypes.py")
 """Files the campaign does not put to the test: kernels run in place of the reference, which it reads itself."""
 
 STALE = "the source no longer has the line; mend tools/plant_bugs.py"

@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cases import KINDS, Case
-from convgrad import _config, _jit, _targets
-from convgrad._jit import host
-from convgrad._targets import Target
+from convgrad._base import config
+from convgrad._compiler import jit
+from convgrad._compiler import targets as _targets
+from convgrad._compiler.jit import host
+from convgrad._compiler.targets import Target
 
 DENSE_OPS = ("conv2d", "conv2d_backprop_input", "conv2d_backprop_filter")
 DEPTHWISE_OPS = tuple(f"depthwise_{op}" for op in DENSE_OPS)
@@ -83,7 +85,7 @@ def targets() -> tuple[str, ...]:
     """Return the labels of all that this machine can run: the host's own first."""
     rows = _targets.candidates(host.architecture(), host.features())
     labels = [row.with_vector_bits(bits).label for row in rows for bits in _targets.VECTOR_BITS]
-    own = _jit.host_target().label
+    own = jit.host_target().label
     half = [f"{own}-inthalf"] if rows[0].has_half else []
     return (own, *(each for each in labels if each != own), *half)
 
@@ -98,6 +100,6 @@ def switches(trial: Trial) -> dict[str, Any]:
 
 def target_of(trial: Trial) -> Target:
     """Return what a trial's algorithms are compiled for."""
-    with _config.scope(**switches(trial)):
-        found = _jit.host_target()
+    with config.scope(**switches(trial)):
+        found = jit.host_target()
     return replace(found, has_half=False) if trial.target.endswith("-inthalf") else found

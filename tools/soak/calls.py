@@ -20,7 +20,7 @@ import numpy as np
 
 import convgrad
 from cases import DOORS, KINDS, normal, random_case, run, whole_numbers
-from convgrad import _jit
+from convgrad._compiler import jit
 from kernels import drawn
 from tolerance import assert_close
 
@@ -71,7 +71,7 @@ class Soak:
         elif dice < 0.05:
             self.explain(rng)
         elif dice < 0.052:
-            _jit.clear()
+            jit.clear()
             self.note("cache cleared")
         elif dice < 0.054:
             self.fork(rng, known)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from convgrad._jit import cache
+from convgrad._compiler.jit import cache
 
 MEGABYTE = 1 << 20
 WARM = 0.1

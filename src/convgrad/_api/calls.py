@@ -14,21 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from .. import _arguments, _arrays, _engine, _problem
+from .. import _arrays, _engine
 from .._arrays import Adapter, Lent
-from .._dtypes import FLOATING, INT32, AnyArray, DType
-from .._errors import AllocationError
-from .._problem import Call, Kind, Problem, Settings, Shape
+from .._base.dtypes import FLOATING, INT32, AnyArray, DType
+from .._base.errors import AllocationError
+from .._problem import arguments, convolution
+from .._problem.convolution import Call, Kind, Problem, Settings, Shape
 from .._runtime.bound import Bound
 from .repeated import Given, Key, Ready, again, key_of, read, signature
 
-CONV2D = _problem.CONV2D
-CONV2D_INPUT = _problem.CONV2D_INPUT
-CONV2D_FILTER = _problem.CONV2D_FILTER
-CONV2D_TRANSPOSE = _problem.CONV2D_TRANSPOSE
-DEPTHWISE = _problem.DEPTHWISE
-DEPTHWISE_INPUT = _problem.DEPTHWISE_INPUT
-DEPTHWISE_FILTER = _problem.DEPTHWISE_FILTER
+CONV2D = convolution.CONV2D
+CONV2D_INPUT = convolution.CONV2D_INPUT
+CONV2D_FILTER = convolution.CONV2D_FILTER
+CONV2D_TRANSPOSE = convolution.CONV2D_TRANSPOSE
+DEPTHWISE = convolution.DEPTHWISE
+DEPTHWISE_INPUT = convolution.DEPTHWISE_INPUT
+DEPTHWISE_FILTER = convolution.DEPTHWISE_FILTER
 
 
 def forward(call: Call, input: Any, filter: Any, given: Given) -> AnyArray:
@@ -52,7 +53,7 @@ def forward_batched(call: Call, input: Any, filter: Any, given: Given) -> AnyArr
         return forward(call, input, filter, given)
     if (made := _arrays.quick(call, given, None, input, filter)) is not None:
         return made
-    settings = _arguments.settings(call.function, *given)
+    settings = arguments.settings(call.function, *given)
     adapter = _arrays.adapter_for(input, filter)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
@@ -62,7 +63,7 @@ def forward_batched(call: Call, input: Any, filter: Any, given: Given) -> AnyArr
         return shaped
     leading = x.shape[:-3]
     shape = x.shape if len(x.shape) <= 4 else (prod(leading), *x.shape[-3:])
-    problem = _problem.build(call, settings, x.row, shape, f.shape, None)
+    problem = convolution.build(call, settings, x.row, shape, f.shape, None)
     result = _compute(call.function, problem, adapter, x, f)
     if len(x.shape) <= 4:
         return result
@@ -104,13 +105,13 @@ def filter_gradient(call: Call, input: Any, sizes: Any, grad: Any, given: Given)
 
 def input_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: Given) -> AnyArray:
     """Run the gradient of the input from an array of the input's shape, whose values are not read."""
-    settings = _arguments.settings(call.function, *given)
+    settings = arguments.settings(call.function, *given)
     adapter = _arrays.adapter_for(input, filter, grad)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
     g = adapter.borrow(call.function, call.grad, grad, _allowed(call), x.row)
     if x.shape is not None:
-        _problem.check_rank(
+        convolution.check_rank(
             call.function, call.input, x.shape
         )  # 2 sizes are legal, a matrix is not
     return _carry_out(call, settings, adapter, x, f, g)
@@ -118,7 +119,7 @@ def input_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: G
 
 def filter_gradient_like(call: Call, input: Any, filter: Any, grad: Any, given: Given) -> AnyArray:
     """Run the gradient of the filter from an array of the filter's shape, whose values are not read."""
-    settings = _arguments.settings(call.function, *given)
+    settings = arguments.settings(call.function, *given)
     adapter = _arrays.adapter_for(input, filter, grad)
     x = adapter.borrow(call.function, call.input, input, _allowed(call), None)
     f = adapter.borrow(call.function, call.filter, filter, _allowed(call), x.row)
@@ -130,7 +131,7 @@ def transpose(call: Call, input: Any, filter: Any, shape: Any, given: Given) -> 
     """Run conv2d_transpose: the input gradient whose `out_backprop` is called input and comes first."""
     if (made := _arrays.quick(call, given, shape, filter, input)) is not None:
         return made
-    settings = _arguments.settings(call.function, *given)
+    settings = arguments.settings(call.function, *given)
     adapter = _arrays.adapter_for(input, filter, sizes=shape)
     wanted = _sizes(call, adapter, call.input, shape, (4, 2))
     g = adapter.borrow(call.function, call.grad, input, _allowed(call), None)
@@ -140,21 +141,21 @@ def transpose(call: Call, input: Any, filter: Any, shape: Any, given: Given) -> 
 
 def separable(input: Any, depthwise_filter: Any, pointwise_filter: Any, given: Given) -> AnyArray:
     """Run a depthwise convolution, then a 1x1 convolution of stride 1."""
-    function = _problem.SEPARABLE_DEPTHWISE.function
-    settings = _arguments.settings(function, *given)
+    function = convolution.SEPARABLE_DEPTHWISE.function
+    settings = arguments.settings(function, *given)
     adapter = _arrays.adapter_for(input, depthwise_filter, pointwise_filter)
     x = adapter.borrow(function, "input", input, FLOATING, None)
     f = adapter.borrow(function, "depthwise_filter", depthwise_filter, FLOATING, x.row)
     mixing = adapter.borrow(function, "pointwise_filter", pointwise_filter, FLOATING, x.row)
     if (apply := getattr(adapter, "apply", None)) is not None:
         if mixing.shape is not None:
-            _problem.check_pointwise(mixing.shape)
+            convolution.check_pointwise(mixing.shape)
         plain = replace(settings, strides=(1, 1), dilations=(1, 1), padding="VALID")
-        made = apply(_problem.SEPARABLE_DEPTHWISE, settings, None, x, f)
+        made = apply(convolution.SEPARABLE_DEPTHWISE, settings, None, x, f)
         image = adapter.borrow(function, "depthwise result", made, FLOATING, x.row)
-        result: AnyArray = apply(_problem.SEPARABLE_POINTWISE, plain, None, image, mixing)
+        result: AnyArray = apply(convolution.SEPARABLE_POINTWISE, plain, None, image, mixing)
         return result
-    first, second = _problem.build_separable(settings, x.row, x.shape, f.shape, mixing.shape)
+    first, second = convolution.build_separable(settings, x.row, x.shape, f.shape, mixing.shape)
     between = _compute(function, first, adapter, x, f)
     lent = adapter.borrow(function, "depthwise result", between, FLOATING, x.row)
     return _compute(function, second, adapter, lent, mixing)
@@ -165,7 +166,7 @@ def _sizes(call: Call, adapter: Adapter, argument: str, value: Any, lengths: Sha
     later = getattr(adapter, "later", None)
     if later is not None and later(value):
         return value
-    return _arguments.sizes(call.function, argument, value, lengths)
+    return arguments.sizes(call.function, argument, value, lengths)
 
 
 def _carry_out(
@@ -188,7 +189,7 @@ def _carry_out(
         Kind.INPUT_GRADIENT: (shape, first.shape, second.shape),
         Kind.FILTER_GRADIENT: (first.shape, shape, second.shape),
     }[call.kind]
-    problem = _problem.build(call, settings, first.row, *shapes)
+    problem = convolution.build(call, settings, first.row, *shapes)
     return _compute(call.function, problem, adapter, first, second, key)
 
 

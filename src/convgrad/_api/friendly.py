@@ -8,9 +8,9 @@ any case, an int for all four sides, a (rows, columns) pair of ints, each for bo
 
 from __future__ import annotations
 
-from .._arguments import FRIENDLY
-from .._dispatch import add_dispatch_list
+from .._problem.arguments import FRIENDLY
 from . import calls
+from .dispatch import add_dispatch_list
 from .types import Array, FlexibleInts, FlexiblePadding, Result, Sizes
 
 

@@ -8,9 +8,9 @@ both functions, so that one dict serves a layer's two calls. Statistics come out
 
 from __future__ import annotations
 
-from .._batch_norm import BatchNormGradients, BatchNormResult, settings
-from .._dispatch import add_dispatch_list
+from .._problem.norm.call import BatchNormGradients, BatchNormResult, settings
 from . import passes
+from .dispatch import add_dispatch_list
 from .types import Array
 
 

@@ -16,7 +16,10 @@ import numpy as np
 from .. import _engine
 from .._arrays import framework_of
 from .._arrays.numpy import Borrowed, allocate, borrow
-from .._batch_norm import (
+from .._base.dtypes import FLOATING, AnyArray, DType, accumulator, round_once
+from .._base.errors import AllocationError, ArgumentTypeError
+from .._problem.norm import PLACES, SAVED, SCALARS, Task, oracle
+from .._problem.norm.call import (
     BatchNormGradients,
     BatchNormResult,
     Settings,
@@ -25,9 +28,6 @@ from .._batch_norm import (
     check_statistics,
     sizes,
 )
-from .._dtypes import FLOATING, AnyArray, DType, accumulator, round_once
-from .._errors import AllocationError, ArgumentTypeError
-from .._norm import PLACES, SAVED, SCALARS, Task, oracle
 
 FORWARD, BACKWARD = "batch_norm_act", "batch_norm_act_grad"
 _BRIDGES = {"PyTorch": "torch", "JAX": "jax", "TensorFlow": "tensorflow"}

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
-from .._arguments import RAW
-from .._dispatch import as_it_is
-from .._errors import ArgumentTypeError
+from .._base.errors import ArgumentTypeError
+from .._problem.arguments import RAW
 from . import calls
+from .dispatch import as_it_is
 from .repeated import Given
 from .types import Array, Result, Sizes, StrictInts
 

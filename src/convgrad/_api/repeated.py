@@ -12,13 +12,14 @@ from weakref import ref
 
 import numpy as np
 
-from .. import _arguments, _config
-from .._arguments import NotPlain, plain
 from .._arrays import Lent
 from .._arrays.numpy import C_ALIGNED, lend
-from .._dtypes import AnyArray
-from .._errors import AllocationError, ConvgradError
-from .._problem import Call, Problem, Settings
+from .._base import config
+from .._base.dtypes import AnyArray
+from .._base.errors import AllocationError, ConvgradError
+from .._problem import arguments
+from .._problem.arguments import NotPlain, plain
+from .._problem.convolution import Call, Problem, Settings
 from .._runtime import code, threads
 from .._runtime.bound import Bound
 from .._runtime.pointers import data_pointer
@@ -74,7 +75,7 @@ def key_of(call: Call, given: Given, first: Any, second: Any, sizes: Any) -> Key
         return None
     settings = (call, sizes, forms, strides, padding, layout, dilations, explicit)
     arrays = (first.shape, first.dtype, second.shape, second.dtype)
-    return settings, arrays, _config.deciding()
+    return settings, arrays, config.deciding()
 
 
 def signature(first: Lent, second: Lent) -> tuple[Any, ...]:
@@ -89,10 +90,10 @@ def read(call: Call, given: Given, sizes: Any, key: Key | None) -> tuple[Setting
     """
     if key is not None:
         try:
-            return _arguments.settings(call.function, *key[0][2:]), key[0][1], key
+            return arguments.settings(call.function, *key[0][2:]), key[0][1], key
         except ConvgradError:
             pass  # the same again, in the caller's spelling
-    return _arguments.settings(call.function, *given), sizes, None
+    return arguments.settings(call.function, *given), sizes, None
 
 
 def again(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from .._dtypes import AnyArray
+from .._base.dtypes import AnyArray
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike as Array

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .._arguments import DEPTHWISE, FLEXIBLE, STRICT, either
-from .._dispatch import add_dispatch_list
+from .._problem.arguments import DEPTHWISE, FLEXIBLE, STRICT, either
 from . import calls
+from .dispatch import add_dispatch_list
 from .types import Array, FlexibleInts, Padding, Result, Sizes, StrictInts
 from .v2 import depthwise_conv2d_backprop_filter as depthwise_conv2d_backprop_filter
 from .v2 import depthwise_conv2d_backprop_input as depthwise_conv2d_backprop_input

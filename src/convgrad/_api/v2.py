@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .._arguments import DEPTHWISE, FLEXIBLE, STRICT
-from .._dispatch import add_dispatch_list
+from .._problem.arguments import DEPTHWISE, FLEXIBLE, STRICT
 from . import calls
+from .dispatch import add_dispatch_list
 from .types import Array, FlexibleInts, Padding, Result, Sizes, StrictInts
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .._dtypes import DType
+from .._base.dtypes import DType
 from . import dask, jax, numpy, tensorflow, torch
 from .holding import pin
 from .numpy import borrow_any

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import DType
-from .._errors import ArgumentError, ArgumentTypeError
+from .._base.dtypes import DType
+from .._base.errors import ArgumentError, ArgumentTypeError
 from . import numpy
 from .shaped import Borrowed, borrow_beside
 
@@ -52,7 +52,7 @@ def borrow(
 
 def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
     """Return the array of Dask that a problem on such arrays makes, not computed yet."""
-    from .._dask import graph
+    from .._bridges.dask import graph
 
     shapes = problem.operand_shapes
     return graph.compute(

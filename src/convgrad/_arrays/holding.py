@@ -21,8 +21,8 @@ from weakref import ref
 
 import numpy as np
 
-from .._dtypes import AnyArray
-from .._errors import ArgumentError
+from .._base.dtypes import AnyArray
+from .._base.errors import ArgumentError
 
 Pin = object
 """Keep it until the memory is no longer read."""

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._dtypes import DType
-from .._errors import ArgumentError, ArgumentTypeError, said
+from .._base.dtypes import DType
+from .._base.errors import ArgumentError, ArgumentTypeError, said
 from . import numpy
 from .shaped import Borrowed, borrow_beside
 
@@ -38,7 +38,7 @@ def borrow(
 
 def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
     """Compute a problem on arrays of JAX; the result is one."""
-    from .._jax import sums
+    from .._bridges.jax import sums
 
     # An image may have more leading dimensions than the problem, which counts them as one.
     return sums.compute(

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtypes
-from .._dtypes import AnyArray, DType
-from .._errors import ArgumentError, ArgumentTypeError, DTypeError, said
-from .._laziness import is_lazy
+from .._base import dtypes
+from .._base.dtypes import AnyArray, DType
+from .._base.errors import ArgumentError, ArgumentTypeError, DTypeError, said
+from .._base.laziness import is_lazy
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
 from . import torch
@@ -138,7 +138,7 @@ def contiguous(array: AnyArray, row: DType) -> AnyArray:
 
 def _row(dtype: np.dtype[Any]) -> DType | None:
     try:
-        return _dtypes.find(dtype)
+        return dtypes.find(dtype)
     except TypeError:  # NumPy's variable-width strings have no byte order to ask for
         return None
 
@@ -162,7 +162,7 @@ def _from_list(function: str, argument: str, value: Any, like: DType | None) -> 
     kind = array.dtype.kind
     if kind not in "iuf":
         return array
-    target = like or (_dtypes.FLOAT if kind == "f" else _dtypes.INT32)
+    target = like or (dtypes.FLOAT if kind == "f" else dtypes.INT32)
     if target.is_integer and array.size:
         if kind == "f":
             raise DTypeError(

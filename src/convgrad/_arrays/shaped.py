@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dtypes import DType
+from .._base.dtypes import DType
 from . import numpy
 
 

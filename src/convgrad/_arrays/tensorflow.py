@@ -10,16 +10,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .. import _dtypes
-from .._dtypes import AnyArray, DType
-from .._errors import ArgumentTypeError, DTypeError
+from .._base import dtypes
+from .._base.dtypes import AnyArray, DType
+from .._base.errors import ArgumentTypeError, DTypeError
 
 _ROWS = {
-    "float16": _dtypes.HALF,
-    "bfloat16": _dtypes.BFLOAT16,
-    "float32": _dtypes.FLOAT,
-    "float64": _dtypes.DOUBLE,
-    "int32": _dtypes.INT32,
+    "float16": dtypes.HALF,
+    "bfloat16": dtypes.BFLOAT16,
+    "float32": dtypes.FLOAT,
+    "float64": dtypes.DOUBLE,
+    "int32": dtypes.INT32,
 }
 """By what TensorFlow's dtypes are called."""
 
@@ -65,7 +65,7 @@ def quick(call: Any, given: Any, sizes: Any, first: Any, second: Any) -> AnyArra
     if ops is None or type(first) is not ops.EagerTensor or type(second) is not ops.EagerTensor:
         return None
     if _call is None:
-        from .._tensorflow import quick as bridge
+        from .._bridges.tensorflow import quick as bridge
 
         _call = bridge.call
     made: AnyArray | None = _call(call, given, sizes, first, second)
@@ -106,7 +106,7 @@ def apply(
     call: Any, settings: Any, wanted: Any, first: Borrowed, second: Borrowed, batched: bool = False
 ) -> Any:
     """Compute a call on tensors whose shapes may not be known yet: what cannot be checked here is when it runs."""
-    from .._tensorflow import problems
+    from .._bridges.tensorflow import problems
 
     if isinstance(wanted, Borrowed):
         wanted = problems.Like(wanted.tensor)

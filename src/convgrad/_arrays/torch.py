@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import _dtypes
-from .._dtypes import BFLOAT16, AnyArray, DType
-from .._errors import ArgumentTypeError, DTypeError
+from .._base import dtypes
+from .._base.dtypes import BFLOAT16, AnyArray, DType
+from .._base.errors import ArgumentTypeError, DTypeError
 
 _ROWS = {
-    "torch.float16": _dtypes.HALF,
+    "torch.float16": dtypes.HALF,
     "torch.bfloat16": BFLOAT16,
-    "torch.float32": _dtypes.FLOAT,
-    "torch.float64": _dtypes.DOUBLE,
-    "torch.int32": _dtypes.INT32,
+    "torch.float32": dtypes.FLOAT,
+    "torch.float64": dtypes.DOUBLE,
+    "torch.int32": dtypes.INT32,
 }
 """By what PyTorch's dtypes are called."""
 
@@ -79,7 +79,7 @@ def borrow(
 
 def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
     """Compute a problem on tensors: the result is one, with a gradient where the operands ask for it."""
-    from .._torch import problems
+    from .._bridges.torch import problems
 
     return problems.compute(problem, first.tensor, second.tensor)
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._errors import AllocationError, InternalError
-from .._program import MOST_ARGUMENTS, Program
+from .._base.errors import AllocationError, InternalError
 from .pointers import data_pointer
+from .program import MOST_ARGUMENTS, Program
 from .state import STATE_BLOCK, State
 
 MAGIC = 0x32_4D_52_47_4F_52_50_43

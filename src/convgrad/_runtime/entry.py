@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 
-from .._program import MOST_ARGUMENTS
 from . import handover, slots
 from .bound import LAUNCH, MAGIC, PROGRAM
+from .program import MOST_ARGUMENTS
 from .state import OPENMP, STATE
 
 RUN = "cg_run"

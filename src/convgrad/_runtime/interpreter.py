@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from .. import _config
+from .._base import config
 
 
 def _in_main_interpreter() -> bool:
@@ -35,7 +35,7 @@ def _refuse_free_threading() -> None:
     """Raise ImportError where Python runs without its global lock, unless the user wants to try."""
     # A lock that is on at import stays on: Python turns it on for extensions that need it, and never off.
     locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-    if not locked and not _config.get("free_threading"):
+    if not locked and not config.get("free_threading"):
         raise ImportError(
             "convgrad: this Python runs without its global interpreter lock, with which alone convgrad was tested; "
             "turn the lock on with PYTHON_GIL=1 (or python -X gil=1), "

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from convgrad import _config
-from convgrad._errors import AllocationError
+from convgrad._base import config
+from convgrad._base.errors import AllocationError
 
 from . import code
 from .blocks import CAN_MAP, BlockPool, PoolStats
@@ -72,7 +72,7 @@ def _aligned(
 def _large(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> AnyArray:
     if nbytes > sys.maxsize - ALIGNMENT:
         raise MemoryError
-    bound = _config.get("pool_bytes")
+    bound = config.get("pool_bytes")
     if bound == 0 or not CAN_MAP or not IN_MAIN_INTERPRETER:
         return _aligned(shape, dtype, nbytes)
     _pool.bound = bound

@@ -6,7 +6,7 @@ of words.
 
 from __future__ import annotations
 
-from .._errors import AllocationError, InternalError
+from .._base.errors import AllocationError, InternalError
 from . import code, entry, threads
 from .bound import Bound
 from .results import trim

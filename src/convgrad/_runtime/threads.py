@@ -10,21 +10,21 @@ import operator
 import os
 from typing import SupportsIndex
 
-from convgrad import _config
-from convgrad._errors import ArgumentError, ArgumentTypeError, shown
+from convgrad._base import config
+from convgrad._base.errors import ArgumentError, ArgumentTypeError, shown
 
 from . import openmp, pool
 from .cpus import available_cpus
 from .state import OPENMP, OWN, STATE_BLOCK
 
-MAX_THREADS = _config.MAX_THREADS
+MAX_THREADS = config.MAX_THREADS
 
 _default: int | None = None
 
 
 def set_num_threads(n: SupportsIndex) -> None:
     """Set how many threads a call may use, the calling one included, for the whole process."""
-    _config.set_default("num_threads", _checked("set_num_threads", n))
+    config.set_default("num_threads", _checked("set_num_threads", n))
     pool.ask_again()
 
 
@@ -34,20 +34,20 @@ def get_num_threads() -> int:
     Unless set, that is the number of processors this process may keep busy, or what OpenMP says where its threads are
     used.
     """
-    chosen: int | None = _config.get("num_threads")
+    chosen: int | None = config.get("num_threads")
     if kind() == OPENMP:
         return min(chosen or _team() or MAX_THREADS, openmp.max_threads())
     return chosen or _default or _find_default()
 
 
-def threads(n: SupportsIndex) -> _config.Scope:
+def threads(n: SupportsIndex) -> config.Scope:
     """Set how many threads calls inside the ``with`` block may use; other contexts do not see."""
-    return _config.scope(num_threads=_checked("threads", n))
+    return config.scope(num_threads=_checked("threads", n))
 
 
 def kind() -> int:
     """Return which pool a call from here hands its work to: `OWN` or `OPENMP`."""
-    chosen = _config.get("pool")
+    chosen = config.get("pool")
     if chosen == "own" or (chosen == "auto" and not openmp.in_use()):
         return OWN
     return OPENMP if openmp.usable() else OWN
@@ -58,11 +58,11 @@ def story() -> tuple[str, str]:
     library = openmp.runtime()
     if kind() == OPENMP and library is not None:
         return "openmp", library.path
-    if _config.get("pool") == "own":
+    if config.get("pool") == "own":
         return "own", "asked for"
     if openmp.forked():
         return "own", "OpenMP's threads do not survive a fork"
-    if _config.get("pool") == "auto" and not openmp.in_use():
+    if config.get("pool") == "auto" and not openmp.in_use():
         return "own", f"none of {', '.join(openmp.FRAMEWORKS)} is imported in this process"
     return "own", "no OpenMP runtime is loaded in this process"
 
@@ -72,7 +72,7 @@ def ready(most: int = MAX_THREADS) -> tuple[int, int]:
 
     Our own workers are there afterwards, if they are used. 0 threads are as many as OpenMP has.
     """
-    chosen: int | None = _config.get("num_threads")
+    chosen: int | None = config.get("num_threads")
     if kind() == OPENMP:
         return chosen or _team(), OPENMP
     count = min(chosen or _default or _find_default(), most)

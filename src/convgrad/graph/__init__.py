@@ -14,17 +14,17 @@ array([[4., 4., 2.],
 
 from __future__ import annotations
 
-from .._graph.explain import Explanation
-from .._graph.gradients import add_symbolic_gradients
-from .._graph.operation import Graph, Operation, Output
-from .._graph.scope import Scope, Status
-from .._graph.session import Cancelled, ClientSession
-from .._graph.spec import Spec
-from .._pages.build import build
-from .._pages.built import Built
-from .._pages.door import cpp_source, load, page_of, python_source, save, svg
-from .._pages.page import Block, Note, Page, Value, Wire
-from .._pages.run import PageRun
+from .._apps.graph.explain import Explanation
+from .._apps.graph.gradients import add_symbolic_gradients
+from .._apps.graph.operation import Graph, Operation, Output
+from .._apps.graph.scope import Scope, Status
+from .._apps.graph.session import Cancelled, ClientSession
+from .._apps.graph.spec import Spec
+from .._apps.pages.build import build
+from .._apps.pages.built import Built
+from .._apps.pages.door import cpp_source, load, page_of, python_source, save, svg
+from .._apps.pages.page import Block, Note, Page, Value, Wire
+from .._apps.pages.run import PageRun
 from . import ops
 
 __all__ = [

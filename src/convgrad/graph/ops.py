@@ -8,7 +8,7 @@ constants. Attributes: ``Conv2D.Attrs().DataFormat("NCHW").Dilations([1, 1, 2, 2
 
 from __future__ import annotations
 
-from .._graph.classes import CLASSES, InputList
+from .._apps.graph.classes import CLASSES, InputList
 
 globals().update(CLASSES)
 

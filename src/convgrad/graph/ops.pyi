@@ -5,11 +5,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .._graph.classes import Attrs as _Attrs
-from .._graph.classes import InputList as InputList
-from .._graph.classes import Op as _Op
-from .._graph.operation import Operation, Output
-from .._graph.scope import Scope
+from .._apps.graph.classes import Attrs as _Attrs
+from .._apps.graph.classes import InputList as InputList
+from .._apps.graph.classes import Op as _Op
+from .._apps.graph.operation import Operation, Output
+from .._apps.graph.scope import Scope
 
 _Array: TypeAlias = np.ndarray[Any, np.dtype[Any]] | np.generic
 _Tensor: TypeAlias = Output | Operation | _Op | _Array | float | Sequence[Any]

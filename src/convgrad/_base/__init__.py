@@ -1,0 +1,1 @@
+"""Tools of the house that know nothing of convolution: errors, dtypes, switches, files, messages, memory, text."""

@@ -1,0 +1,1 @@
+"""Frameworks: their own types above, programs on addresses below. Nothing here says how anything is computed."""

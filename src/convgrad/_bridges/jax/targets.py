@@ -1,0 +1,215 @@
+"""Programs under names that XLA calls them by: slots, registrations, and which name stands for which problem.
+
+A name is made from the problem's line of text, the switches that decide what computes it, and our version. It says
+nothing about the process or the CPU: what XLA has compiled may be kept on disk, or exported to another machine, and
+finds there what was registered by the same name, the program for that machine.
+
+What was registered stays: XLA has no way to forget a name, and nobody knows how long an executable lives that calls it.
+So programs of different problems add up, some 20 KB each, as the executables of XLA around them do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import threading
+from math import prod
+from typing import Any, NamedTuple
+
+import jax
+import jax.ffi
+
+from ... import _engine
+from ..._base import config
+from ..._base.errors import CompileError, ConvgradError
+from ..._base.version import __version__
+from ..._base.warnings import warn
+from ..._engine.prepare import load_functions, load_runtime
+from ..._problem import text as _problem_text
+from ..._problem.convolution import Problem
+from ..._problem.norm import rules as norm_call
+from ..._problem.norm.rules import Call
+from ..._runtime import code, entry
+from ..._runtime.bound import Bound
+from ..._runtime.state import keep_forever
+from . import abi, handler, switches
+
+PREFIX = "convgrad_"
+
+
+class Target(NamedTuple):
+    """What a call of XLA's says: a registered name, and two attributes for people and for `register`."""
+
+    name: str
+    problem: str
+    switches: str
+
+
+class Slab:
+    """A block of slots and the handlers that look into it."""
+
+    def __init__(self, number: int, version: abi.Version) -> None:
+        size = len(handler.BLOCK) + handler.SLOTS * len(handler.SLOT)
+        self._block = (ctypes.c_int64 * size)()
+        self._texts: list[Any] = []
+        self.used = 0
+        runtime = code.ensure(load_runtime)
+        head = {
+            "RUN": runtime.addresses[entry.RUN],
+            "MAJOR": version.major,
+            "MINOR": version.minor,
+            "EMPTY": self._text("convgrad: this handler has no program; please report this"),
+            "BROKEN": self._text("convgrad: this program is damaged; please report this"),
+        }
+        for name, word in head.items():
+            self._block[handler.BLOCK.index(name)] = word
+        source = handler.source(number)
+        found = load_functions(source, {handler.BLOCK_SYMBOL: ctypes.addressof(self._block)})
+        self._handlers = [found[symbol] for symbol in source.symbols]
+        keep_forever(self)  # XLA's threads may call us while the interpreter shuts down
+
+    def take(self, asked: Problem | Call, program: Bound, text: str) -> int:
+        """Fill the next slot; returns the address of its handler."""
+        words = self._passes(asked) if isinstance(asked, Call) else self._sum(asked)
+        return self._fill(program, text, words)
+
+    def _sum(self, problem: Problem) -> dict[str, int]:
+        item = problem.dtype.itemsize
+        first, second = problem.operand_bytes
+        return {
+            "DTYPE": handler.DTYPES[problem.dtype.short],
+            "ALIGNMENT": item - 1,
+            "FIRST": first // item,
+            "SECOND": second // item,
+            "RESULT": prod(problem.result_shape),
+        }
+
+    def _passes(self, call: Call) -> dict[str, int]:
+        scalars = (ctypes.c_double * len(call.scalars))(*call.scalars)
+        places = [0] * handler.MOST_PLACES
+        places[call.places.index("scalars")] = ctypes.addressof(scalars)
+        table = [len(call.operands), len(call.results), *places]
+        for place in (*call.operands, *call.results):
+            row = call.dtype(place)
+            table += [handler.DTYPES[row.short], row.itemsize - 1, call.elements(place)]
+            table.append(call.places.index(place))
+        kept = (ctypes.c_int64 * len(table))(*table)
+        self._texts += [scalars, kept]
+        return {"TABLE": ctypes.addressof(kept)}
+
+    def _fill(self, program: Bound, text: str, words: dict[str, int]) -> int:
+        words = {
+            **words,
+            "NO_MEMORY": self._text(f"convgrad: not enough memory for workspaces of {text}"),
+            "MISFIT": self._text(f"convgrad: arrays have not the sizes and the dtype of {text}"),
+            "PROGRAM": program.address,
+        }
+        at = len(handler.BLOCK) + self.used * len(handler.SLOT)
+        for name, word in words.items():
+            self._block[at + handler.SLOT.index(name)] = word
+        self._texts.append(program)
+        self.used += 1
+        return self._handlers[self.used - 1]
+
+    def _text(self, message: str) -> int:
+        made = ctypes.create_string_buffer(message.encode())
+        self._texts.append(made)
+        return ctypes.addressof(made)
+
+
+_lock = threading.RLock()
+_slabs: list[Slab] = []
+_registered: set[str] = set()
+_version: abi.Version | str | None = None
+_HANDLER = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+
+
+def target_for(asked: Problem | Call, program: Bound) -> Target | None:
+    """Return what calls a program, registered; None where XLA cannot call us, of which a warning is given once."""
+    text = _text_of(asked)
+    beside = switches_text()
+    target = Target(name_of(text, beside), text, beside)
+    return target if register(target.name, asked, program, text) else None
+
+
+def _text_of(asked: Problem | Call) -> str:
+    return norm_call.write(asked) if isinstance(asked, Call) else _problem_text.write(asked)
+
+
+def register(name: str, asked: Problem | Call, program: Bound, text: str) -> bool:
+    """Let XLA call a program by a name; returns whether it can."""
+    switches.watch()
+    if name in _registered:
+        return True
+    with _lock:
+        version = usable()
+        if name in _registered or isinstance(version, str):
+            return name in _registered
+        try:
+            if not _slabs or _slabs[-1].used == handler.SLOTS:
+                _slabs.append(Slab(len(_slabs), version))
+        except CompileError as error:
+            _give_up(str(error))
+            return False
+        function = _HANDLER(_slabs[-1].take(asked, program, text))
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(function), platform="cpu")
+        _registered.add(name)
+        return True
+
+
+def usable() -> abi.Version | str:
+    """Return the version of XLA's interface, or why our handlers cannot be used; warns the first time."""
+    global _version
+    with _lock:
+        if _version is None:
+            _version = abi.installed(_headers())
+            if isinstance(_version, str):
+                _give_up(_version)
+        return _version
+
+
+def _headers() -> str:
+    return jax.ffi.include_dir()
+
+
+def _give_up(reason: str) -> None:
+    global _version
+    _version = reason
+    warn(
+        "convgrad: XLA's interface for foreign functions is not used, so every call goes through Python "
+        f"(jax.pure_callback), some 0.2 ms each: {reason}"
+    )
+
+
+def name_of(text: str, beside: str) -> str:
+    """Return the name of what computes a problem, from its line of text and that of the switches."""
+    whole = "\n".join((text, beside, __version__))
+    return PREFIX + hashlib.sha256(whole.encode()).hexdigest()[:24]
+
+
+def switches_text() -> str:
+    """Return the switches that decide what computes a problem, where they do not say their defaults.
+
+    >>> with _config.scope(winograd="fast"):
+    ...     switches_text()
+    'winograd=fast'
+    """
+    return " ".join(f"{name}={value}" for name, value in config.unusual().items())
+
+
+def register_text(name: str, text: str, beside: str) -> None:
+    """Register what a module of XLA's calls by `name`, from the two texts that stand beside it."""
+    values: dict[str, Any] = {each: config.SWITCHES[each].default for each in config.DECIDING}
+    for word in beside.split():
+        key, _, value = word.partition("=")
+        values[key] = config.SWITCHES[key].parse(value)
+    asked = norm_call.read(text) if norm_call.is_text(text) else _problem_text.read(text)
+    with config.scope(**values):
+        program = (
+            _engine.passes(asked.task) if isinstance(asked, Call) else _engine.executable(asked)
+        )
+    if not isinstance(program, Bound) or not register(name, asked, program, text):
+        raise ConvgradError(
+            f"register: {text!r} cannot be computed by a compiled program here, which an exported module needs; "
+            "see the warning that was given."
+        )

@@ -1,0 +1,211 @@
+"""The innermost part of `dense_direct`: one tile of pixels times one panel of channels."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..._compiler.codegen import Int, Pointer, Variable, Vector
+from ..shared.edges import load_first
+from ..shared.statistics import Counted
+from .frame import Block, Frame
+from .sums import PanelSums
+from .tables import COL_ENTRY, ROW_ENTRY
+from .walk import ListedTile, flat_tiles, listed_tiles
+
+_UNROLL = 4
+_AHEAD = 32
+"""Rows of a filter in place that are asked for ahead."""
+
+
+_LONG = 64
+"""Products of a sum for which a tile asks for the lines it will write: fewer are done before they come."""
+
+
+class _Entry(NamedTuple):
+    """Taps that lie together: where a tile's pixels are, how far from there they read, and the first weights."""
+
+    pixels: list[Pointer]
+    moved: Int
+    weights: Pointer
+    ahead: Pointer | None
+    """What to ask for meanwhile."""
+
+
+class PanelTiles:
+    """Writes tiles; methods go from the outside in."""
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.k, self.kernel, self.word = frame.k, frame.kernel, frame.word
+        self.number, self.lanes = frame.number, frame.lanes
+
+    def write(
+        self,
+        block: Block,
+        source: Pointer,
+        target: Pointer,
+        filter_: Pointer,
+        turn: Int,
+        bias: Pointer | None,
+    ) -> None:
+        """Compute all tiles of a block for one panel, the item's `turn`th; `target` is where its first pixel goes."""
+        frame, height = self.frame, self.kernel.height
+        if not self.kernel.flat:
+            with listed_tiles(frame, block, source, target) as listed:
+                self._ask_for(listed.targets)
+                sums_of_taps = self._sum_of_taps(listed, filter_)
+                self._store(listed.targets, sums_of_taps, bias)
+                self._take_statistics(sums_of_taps, listed.counted)
+            return
+        with flat_tiles(frame, block, source, target) as tile:
+            ahead = None
+            if self.kernel.prefetch:
+                count = (block.target_cols + (height - 1)) // height
+                place = (turn * count + tile.number) * self.word["ahead"]
+                ahead = source.offset(self.word["block_size"] + place)
+            self._ask_for(tile.targets)
+            sums = PanelSums(frame)
+            self._add(sums, _Entry(tile.pixels, self.k.i64(0), filter_, ahead), frame.depth)
+            finished = sums.finish()
+            self._store(tile.targets, finished, bias)
+            self._take_statistics(finished, tile.counted)
+
+    def _ask_for(self, targets: list[Pointer]) -> None:
+        """Ask for the lines a tile will write, if it takes long enough for them to arrive meanwhile."""
+        if self.kernel.planes:
+            return
+        with self.k.when(self.frame.depth * self.word["taps"] >= _LONG):
+            for there in targets:
+                there.prefetch(write=True)
+
+    def _sum_of_taps(self, tile: ListedTile, filter_: Pointer) -> list[Vector]:
+        k, table = self.k, self.frame.table
+        sums = PanelSums(self.frame)
+        with k.loop(*tile.rows, ROW_ENTRY, carry=sums.carry) as row:
+            down = table.offset(row)
+            row_weights = filter_.offset(down.load_int())
+            row_moved = down.offset(1).load_int() * tile.row_pitch
+            with k.loop(*tile.cols, COL_ENTRY, carry=sums.carry) as col:
+                right = table.offset(col)
+                weights = row_weights.offset(right.load_int())
+                moved = row_moved + right.offset(1).load_int()
+                entry = _Entry(tile.pixels, moved, weights, None)
+                self._add(sums, entry, right.offset(2).load_int())
+        return sums.finish()
+
+    def _add(self, sums: PanelSums, entry: _Entry, length: Int) -> None:
+        """Add the products of an entry, in runs if the sums are long."""
+        k = self.k
+        if not self.kernel.levels:
+            self._run(sums.now, entry, k.i64(0), length)
+            return
+        with k.loop(0, length, sums.run, carry=sums.carry, nonempty=True) as start:
+            stop = k.min(start + sums.run, length)
+            sums.flush()
+            self._run(sums.now, entry, start, stop)
+            sums.added(stop - start)
+
+    def _run(self, acc: list[Variable[Vector]], entry: _Entry, start: Int, stop: Int) -> None:
+        """Add the products from `start` to `stop` of an entry."""
+        k = self.k
+        if self.kernel.dot:
+            self._dots(acc, entry, start, stop)
+            return
+        pitch = self.word["filter_row"] if self.kernel.in_place else k.i64(self.frame.panel)
+        whole = start + ((stop - start) & -_UNROLL)
+        for first, last, step in ((start, whole, _UNROLL), (whole, stop, 1)):
+            with k.loop(first, last, step, carry=acc) as depth:
+                row = entry.weights.offset(depth * pitch)
+                at = entry.moved + depth * self.kernel.woven
+                if entry.ahead is not None and step > 1:
+                    line = depth * (64 // step // self.number.size)
+                    entry.ahead.offset(line).prefetch(locality=2)
+                for u in range(step):
+                    if self.kernel.in_place:
+                        row.offset(pitch * (_AHEAD + u)).prefetch()
+                    here = [
+                        pixel.offset(at).offset(u * self.kernel.woven) for pixel in entry.pixels
+                    ]
+                    self._step(acc, here, row.offset(pitch * u))
+
+    def _step(self, acc: list[Variable[Vector]], pixels: list[Pointer], weights: Pointer) -> None:
+        """Multiply one number of each pixel with a row of the panel."""
+        k, vectors = self.k, self.kernel.vectors
+        row = [weights.offset(v * self.lanes).load(self.lanes) for v in range(vectors)]
+        for i, pixel in enumerate(pixels):
+            value = self._broadcast(pixel)
+            for v in range(vectors):
+                place = acc[i * vectors + v]
+                place.value = k.fma(value, row[v], place.value)
+
+    def _broadcast(self, pixel: Pointer) -> Vector:
+        """Read one number, or one of each woven group, into all lanes."""
+        woven = self.kernel.woven
+        if woven == 1:
+            return pixel.broadcast(self.lanes)
+        return self.k.shuffle(pixel.load(woven), None, [lane % woven for lane in range(self.lanes)])
+
+    def _dots(self, acc: list[Variable[Vector]], entry: _Entry, start: Int, stop: Int) -> None:
+        """Multiply vectors of each pixel with vectors of each channel's own row of the filter."""
+        k, lanes = self.k, self.lanes
+        pitch = self.frame.depth * self.word["taps"]
+        rows = [entry.weights.offset(pitch * n) for n in range(self.kernel.vectors)]
+        whole = stop - (stop - start) % lanes
+
+        def add(depth: Int, count: Int | None) -> None:
+            mask = None if count is None else k.first_lanes(lanes, count)
+            filters = [row.offset(depth).load(lanes, mask=mask) for row in rows]
+            for i, pixel in enumerate(entry.pixels):
+                values = pixel.offset(entry.moved + depth).load(lanes, mask=mask)
+                for n, filter_ in enumerate(filters):
+                    place = acc[i * len(filters) + n]
+                    place.value = k.fma(values, filter_, place.value)
+
+        with k.loop(start, whole, lanes, carry=acc) as depth:
+            add(depth, None)
+        with k.when(whole < stop):
+            add(whole, stop - whole)
+
+    def _store(self, targets: list[Pointer], sums: list[Vector], bias: Pointer | None) -> None:
+        vectors = self.kernel.vectors
+        added = self._load_bias(bias) if bias else None
+        for i, there in enumerate(targets):
+            self._store_pixel(there, sums[i * vectors : (i + 1) * vectors], added)
+
+    def _take_statistics(self, sums: list[Vector], counted: Counted | None) -> None:
+        if self.frame.statistics and counted:
+            self.frame.statistics.add(sums, counted)
+
+    def _load_bias(self, bias: Pointer) -> list[Vector]:
+        """Read a panel's bias as its sums are stored."""
+        kernel = self.kernel
+        if kernel.dot:
+            return [bias.offset(n).load() for n in range(kernel.vectors)]
+        if kernel.narrow:
+            return [load_first(self.k, bias, kernel.narrow, self.lanes)]
+        return [bias.offset(v * self.lanes).load(self.lanes) for v in range(kernel.vectors)]
+
+    def _store_pixel(self, there: Pointer, sums: list[Vector], added: list[Vector] | None) -> None:
+        kernel = self.kernel
+        for v, value in enumerate(sums):
+            if kernel.dot:
+                value = value.sum()
+            if kernel.woven > 1:
+                # One group's channels after the other's.
+                width = self.lanes // kernel.woven
+                order = [lane % width * kernel.woven + lane // width for lane in range(self.lanes)]
+                value = self.k.shuffle(value, None, order)
+            if added:
+                value = value + added[v]
+            if kernel.dot:
+                there.offset(v).store(value)
+                continue
+            if not kernel.narrow or kernel.planes:
+                there.offset(v * self.lanes).store(value)
+                continue
+            # Pieces of 4, 2 and 1 lanes: masked stores are slow, and a branch per lane in the 16-bit types.
+            start = 0
+            for piece in (4, 2, 1):
+                while kernel.narrow - start >= piece:
+                    there.offset(start).store(value.part(start, piece))
+                    start += piece

@@ -1,0 +1,293 @@
+"""The kernel of the dense filter gradient: sums of outer products of pixels, in register tiles.
+
+``dw[t, c, k] = sum over pixels of x[pixel @ t, c] * dy[pixel, k]`` for a block of input channels c, a block of output
+channels k and a slice of the pixels: that is one item. An item walks the chunks of its slice. It copies its channels
+of a chunk into the thread's scratch, x as ``[tile of c][pixel][rows]`` and dy as ``[panel of k][pixel][lanes]``
+(`pack`), and then, for every panel, tap and tile, runs down the tap's list of pixels (`lists`): pairs of a place in
+x and a place in dy, real pairs only, so taps in the padding cost nothing and touch nothing. Layout, dtype and
+strides end in the copies; sizes, taps and channels are run-time words. One code serves every problem of a dtype, a
+layout and a tile.
+
+Where a bias's gradient is wanted, the copies are added up pixel by pixel as well (`pixels`).
+
+Sums are kept short: runs of 48 products in registers, runs added up in scratch, those added to the output once per
+chunk. The output is the filter gradient itself or a block of partial sums with rows of its own length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..._compiler.codegen import (
+    I32,
+    Bool,
+    Int,
+    KernelBuilder,
+    Pointer,
+    Variable,
+    Vector,
+    compute,
+    element,
+    symbol,
+)
+from ..._compiler.kernel import KernelSource
+from ..._compiler.targets import Target
+from ..shared.words import arguments
+from .chunk import Chunks, Corner, Item, item_of
+from .lists import WORD, Lists
+from .pack import ChunkPacker, Pack
+from .pixels import PixelSums
+from .tile import Ahead, TileSums
+from .words import SUM_WORDS, UNROLL, WORDS, DenseFilterKernel
+
+
+def emit(kernel: DenseFilterKernel, target: Target) -> KernelSource:
+    """Write the kernel for a target."""
+    return _Writer(kernel, target).write()
+
+
+class _Writer:
+    """Writes one kernel; methods go from the outermost loop to the innermost body."""
+
+    def __init__(self, kernel: DenseFilterKernel, target: Target) -> None:
+        self.kernel = kernel
+        size = f"{kernel.rows}x{kernel.vectors}"
+        self.k = k = KernelBuilder(
+            symbol("dense_bwd_filter", kernel.dtype, size, target, kernel), target
+        )
+        self.storage = element(kernel.dtype)
+        self.number = compute(self.storage)
+        self.lanes = k.lanes(self.number)
+        self.width = kernel.vectors * self.lanes
+        sums = kernel.sums != ""
+        self.word = arguments(k, 4 + sums, (*WORDS, *SUM_WORDS) if sums else WORDS)
+        self.table = k.arg_pointer(3 + sums, I32)
+        self.tile = TileSums(k, kernel, self.number, self.word["run"])
+        self.x_pack = k.scratch(self.number, 0)
+        self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
+        index = k.scratch(self.number, 0).offset(self.word["lists_at"]).as_element(WORD)
+        pairs = index.offset((self.word["taps"] + 8) // 8 * 8)
+        self.lists = Lists(k, self.table, self.word, index, pairs, kernel.x_width, self.width)
+        by_channel = kernel.data_format == "NCHW"
+        zeros = not kernel.straight
+        self.chunks = Chunks(k, self.table, self.word, by_channel)
+        self.packer = ChunkPacker(
+            k, self.storage, by_channel, kernel.folded, zeros, self.chunks, self.word
+        )
+        self.pixels = PixelSums(k, kernel, self.word, self.tile.totals) if sums else None
+
+    def write(self) -> KernelSource:
+        k = self.k
+        held, listed = k.variable(k.i64(0)), k.variable(k.i64(-1))
+        with k.loop(k.begin, k.end, carry=[held, listed]) as number:
+            item = item_of(number, self.word)
+            fresh = item.key.equals(0) | item.key.differs(held.value)
+            held.value = item.key
+            with k.loop(item.chunk, item.chunk_end, carry=[listed], nonempty=True) as chunk:
+                self._chunk(item, chunk, fresh, listed)
+        return k.finish()
+
+    def _sources(self, corner: Corner) -> tuple[Pointer, Pointer]:
+        """Return a chunk's first pixels in x and dy."""
+        x, y = (self.k.arg_pointer(number, self.storage) for number in range(2))
+        return x.offset(corner.x), y.offset(corner.y)
+
+    def _chunk(self, item: Item, chunk: Int, fresh: Bool, listed: Variable[Int]) -> None:
+        """Copy a chunk and add its products; `listed` is the shape whose lists of pixels are there."""
+        k, word = self.k, self.word
+        corner = self.chunks.corner(chunk)
+        x, y = self._sources(corner)
+        shape, kind = self.chunks.shape(corner)
+        kernel = self.kernel
+        big, tiles, whole = word["big_tiles"], word["tiles"], word["whole_tiles"]
+        kinds: tuple[tuple[int, Int, Int], ...] = ((kernel.x_width, k.i64(0), big),)
+        if kernel.few < kernel.rows:
+            kinds = (*kinds, (kernel.few, big, tiles))
+        x_pack = Pack(
+            side="x",
+            source=x,
+            target=self.x_pack,
+            shape=shape,
+            image_pixels=shape.x_pixels,
+            width=kernel.x_width,
+            tile_size=word["x_tile"],
+            zero=word["x_zero"],
+            group=item.group,
+            group_end=item.group_end,
+            channels=word["group_in"],
+            tile=item.tile,
+            tile_end=item.tile_end,
+            whole=whole,
+            kinds=kinds,
+        )
+        panels = word["whole_panels"]
+        y_pack = Pack(
+            side="y",
+            source=y,
+            target=self.y_pack,
+            shape=shape,
+            image_pixels=shape.y_pixels,
+            width=self.width,
+            tile_size=word["y_tile"],
+            zero=word["y_zero"],
+            group=item.group,
+            group_end=item.group_end,
+            channels=word["group_out"],
+            tile=item.panel,
+            tile_end=item.panel_end,
+            whole=panels,
+            kinds=((self.width, k.i64(0), panels),),
+        )
+        with k.when(fresh):
+            self.packer.pack(x_pack)
+        self.packer.pack(y_pack)
+        ahead = None
+        if kernel.prefetch:
+            ahead = self._sources(self.chunks.corner(k.min(chunk + 1, item.chunk_end - 1)))
+        if not kernel.straight:
+            with k.when(kind.differs(listed.value)):
+                self.lists.write(shape)
+            listed.value = kind
+        count = shape.images * shape.y_pixels
+        if self.pixels:
+            # Of the items that copy the same pixels, one adds them up.
+            summed, part = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
+            with k.when(part.equals(0)):
+                self.pixels.add(summed, count, item.slice, chunk.equals(item.chunk))
+        self._products(item, count, chunk.equals(item.chunk), ahead)
+
+    def _products(
+        self,
+        item: Item,
+        count: Int,
+        first: Bool,
+        ahead: tuple[Pointer, Pointer] | None,
+    ) -> None:
+        """Add the products of a chunk to the output, panel by panel, tap by tap, tile by tile."""
+        k, word, kernel = self.k, self.word, self.kernel
+        out = k.arg_pointer(2, element(kernel.out)).offset(item.slice * word["out_slice"])
+        tiles, panels = item.tile_end - item.tile, item.panel_end - item.panel
+        big, more = word["big_tiles"], kernel.rows - kernel.few
+        kinds = [(kernel.rows, item.tile, k.min(item.tile_end, big), k.i64(0))]
+        if more:
+            kinds.append((kernel.few, k.max(item.tile, big), item.tile_end, big * more))
+        with k.loop(item.group, item.group_end, nonempty=True) as group:
+            local = group - item.group
+            xs = self.x_pack.offset((local * tiles - item.tile) * word["x_tile"])
+            ys = self.y_pack.offset((local * panels - item.panel) * word["y_tile"])
+            with k.loop(item.panel, item.panel_end, nonempty=True) as panel:
+                y = ys.offset(panel * word["y_tile"])
+                col = panel * self.width
+                place = out.offset(group * word["out_group"] + col)
+                with k.loop(0, word["taps"], nonempty=True) as tap:
+                    if not kernel.straight:
+                        begin = self.lists.index.offset(tap).load_int()
+                        end = self.lists.index.offset(tap + 1).load_int()
+                    here = place.offset(tap * word["out_tap"])
+                    for rows, start, stop, skipped in kinds:
+                        with k.loop(start, stop) as tile:
+                            x = xs.offset(tile * word["x_tile"])
+                            row = skipped + tile * rows
+                            sums = self.tile.fresh(rows)
+                            if kernel.straight:
+                                lines = ahead and self._ahead(item, group, panel, tile, *ahead)
+                                self.tile.straight(sums, x, y, count, lines)
+                            else:
+                                self.tile.listed(sums, x, y, self.lists.pairs, begin, end)
+                            found = [each.value for each in sums[: rows * kernel.vectors]]
+                            left = word["out_rows"] - row, word["out_cols"] - col
+                            self._add(found, here.offset(row * word["out_row"]), *left, first)
+
+    def _ahead(
+        self, item: Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer
+    ) -> Ahead:
+        """Return what a tile asks for: lines of some of the next chunk's pixels, and their distance.
+
+        A few tiles share a column of lines, x before dy; each asks for its lines every few products.
+        """
+        k, word, lines = self.k, self.word, self.kernel.prefetch
+        tiles, panels = item.tile_end - item.tile, item.panel_end - item.panel
+        groups = item.group_end - item.group
+        number = ((group - item.group) * panels + panel - item.panel) * tiles + tile - item.tile
+        size = 64 // self.storage.size
+        x_lines = (groups * tiles * self.kernel.rows + (size - 1)) // size
+        y_lines = (groups * panels * self.width + (size - 1)) // size
+        shares = UNROLL // lines
+        column, share = number // shares, number % shares
+        of_x = column < x_lines
+        x = next_x.offset(item.group * word["group_in"] + item.tile * self.kernel.rows)
+        y = next_y.offset(item.group * word["group_out"] + item.panel * self.width)
+        column = k.select(of_x, column, k.min(column - x_lines, y_lines - 1))
+        pitch = k.select(of_x, word["x_pixel"], word["y_pixel"])
+        base = k.select(of_x, x.renamed(x.text), y.renamed(y.text)).offset(column * size)
+        some = word["y_zero"] // UNROLL
+        first = share * lines
+        starts = (base.offset((first + i) * some * pitch) for i in range(lines))
+        return Ahead(tuple(starts), pitch)
+
+    def _add(
+        self, sums: list[Vector], place: Pointer, rows_left: Int, cols_left: Int, first: Bool
+    ) -> None:
+        """Store the sums of a slice's first chunk, add those of later ones; what is left may be less than a tile."""
+        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
+        rows = len(sums) // vectors
+        whole = (rows_left >= rows) & (cols_left >= self.width)
+        pitch = self.word["out_row"]
+        with k.branch(whole) as either:
+            with either.then(), k.branch(first) as stored:
+                with stored.then():
+                    for at, value in self._places(place, sums, pitch):
+                        at.store(value)
+                with stored.otherwise():
+                    for at, value in self._places(place, sums, pitch):
+                        at.store(at.load(lanes) + value)
+            with either.otherwise():
+                # A loop, not one block of code for each: such tiles are few.
+                for number, value in enumerate(sums):
+                    self.tile.totals.offset(number * lanes).store(value)
+                with k.loop(0, k.min(rows_left, rows)) as row:
+                    found = self.tile.totals.offset(row * self.width)
+                    for part in range(0, self.width, lanes):
+                        at = place.offset(row * pitch + part)
+                        value = found.offset(part).load(lanes)
+                        self._add_some(at, value, cols_left - part, first)
+
+    def _add_some(self, at: Pointer, value: Vector, count: Int, first: Bool) -> None:
+        """Store or add the first lanes of a vector, maybe all or none. Stores with a mask take 11 ns each on Zen."""
+        k, lanes = self.k, self.lanes
+        with k.branch(count >= lanes) as whole:
+            with whole.then():
+                at.store(k.select(first, value, at.load(lanes) + value))
+            with whole.otherwise(), k.when(count > 0):
+                total = k.variable(value)
+                if (
+                    self.storage is self.number
+                ):  # else a result has one chunk, and partial sums whole vectors
+                    mask = k.first_lanes(lanes, count)
+                    with k.when(~first):
+                        total.value = value + at.load(lanes, mask=mask)
+                self._store_some(at, total.value, count)
+
+    def _store_some(self, at: Pointer, value: Vector, count: Int) -> None:
+        """Store less than a vector: halves of what is left, as the count's digits say."""
+        k, lanes = self.k, value.lanes
+        rest, place = k.variable(value), k.variable(at)
+        some = lanes // 2
+        while some:
+            with k.when((count & some).differs(0)):
+                place.value.store(rest.value.part(0, some))
+                if some > 1:
+                    moved = [*range(some, lanes), *range(some)]
+                    rest.value = k.shuffle(rest.value, None, moved)
+                    place.value = place.value.offset(some)
+            some //= 2
+
+    def _places(
+        self, place: Pointer, sums: list[Vector], pitch: Int
+    ) -> Iterator[tuple[Pointer, Vector]]:
+        """Yield the sums of a tile, each with its place."""
+        vectors = self.kernel.vectors
+        for number, value in enumerate(sums):
+            yield place.offset(number % vectors * self.lanes), value
+            if number % vectors == vectors - 1:
+                place = place.offset(pitch)

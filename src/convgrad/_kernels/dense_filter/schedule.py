@@ -1,0 +1,253 @@
+"""The dense filter gradient, grouped or not, of any geometry, layout and float dtype.
+
+``dw[r, s, c, g, k] = sum over n, p, q of x[n, p@r, q@s, g, c] * dy[n, p, q, g, k]``. Seen from one tap it is a
+product of two long thin matrices whose rows are pixels, so the pixels are what is cut into chunks that fit the
+second-level cache, and a tile of c x k stays in registers while a chunk's pixels run by. This module holds the
+schedule; the mechanism is in `kernel`, the geometry in `tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+from ..._compiler.codegen import compute, element
+from ..._compiler.targets import Target
+from ..._problem.convolution import Kind, Problem
+from ..plan import Operand, Plan, Step
+from ..shared import reduce
+from ..shared.amounts import whole_lines
+from ..shared.gather import MOST_LISTED, listed_taps
+from ..shared.table import Candidate
+from ..shared.words import FARTHEST, in_order
+from . import choice, lists, merge, tables, work
+from .choice import Passes, schedules
+from .sizes import Sizes, flat
+from .words import SUM_WORDS, WORDS, DenseFilterKernel
+
+_CLAIM = 1_000_000
+"""Flops worth a thread's claim: 20 us of one AVX2 core, some ten times what waking a thread costs."""
+
+NAME = choice.NAME
+
+_MOST_PAIRS = 1 << 22
+"""Entries of the lists of pixels, at most: 32 MB a thread. Windows as large as a large image need more."""
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Return why this algorithm cannot compute the problem, or None if it can."""
+    if problem.kind is not Kind.FILTER_GRADIENT:
+        return "only filter gradients"
+    if problem.dtype.is_integer:
+        return "no integers"
+    if problem.is_empty:
+        return "nothing to add up"
+    if (taps := listed_taps(problem)) > MOST_LISTED:
+        return f"the lists of taps would have {taps} entries"
+    if max(size for axis in flat(problem)[1:] for size in (axis.size, axis.out)) > FARTHEST:
+        return f"the table holds places along an axis up to {FARTHEST}"
+    pairs = max(it.pairs for it in schedules(problem, target)[0])
+    if pairs > _MOST_PAIRS:
+        return f"the lists of pixels would have {pairs} entries"
+    return None
+
+
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer the best of all chunks and splits of the work, and then the next best."""
+    serial = problem.flops < work.SERIAL_FLOPS
+    return [
+        Candidate(
+            work.work(NAME, problem, target, passes, serial),
+            partial(_plan, problem, passes),
+            _label(passes[0]),
+        )
+        for passes in schedules(problem, target)
+    ]
+
+
+def at_least(problem: Problem, target: Target) -> float:
+    """Return microseconds that none of them beats: to list them takes milliseconds."""
+    if choice.folds(problem):
+        return 0.0
+    return work.at_least(NAME, problem, target, choice.tile(problem, target))
+
+
+def _label(it: Sizes) -> str:
+    chunk = f"{it.images} x {it.block_rows} x {it.block_cols}"
+    return f"{chunk}, {it.slices} x {it.group_parts} x {it.tile_parts} x {it.panel_parts}"
+
+
+def _plan(problem: Problem, passes: Passes) -> Plan:
+    it = passes[0]
+    out: Operand = "result" if it.direct else "partial"
+    steps, slices = [], 0
+    summed, wide = _summed(problem), reduce.partial_type(problem.dtype.short)
+    all_slices = sum(each.slices for each in passes)
+    partial_bytes = 0 if it.direct else all_slices * it.pitches[0] * it.number
+    sums_at = whole_lines(-(-partial_bytes // element(wide).size), element(wide).size)
+    for each in passes:
+        kernel = DenseFilterKernel(
+            dtype=problem.dtype.short,
+            data_format=problem.data_format,
+            out=problem.dtype.short if it.direct else compute(element(problem.dtype.short)).short,
+            rows=each.rows,
+            few=each.few,
+            vectors=each.vectors,
+            diagonal=each.diagonal,
+            folded=bool(it.fold) and problem.data_format == "NCHW",
+            straight=each.straight,
+            prefetch=each.prefetch,
+            sums=summed,
+        )
+        table, words, scratch = _tables(problem, each, it, slices)
+        operands: tuple[Operand, ...] = ("first", "second", out, "table")
+        if summed:
+            operands = ("first", "second", out, "partial", "table")
+            words += in_order(SUM_WORDS, sums_at=sums_at, sums_pitch=problem.bias_c)
+        items = each.items
+        least = min(each.grain, -(-_CLAIM * items * len(passes) // max(1, problem.flops)))
+        steps.append(
+            Step(kernel, operands, words, items, each.grain, scratch, table, max(1, least))
+        )
+        slices += each.slices
+    if not it.direct:
+        last = merge.step(
+            problem.dtype.short,
+            slices=slices,
+            taps=it.taps,
+            group_in=it.out_rows // it.merged,
+            group_out=it.group_out // it.merged,
+            groups=it.groups * it.merged,
+            merged=it.merged,
+            pitches=it.pitches,
+        )
+        steps.append(last)
+    if summed:
+        channels = problem.bias_c
+        steps.append(
+            reduce.part_step(
+                *(problem.dtype.short, channels, slices, wide),
+                pitch=channels,
+                start=sums_at,
+                to="bias",
+            )
+        )
+        partial_bytes = (sums_at + slices * channels) * element(wide).size
+    story = (
+        ("tile", f"{it.rows} x {it.vectors * it.lanes} channels"),
+        ("chunk", f"{it.images} images x {it.block_rows} rows x {it.block_cols} columns"),
+        ("items", f"{it.slices} slices x {it.items // it.slices} blocks of channels"),
+        ("columns of windows as channels", "yes" if it.fold else "no"),
+        ("scratch", f"{steps[0].scratch_bytes >> 10} KB per thread"),
+        ("partial sums", "none" if it.direct else f"{partial_bytes >> 10} KB"),
+    )
+    return Plan(
+        problem,
+        NAME,
+        tuple(steps),
+        partial_bytes=partial_bytes,
+        serial=problem.flops < work.SERIAL_FLOPS,
+        story=story,
+    )
+
+
+def _summed(problem: Problem) -> Literal["", "x", "y"]:
+    """Return whose pixels the kernel adds up besides: those of x only where each has a window of its own."""
+    if problem.bias == "output":
+        return "y"
+    axes = (problem.rows, problem.cols)
+    alone = all(axis.window == axis.stride == 1 and axis.size == axis.out for axis in axes)
+    return "x" if problem.bias == "input" and alone else ""
+
+
+def _tables(
+    problem: Problem, it: Sizes, first: Sizes, slices: int
+) -> tuple[bytes, tuple[int, ...], int]:
+    """Return the table, the words and the scratch of a pass; `slices` have been written by those before it."""
+    batch, rows, cols = flat(problem)
+    nhwc = problem.data_format == "NHWC"
+    table, places = tables.table(it.row_blocks, it.col_blocks, cols.size, not it.straight)
+    last = batch - (it.image_blocks - 1) * it.images
+    x_zero = it.images * it.row_blocks.most_cells * it.col_blocks.most_cells
+    y_zero = it.images * it.block_rows * it.block_cols
+    width = it.vectors * it.lanes
+    x_tile, y_tile = (
+        _apart((x_zero + 1) * it.x_width, it.number),
+        _apart((y_zero + 1) * width, it.number),
+    )
+    x_plane, y_plane = rows.size * cols.size, rows.out * cols.out
+    x_tiles, y_tiles = it.most_tiles, it.most_panels
+    slack = it.lanes
+    y_at = -(-(x_tiles * x_tile + slack) // 16) * 16
+    lists_at = -(-(y_at + y_tiles * y_tile + slack) // 16) * 16
+    scratch = lists_at * it.number
+    if not it.straight:
+        scratch += lists.room(it.taps, it.pairs) * lists.WORD.size
+    slice_pitch, group_pitch, tap_pitch, row_pitch = first.pitches
+    if it is not first:
+        tap_pitch = it.group_in * row_pitch
+    sizes = {
+        "chunks": it.chunks,
+        "groups": it.groups,
+        "slice_parts": it.slices,
+        "group_parts": it.group_parts,
+        "tile_parts": it.tile_parts,
+        "panel_parts": it.panel_parts,
+        "first_slice": slices,
+        "keeps_x": int(it.keeps_x),
+        "row_blocks": it.row_blocks.count,
+        "col_blocks": it.col_blocks.count,
+        "image_blocks": it.image_blocks,
+        "images": it.images,
+        "last_images": last,
+        "x_block_rows": it.block_rows * it.row_axis.stride,
+        "x_block_cols": it.block_cols * it.col_axes[0][1].stride,
+        "y_block_rows": it.block_rows,
+        "y_block_cols": it.block_cols,
+        "classes": len(it.row_blocks.classes) + len(it.col_blocks.classes),
+        "taps": it.taps,
+        "tap_rows": it.row_axis.window,
+        "tap_cols": it.col_axes[0][1].window,
+        "lists_at": lists_at,
+        "run": it.run,
+        "x_rows": rows.size,
+        "x_cols": cols.size,
+        "x_pixel": problem.in_c if nhwc else 1,
+        "x_channel": 1 if nhwc else x_plane,
+        "x_image": problem.in_c * x_plane,
+        "x_channels": problem.in_c if not it.fold else it.group_in,
+        "x_fold": problem.in_c,
+        "y_rows": rows.out,
+        "y_cols": cols.out,
+        "y_pixel": problem.out_c if nhwc else 1,
+        "y_channel": 1 if nhwc else y_plane,
+        "y_image": problem.out_c * y_plane,
+        "y_channels": problem.out_c,
+        "group_in": it.group_in,
+        "group_out": it.group_out,
+        "big_tiles": it.big_tiles,
+        "tiles": it.tiles,
+        "panels": it.panels,
+        "whole_tiles": it.tiles if it.padded_in == it.out_rows else it.tiles - 1,
+        "whole_panels": it.group_out // width,
+        "x_tile": x_tile,
+        "y_tile": y_tile,
+        "x_zero": x_zero,
+        "y_zero": y_zero,
+        "y_at": y_at,
+        "out_slice": slice_pitch,
+        "out_group": group_pitch,
+        "out_tap": tap_pitch,
+        "out_row": row_pitch,
+        "out_rows": it.out_rows,
+        "out_cols": it.group_out if it.direct else it.padded_out,
+    }
+    return table, in_order(WORDS, **places, **sizes), scratch
+
+
+def _apart(elements: int, size: int) -> int:
+    """Return a distance of tiles that is whole lines, but no multiple of 1 KB: those meet in few sets of a cache."""
+    line = 64 // size
+    lines = -(-elements // line)
+    return (lines + (lines % 16 == 0)) * line

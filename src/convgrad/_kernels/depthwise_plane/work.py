@@ -1,0 +1,53 @@
+"""What a plan of planes does, in units that have a price."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..._compiler.costs import Work
+from ..._problem.convolution import Kind
+from ..shared.amounts import named, traffic
+
+if TYPE_CHECKING:
+    from .schedule import PlaneShape, PlaneSplit
+
+
+def work(name: str, shape: PlaneShape, split: PlaneSplit, serial: bool) -> Work:
+    """Count products and copies in vectors, and tiles and blocks of rows."""
+    problem = shape.problem
+    blocks = problem.batch * split.planes * split.row_blocks
+    rows = -(-shape.rows.groups // split.row_blocks)
+    down = -(-rows // shape.height)
+    along = -(-shape.groups_w // shape.lanes)
+    tiles = blocks * down * along * shape.multiplier
+    taps = problem.rows.window * problem.cols.window
+    to_input = problem.kind is Kind.INPUT_GRADIENT
+    row = shape.pitch * shape.cols.footprint.step / shape.lanes
+    copied = blocks * split.block_rows * row * (shape.multiplier if to_input else 1)
+    copied += blocks * split.grad_rows * shape.grad_pitch / shape.lanes
+    narrow = shape.short_target
+    pixels = 0
+    apart = problem.cols.stride > (1 if shape.period else 2)
+    if apart and to_input:
+        pixels = blocks * rows * problem.rows.stride * problem.cols.size
+    elif apart or (shape.repeat > 1 and not shape.spread):
+        pixels = blocks * split.block_rows * problem.cols.size
+        pixels *= -(-shape.col_windows.across // shape.lanes)
+    return Work(
+        named(name, problem, "in place" if shape.direct else "copied"),
+        {
+            "products": tiles * shape.height * taps,
+            "tiles": tiles,
+            "narrow tiles": tiles if narrow else 0,
+            "strided tiles": tiles if problem.cols.stride > 1 else 0,
+            "rows": tiles * shape.height,
+            "copies": 0 if shape.direct else copied,
+            "pixels": pixels,
+            "blocks": blocks,
+            "converted": copied if problem.dtype.itemsize != shape.number else 0,
+            **traffic(problem, shape.target),
+        },
+        split.items,
+        launches=2 if split.shares > 1 else 1,
+        serial=serial,
+    )

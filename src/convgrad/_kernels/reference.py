@@ -1,0 +1,72 @@
+"""The algorithm of last resort: the oracle's sums in float64 (or integers), rounded once to the result's dtype.
+
+It takes every problem, is right before it is quick, and has no kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .._base import dtypes
+from .._base.dtypes import AnyArray
+from .._base.fp_mode import default_mode
+from .._compiler.costs import Work
+from .._compiler.targets import Target
+from .._problem import oracle
+from .._problem.convolution import Problem
+from .plan import Plan
+from .shared.amounts import named
+from .shared.table import Candidate
+
+NAME = "reference"
+
+
+def why_not(problem: Problem, target: Target) -> str | None:
+    """Refuse nothing."""
+    return None
+
+
+def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
+    """Offer one plan: the sums are computed one tap at a time, whatever the problem."""
+    taps = problem.rows.window * problem.cols.window
+    amounts = {"products": problem.flops / 2, "taps": taps}
+    done = Work(named(NAME, problem), amounts, items=1, serial=True)
+    story = (("sums", "float64, one tap at a time"),)
+    return (Candidate(done, lambda: Plan(problem, NAME, serial=True, story=story)),)
+
+
+def run(
+    problem: Problem,
+    first: AnyArray,
+    second: AnyArray,
+    result: AnyArray,
+    bias: AnyArray | None = None,
+) -> None:
+    """Fill `result` with the exact sums, each rounded once, the bias included; a filter gradient fills `bias`.
+
+    int32 adds in int64: products of two int32 fit, and what wraps modulo 2**64 wraps to the same int32.
+    """
+    with default_mode():
+        _fill(problem, first, second, result, bias)
+
+
+def _fill(
+    problem: Problem, first: AnyArray, second: AnyArray, result: AnyArray, bias: AnyArray | None
+) -> None:
+    wide = np.int64 if problem.dtype.is_integer else np.float64
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        operands = first.astype(wide, copy=False), second.astype(wide, copy=False)
+        total = oracle.compute(problem, *operands)
+        if bias is not None and problem.adds_bias:
+            total = oracle.add_bias(problem, total, bias.astype(wide))
+    if bias is not None and not problem.adds_bias:
+        image = operands[0 if problem.bias == "input" else 1]
+        bias[...] = _rounded(problem, oracle.sum_pixels(problem, image))
+    result[...] = _rounded(problem, total)
+
+
+def _rounded(problem: Problem, total: AnyArray) -> AnyArray:
+    dtype = problem.dtype
+    return total.astype(np.int32) if dtype.is_integer else dtypes.round_once(total, dtype)

@@ -1,0 +1,1 @@
+"""What is asked: convolutions and normalisations as checked data, and their sums, obviously right. No kernels."""
