@@ -1,9 +1,10 @@
 """Build wheels and source archives with the studio's page in them: hatchling, and one hook.
 
-The page is TypeScript that node turns into `src/convgrad/_apps/studio/static`, which is in no repository. For a wheel or
-an archive of the sources the hook builds it with the machine's node, or with the one of PyPI, which it then asks the build
-environment for. Where neither works the page is left out, and `convgrad studio` says how to get it. CONVGRAD_STUDIO
-decides for packagers: `skip` leaves the page out and needs no node, `require` fails rather than leave it out.
+The page is TypeScript that node turns into `src/convgrad/_apps/studio/static`, which is in no repository. For a wheel
+or an archive of the sources the hook builds it with the machine's node, or with the one of PyPI, which it then asks the
+build environment for. Where neither works the page is left out, and `convgrad studio` says how to get it.
+CONVGRAD_STUDIO decides for packagers: `skip` leaves the page out and needs no node, `require` fails rather than leave
+it out.
 
 An unpacked archive has the page already: a wheel made of it takes that one, and needs no node.
 
