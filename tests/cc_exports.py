@@ -31,7 +31,7 @@ GRAPHS: dict[str, Callable[[], Case]] = {
     "hostile_every_op": lambda: rename(every_op(), HOSTILE),
     "odd_numbers": lambda: _odd_numbers(),
 }
-GALLERY = ROOT / "src" / "convgrad" / "_studio" / "pages"
+GALLERY = ROOT / "src" / "convgrad" / "_apps" / "studio" / "pages"
 PAGES = [
     *(GALLERY / f"{entry.name}.json" for entry in ENTRIES),
     *sorted((ROOT / "examples" / "pages").glob("*.json")),

@@ -56,8 +56,8 @@ def members(path: Path) -> list[Member]:
 def folder_of(name: str, depth: int) -> str:
     """Return the folder a file is counted under.
 
-    >>> folder_of("src/convgrad/_compiler/jit/cache/a.py", 3), folder_of("LICENSE", 3)
-    ('src/convgrad/_compiler/jit', '.')
+    >>> folder_of("src/convgrad/_compiler/jit/cache.py", 3), folder_of("LICENSE", 3)
+    ('src/convgrad/_compiler', '.')
     """
     return "/".join(name.split("/")[:-1][:depth]) or "."
 

@@ -2,7 +2,7 @@
 
 Usage: python tools/draw_geometry.py
 
-Sizes and pads come from `_geometry.solve`, channel links and sums from the operations themselves, so a picture shows
+Sizes and pads come from `geometry.solve`, channel links and sums from the operations themselves, so a picture shows
 what a call does. The text is the same on every run; a test compares it with the files.
 """
 
@@ -27,7 +27,7 @@ Cell = tuple[int, int]
 def cell_read(axis: Axis, out: int, tap: int) -> int:
     """Return the cell that `tap` of output `out` reads; outside [0, size) it lies in the padding.
 
-    >>> [cell_read(_geometry.solve(5, 3, 2, 1, "SAME"), 0, tap) for tap in range(3)]
+    >>> [cell_read(geometry.solve(5, 3, 2, 1, "SAME"), 0, tap) for tap in range(3)]
     [-1, 0, 1]
     """
     return out * axis.stride + tap * axis.dilation - axis.before

@@ -150,7 +150,7 @@ def write(root: Path, static: Path) -> None:
 
 def main() -> int:
     try:
-        write(ROOT, ROOT / "src" / "convgrad" / "_studio" / "static")
+        write(ROOT, ROOT / "src" / "convgrad" / "_apps" / "studio" / "static")
     except NoNotice as why:
         print(f"no notices were written: {why}", file=sys.stderr)
         return 1

@@ -37,7 +37,7 @@ def text(root: Path, with_page: bool) -> str:
     assert version, "src/convgrad/_base/version.py has no version"
     rows = []
     if with_page:
-        static = root / "src" / "convgrad" / "_studio" / "static"
+        static = root / "src" / "convgrad" / "_apps" / "studio" / "static"
         rows = json.loads((static / notices.PACKAGES).read_text(encoding="utf-8"))
     return json.dumps(document(project, version[1], rows), indent=1) + "\n"
 

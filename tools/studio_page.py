@@ -53,7 +53,7 @@ class Node:
 
 def static(root: Path = ROOT) -> Path:
     """Return the folder of the built page."""
-    return root / "src" / "convgrad" / "_studio" / "static"
+    return root / "src" / "convgrad" / "_apps" / "studio" / "static"
 
 
 def machine_node() -> Node | None:

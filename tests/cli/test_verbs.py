@@ -222,7 +222,7 @@ def test_info_says_why_not_a_better_row(monkeypatch):
     monkeypatch.setattr(
         info.host, "features", lambda: frozenset({"avx", "avx2", "fma", "f16c", "avx512f"})
     )
-    monkeypatch.setattr(info._jit, "host_target", lambda: info._targets.find("avx2"))
+    monkeypatch.setattr(info.jit, "host_target", lambda: info.targets.find("avx2"))
     cpu = info._cpu()
     assert cpu["row"] == "avx2"
     assert cpu["why_not"] == {

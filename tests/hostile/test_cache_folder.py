@@ -181,7 +181,7 @@ def _interrupted_at(moment: int, action: str) -> bool:
 
     def ring(frame, event, _):
         nonlocal seen
-        if event in ("call", "c_return") and "_jit" in frame.f_code.co_filename:
+        if event in ("call", "c_return") and "jit" in frame.f_code.co_filename:
             seen += 1
             if seen >= moment:
                 raise _Alarm

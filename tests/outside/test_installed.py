@@ -105,7 +105,7 @@ def test_run_keeps_its_kernels(installed: Environment) -> None:
 
 def test_the_studio_has_its_page(installed: Environment) -> None:
     assert "usage: convgrad studio" in installed.printed("convgrad", "studio", "--help")
-    page = package(installed) / "_studio" / "static" / "index.html"
+    page = package(installed) / "_apps" / "studio" / "static" / "index.html"
     assert "<script" in page.read_text(encoding="utf-8")
 
 

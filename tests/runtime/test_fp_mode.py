@@ -169,7 +169,7 @@ def test_plans_and_kernels_are_made_in_the_default_mode(monkeypatch):
     """A prediction that is rounded upward might choose another plan, a constant might end in another digit."""
     calls = _calls()
     emitted, modes = [], set()
-    load, best = prepare._jit.load, planner.best
+    load, best = prepare.jit.load, planner.best
 
     def noted(identity, emit, *more):
         emitted.append(emit().ir)
@@ -180,7 +180,7 @@ def test_plans_and_kernels_are_made_in_the_default_mode(monkeypatch):
         modes.add(("plan", fp_modes.mode()))
         return best(*given)
 
-    monkeypatch.setattr(prepare._jit, "load", noted)
+    monkeypatch.setattr(prepare.jit, "load", noted)
     monkeypatch.setattr(planner, "best", chosen)
 
     def first_calls():

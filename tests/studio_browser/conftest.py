@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 CHROMIUM = Path(os.environ.get("CONVGRAD_CHROMIUM", "/usr/bin/chromium"))
-STATIC = Path(__file__).resolve().parents[2] / "src" / "convgrad" / "_studio" / "static"
+STATIC = Path(__file__).resolve().parents[2] / "src" / "convgrad" / "_apps" / "studio" / "static"
 QUIET = (
     "--no-sandbox",
     "--disable-gpu",

@@ -55,7 +55,7 @@ class Contest:
 def of_line(line: Line) -> Contest:
     """Return the contest that a problem's line asks for; `ValueError` where there is nothing to measure.
 
-    >>> from .._problem_text import read_line
+    >>> from convgrad._problem.text import read_line
     >>> contest = of_line(read_line("conv2d_backprop_input 8x3x6x6 3x3x3x8 strides=2,1 data_format=NCHW"))
     >>> contest.layer.text, contest.op, contest.layout
     ('6x6x3k3s2x1o8b8', 'dx', 'NCHW')

@@ -79,7 +79,7 @@ def check(name: object) -> str:
 def function(pack: str, problem: Problem) -> str:
     """Name the function of a problem; problems with different descriptors have different names.
 
-    >>> from .._problem_text import read
+    >>> from convgrad._problem.text import read
     >>> function("net", read("depthwise_conv2d_backprop_filter 8x56x56x144 3x3x144x1 strides=2"))
     'net_depthwise_dw_f32_8x56x56x144_k3x3_o144_s2x2_same'
     """

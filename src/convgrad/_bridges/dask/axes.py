@@ -73,7 +73,7 @@ def edges(chunks: Sequence[int]) -> list[int]:
 def outputs_of(axis: Axis, chunks: Sequence[int]) -> tuple[Range, ...]:
     """Cut the outputs where the image is cut: each belongs to the chunk that has the middle of its window.
 
-    >>> outputs_of(_geometry.solve(10, 3, 1, 1, "SAME"), (4, 6))
+    >>> outputs_of(geometry.solve(10, 3, 1, 1, "SAME"), (4, 6))
     (Range(begin=0, end=4), Range(begin=4, end=10))
     """
     middle = geometry.reach(axis.window, axis.dilation) // 2 - axis.before
@@ -83,7 +83,7 @@ def outputs_of(axis: Axis, chunks: Sequence[int]) -> tuple[Range, ...]:
 def cells_of(axis: Axis, chunks: Sequence[int]) -> tuple[Range, ...]:
     """Cut the image where the outputs are cut, so that `outputs_of` gives those cuts back.
 
-    >>> cells_of(_geometry.solve(10, 3, 2, 1, "SAME"), (2, 3))
+    >>> cells_of(geometry.solve(10, 3, 2, 1, "SAME"), (2, 3))
     (Range(begin=0, end=4), Range(begin=4, end=10))
     """
     middle = geometry.reach(axis.window, axis.dilation) // 2 - axis.before
@@ -95,7 +95,7 @@ def cells_of(axis: Axis, chunks: Sequence[int]) -> tuple[Range, ...]:
 def for_outputs(axis: Axis, wanted: Range) -> Part:
     """Return the cells some outputs read, and the convolution that makes the outputs of them.
 
-    >>> for_outputs(_geometry.solve(10, 3, 1, 1, "SAME"), Range(4, 10))[:2]
+    >>> for_outputs(geometry.solve(10, 3, 1, 1, "SAME"), Range(4, 10))[:2]
     (Range(begin=3, end=10), Range(begin=4, end=10))
     """
     size, window, stride, dilation, before, _, _ = axis
@@ -112,7 +112,7 @@ def for_outputs(axis: Axis, wanted: Range) -> Part:
 def for_cells(axis: Axis, wanted: Range) -> Part:
     """Return the outputs whose windows touch some cells, and the convolution whose gradient those cells get.
 
-    >>> for_cells(_geometry.solve(10, 3, 1, 1, "SAME"), Range(4, 10))[:2]
+    >>> for_cells(geometry.solve(10, 3, 1, 1, "SAME"), Range(4, 10))[:2]
     (Range(begin=4, end=10), Range(begin=3, end=10))
     """
     _, window, stride, dilation, before, _, out = axis

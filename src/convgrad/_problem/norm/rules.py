@@ -123,7 +123,7 @@ class Call:
 def write(call: Call) -> str:
     """Return a call as one line, numbers to the last bit.
 
-    >>> from .._dtypes import FLOAT
+    >>> from convgrad._base.dtypes import FLOAT
     >>> write(Call(Task("forward", FLOAT, "NHWC", 8, 196, 32, "relu", "before")))
     'batch_norm_act.forward 8x196x32 NHWC float32 relu residual=before given=weight,bias epsilon=0.001'
     """
