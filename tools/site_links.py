@@ -140,7 +140,9 @@ def _outside_fences(markdown: str, change: Callable[[str], str]) -> str:
 
 
 def _pages(entries: list[Any]) -> set[str]:
-    return {page for entry in entries if isinstance(entry, dict) for page in entry.values()}
+    """Return the pages of a section, those of sections inside it excepted."""
+    pages = [page for entry in entries if isinstance(entry, dict) for page in entry.values()]
+    return {page for page in pages if isinstance(page, str)}
 
 
 def _heading(path: Path) -> str:

@@ -205,13 +205,51 @@ def test_the_table_of_switches_is_current() -> None:
         assert f"| {row.meaning} |" in page
 
 
-def test_every_folder_of_the_house_is_described() -> None:
-    page = read("docs/how-it-works.md")
-    source = Path(convgrad.__file__).parent
-    for path in source.iterdir():
-        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists()):
-            name = path.name + ("/" if path.is_dir() else "")
-            assert f"`{name}`" in page, f"docs/how-it-works.md does not describe `{name}`"
+def parts(folder: Path) -> set[str]:
+    """Return the modules and packages of a folder, as pages name them."""
+    return {
+        path.name + ("/" if path.is_dir() else "")
+        for path in folder.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+
+
+HOUSE = Path(convgrad.__file__).parent
+ROOMS = sorted(name for name in parts(HOUSE) if name.startswith("_") and name.endswith("/"))
+
+
+def test_every_room_and_public_module_is_described() -> None:
+    rooms, doors = read("docs/how-it-works.md"), read("docs/house/api.md")
+    assert len(ROOMS) == 10
+    for name in parts(HOUSE):
+        page = rooms if name in ROOMS else doors
+        assert f"`{name}`" in page, f"no page describes `{name}`"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_page_of_a_room_describes_what_is_in_it(room: str) -> None:
+    """Each module and package has its word in a table, and each file named there exists."""
+    page = f"docs/house/{room.strip('_/')}.md"
+    here = parts(HOUSE / room) - {"__init__.py"}
+    told = {name for row in table_rows(page) for name in re.findall(r"`([\w/]+(?:\.py|/))`", row)}
+    missing = sorted(here - told)
+    assert not missing, f"{page} does not describe {missing}"
+    known = {path.name for path in (HOUSE / room).rglob("*.py")}
+    places = (HOUSE, HOUSE / room)
+    gone = {name for name in told - known if not any((at / name).exists() for at in places)}
+    assert not gone, f"{page} describes what is not there: {sorted(gone)}"
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.startswith("docs/house/")] + ["docs/how-it-works.md"]
+)
+def test_sources_of_pages_on_the_house_can_be_read(page: str) -> None:
+    """Lines of a width that an editor shows, paragraphs that are read at one glance."""
+    prose = FENCE.sub("", read(page))
+    assert not [line for line in prose.splitlines() if len(line) > 160]
+    for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:-|\d+\.) )", prose):
+        lines = [line for line in paragraph.splitlines() if not line.startswith("|")]
+        assert len(lines) <= 5, f"{page}: {lines[0]}"
 
 
 def test_changelog_knows_the_version() -> None:

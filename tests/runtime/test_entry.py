@@ -437,7 +437,7 @@ def test_the_entry_with_a_bias_gives_the_same_bits(case):
 
 
 def test_the_layout_is_the_documented_one(step):
-    """docs/how-it-works.md shows these words; bridges are written against them."""
+    """docs/house/runtime.md shows these words; bridges are written against them."""
     program = chain(step, 10)
     words = (ctypes.c_int64 * 64).from_address(program.address)
     header = dict(zip(bound.PROGRAM, words, strict=False))
@@ -451,10 +451,10 @@ def test_the_layout_is_the_documented_one(step):
         assert (one["PLACES"], one["WORDS"], one["LEAST"]) == (2, 1, grain)
         assert words[at + len(bound.LAUNCH) + 2] == factor
         at += one["NEXT"]
-    page = Path(__file__).parents[2] / "docs" / "how-it-works.md"
+    page = Path(__file__).parents[2] / "docs" / "house" / "runtime.md"
     text = page.read_text(encoding="utf-8")
     for name in (*bound.PROGRAM, *bound.LAUNCH, *entry.SYMBOLS):
-        assert f"`{name}`" in text, f"docs/how-it-works.md does not speak of {name}"
+        assert f"`{name}`" in text, f"docs/house/runtime.md does not speak of {name}"
     told = {"partial": "partial sums", "packed": "packed operand"}
     listed = ", ".join(f"{at} {told.get(name, name)}" for at, name in enumerate(PLACES))
     assert listed in text

@@ -1,6 +1,6 @@
 """A program bound to kernels of this process: one block of 64-bit words that the entry runs.
 
-The layout is what bridges rely on (docs/how-it-works.md, "The entry"): `PROGRAM` words of header, then for each launch
+The layout is what bridges rely on (docs/house/runtime.md): `PROGRAM` words of header, then for each launch
 `LAUNCH` words, the numbers of its places and its words, then all tables, each on a cache line. A block is never written
 to after it was made, so any number of threads may run it at once.
 """
