@@ -206,7 +206,7 @@ def operands(trial: Trial, data: Data) -> tuple[Any, Any]:
 def computed_here(trial: Trial, data: Data, kernels: Kernels) -> Any:
     """Return what the kernels of a row compute on this machine, bit for bit what the device should."""
     loaded = [kernels.here(identity) for identity in prepare.identities(trial.plan)]
-    program = prepare.bind_to(prepare.program(trial.plan), loaded)
+    program = prepare.bind_to(prepare.numbered(trial.plan), loaded)
     result = np.empty(trial.plan.problem.result_shape, trial.plan.problem.dtype.numpy)
     first, second = operands(trial, data)
     with convgrad.threads(1):
@@ -216,7 +216,7 @@ def computed_here(trial: Trial, data: Data, kernels: Kernels) -> Any:
 
 def block(trial: Trial, data: Data, expected: Any, kernels: Kernels) -> bytes:
     """Return a problem as the runner reads it."""
-    program = prepare.program(trial.plan)
+    program = prepare.numbered(trial.plan)
     identities = prepare.identities(trial.plan)
     words = sum(6 + len(each.places) + len(each.words) for each in program.launches)
     made = bytearray(8 * (8 + words))

@@ -121,10 +121,10 @@ def run(
     arrays |= {result: arrays[operand] for result, operand in onto.items()}
     addresses = [arrays[n].ctypes.data if n in arrays else 0 for n in PLACES[task.name]]
     if threads is None:
-        _engine.run_passes(task, addresses)
+        _engine.run(task, *addresses)
     else:
         with convgrad.threads(threads):
-            _engine.run_passes(task, addresses)
+            _engine.run(task, *addresses)
     changes = {*written(task), *onto.values()}
     if task.name == "forward":
         changes |= {"running_mean", "running_var"} & arrays.keys()

@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -56,7 +56,7 @@ from convgrad._engine import planner, prepare  # noqa: E402
 from convgrad._kernels.plan import Plan  # noqa: E402
 from convgrad._runtime import parfor, parking  # noqa: E402
 from convgrad._runtime.pointers import pack_words  # noqa: E402
-from convgrad._runtime.program import Launch  # noqa: E402
+from convgrad._runtime.program import MEMORY, Launch  # noqa: E402
 from kernels import NAMES, drawn, expected_exactly, problem_of  # noqa: E402
 
 EMULATOR, COMPILER, CPU = "qemu-aarch64", "aarch64-linux-gnu-gcc", "cortex-a57"
@@ -233,7 +233,7 @@ class Machine:
         if signal:
             raise Failure(f"a kernel ended with signal {-signal}")
 
-    def launch(self, one: Launch, kernel: Kernel, places: Sequence[int]) -> None:
+    def launch(self, one: Launch, kernel: Kernel, places: Mapping[int, int]) -> None:
         """Do what the entry does, in a few calls in any order; rubbish is in the workspace of each."""
         pointers = [places[place] for place in one.places]
         if one.table:
@@ -402,9 +402,10 @@ def compute(machine: Machine, kernels: Kernels, way: str, chosen: Chosen, data: 
     result = machine.place(
         np.full(problem.result_shape, 77, problem.dtype.numpy), at_end, READ | WRITE
     )
-    program = prepare.program(chosen.plan)
-    places = [machine.arena.address(each) for each in (first, second, result)]
-    places += [machine.rubbish(size) for size in (program.partial_bytes, program.packed_bytes)]
+    program = prepare.numbered(chosen.plan)
+    places = dict(enumerate(machine.arena.address(each) for each in (first, second, result)))
+    places[MEMORY["partial"]] = machine.rubbish(program.partial_bytes)
+    places[MEMORY["packed"]] = machine.rubbish(program.packed_bytes)
     for one in program.launches:
         machine.launch(one, loaded[one.kernel], places)
     return result.copy()

@@ -104,10 +104,10 @@ class Layer:
             given=self.shares if given else 0,
         )
         addresses = [self.addresses.get(name, 0) for name in PLACES["forward"]]
-        _engine.executable(problem), _engine.passes(task)
+        _engine.program(problem), _engine.program(task)
         start = clock()
-        _engine.run(problem, *self.places, self.addresses["given"] if given else 0)
-        _engine.run_passes(task, addresses)
+        _engine.run(problem, *self.places, *([self.addresses["given"]] if given else []))
+        _engine.run(task, *addresses)
         return clock() - start
 
 

@@ -11,7 +11,6 @@ nothing but read, and one that copies, over as much memory, measured between the
 from __future__ import annotations
 
 import argparse
-import ctypes
 import json
 import re
 import sys
@@ -94,15 +93,14 @@ def measure(text: str, rounds: int, warm: bool) -> list[Row]:
         )
         there = {**arrays, "scalars": scalars}
         addresses = [there[each].ctypes.data if each in there else 0 for each in PLACES[name]]
-        block = (ctypes.c_int64 * len(addresses))(*addresses)
         launches = plans.plan(task, target)
-        run(prepare.bind_passes(launches, target), ctypes.addressof(block), 0, 0)
+        run(prepare.bind_passes(launches, task.places, target), *addresses)
         # The one in the middle only ends the sums.
         for kind, step in zip(kinds, (launches.steps[0], launches.steps[-1]), strict=True):
-            program = prepare.bind_passes(launches._replace(steps=(step,)), target)
+            program = prepare.bind_passes(launches._replace(steps=(step,)), task.places, target)
             count, like = kinds[kind]
             best = _best(
-                lambda program=program, block=block: run(program, ctypes.addressof(block), 0, 0),
+                lambda program=program, addresses=addresses: run(program, *addresses),
                 rounds,
                 None if warm else other,
             )

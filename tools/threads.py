@@ -45,7 +45,7 @@ from convgrad._compiler.targets import Target  # noqa: E402
 from convgrad._engine import planner, prepare  # noqa: E402
 from convgrad._kernels.plan import Plan  # noqa: E402
 from convgrad._runtime.parfor import MAX_CHUNKS  # noqa: E402
-from convgrad._runtime.program import PLACES, Launch  # noqa: E402
+from convgrad._runtime.program import MEMORY, Launch  # noqa: E402
 
 LARGE = 100e6
 """Flops from which a problem should keep many threads busy."""
@@ -149,19 +149,20 @@ def timed(plan: Plan, target: Target, repeat: int, counts: Sequence[int]) -> lis
 
     Returns the least time of each piece, for every number of threads.
     """
-    made = prepare.program(plan)
+    made = prepare.numbered(plan)
     kernels = [
         jit.load(identity, lambda identity=identity: _kernels.emit(identity, target), target)
         for identity in prepare.identities(plan)
     ]
     memory = _memory(plan)
+    names = {**dict(enumerate(made.places)), **{number: name for name, number in MEMORY.items()}}
     launches = []
     for launch in made.launches:
         kernel = kernels[launch.kernel]
         table = _block(len(launch.table))
         table[: len(launch.table)] = np.frombuffer(launch.table, np.uint8)
         scratch = _block(launch.scratch_bytes + kernel.scratch_bytes)
-        words = [memory[PLACES[place]].ctypes.data for place in launch.places]
+        words = [memory[names[place]].ctypes.data for place in launch.places]
         words += [table.ctypes.data] * bool(launch.table) + list(launch.words)
         arguments = (ctypes.c_int64 * len(words))(*words)
         launches.append((launch, kernel, arguments, scratch, table))

@@ -76,7 +76,7 @@ int run_block(const int64_t *block, unsigned char *memory, uint64_t memory_bytes
   const unsigned char *base = (const unsigned char *)block;
   const int64_t *next = block + HEADER;
   unsigned char *partial, *packed, *result;
-  const void *places[5];
+  const void *places[18]; /* 16 and 17 are memory, as in _runtime/program.py */
   int64_t launch, i;
   taken = memory;
   end_of_memory = memory + memory_bytes;
@@ -88,8 +88,8 @@ int run_block(const int64_t *block, unsigned char *memory, uint64_t memory_bytes
   places[0] = base + block[FIRST];
   places[1] = base + block[SECOND];
   places[2] = result;
-  places[3] = partial;
-  places[4] = packed;
+  places[16] = partial;
+  places[17] = packed;
   for (launch = 0; launch < block[LAUNCHES]; launch++) {
     int64_t args[MOST_WORDS], count = 0, items = next[ITEMS], half = items / 2;
     const int64_t *words = next + LAUNCH;

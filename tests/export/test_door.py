@@ -289,7 +289,9 @@ def test_images_too_long_to_plan_are_refused(tmp_path):
 
 def test_kernels_with_too_many_words_are_refused():
     problem, target = _problem_text.read(LINE), targets.find("avx2")
-    fits = Program(("k",), (Launch(0, (0, 1, 2), tuple(range(92)), 1, 1, 0, bytes(8)),))
+    fits = Program(
+        ("k",), ("x", "f", "y"), (Launch(0, (0, 1, 2), tuple(range(92)), 1, 1, 0, bytes(8)),)
+    )
     assert pack._no_room(fits, [0], problem, target) is None
     for launch in (
         replace(fits.launches[0], words=tuple(range(93))),

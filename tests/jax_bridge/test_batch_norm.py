@@ -307,7 +307,7 @@ def test_mistakes_are_named(arguments: Any, words: str) -> None:
 # What XLA calls. ------------------------------------------------------------------------------------------------------
 
 TASK = Task("forward", dtypes.FLOAT, "NHWC", 1, 4, 3, "relu", "after")
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4)
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)
 
 
 @pytest.fixture
@@ -318,9 +318,9 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
     slab = targets.Slab(2000 + len(targets._slabs), version)
     found: list[Any] = []
 
-    def run(program: int, first: int, second: int | None, result: int | None) -> int:
-        words = (ctypes.c_int64 * handler.MOST_PLACES).from_address(first)
-        found.append((program, list(words), second, result))
+    def run(program: int, addresses: int) -> int:
+        words = (ctypes.c_int64 * handler.MOST_PLACES).from_address(addresses)
+        found.append((program, list(words)))
         return 0
 
     entry = _RUN(run)
@@ -333,7 +333,7 @@ def test_a_handler_gathers_addresses(seen: Any, wrong: str | None) -> None:
     """Every array comes to its place; other arrays than the call's never come to a program."""
     slab, found, _ = seen
     call = Call(TASK, ("bias",))
-    program = _engine.executable(_problem_text.read("conv2d 1x5x5x3 3x3x3x3"))
+    program = _engine.program(_problem_text.read("conv2d 1x5x5x3 3x3x3x3"))
     assert isinstance(program, Bound)
     address = slab.take(call, program, "its line")
     name = f"convgrad_test_pass_{wrong}"
@@ -355,8 +355,8 @@ def test_a_handler_gathers_addresses(seen: Any, wrong: str | None) -> None:
         assert not found
         return
     jax.block_until_ready(run(*given))
-    ((ran, words, second, result),) = found
-    assert (ran, second, result) == (program.address, None, None)
+    ((ran, words),) = found
+    assert ran == program.address
     where = dict(zip(call.places, words, strict=False))
     for place, array in (("x", x), ("residual", residual), ("bias", bias)):
         assert where[place] == array.unsafe_buffer_pointer(), place
@@ -390,8 +390,8 @@ def test_calls_are_lines_of_text() -> None:
 
 
 def test_the_line_stands_beside_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    program = _engine.executable(_problem_text.read("conv2d 1x5x5x3 3x3x3x3"))
-    monkeypatch.setattr(_engine, "passes", lambda task: program)  # which is not run
+    program = _engine.program(_problem_text.read("conv2d 1x5x5x3 3x3x3x3"))
+    monkeypatch.setattr(_engine, "program", lambda task: program)  # which is not run
     text = jax.jit(lambda x: batch_norm_act(x, activation="silu")).lower(ODD).as_text()
     line = "batch_norm_act.forward 1x4x7 NHWC float32 silu given= epsilon=0.001"
     assert re.findall(r'@(convgrad_[0-9a-f]+)\(.*?problem = "([^"]*)"', text) == [

@@ -119,10 +119,10 @@ def test_switches_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(targets, "register", note)
     asked: list[Any] = []
-    executable = _engine.executable
+    executable = _engine.program
     monkeypatch.setattr(
         _engine,
-        "executable",
+        "program",
         lambda problem: asked.append(config.deciding()) or executable(problem),
     )
     targets.register_text("convgrad_1", LINE, "winograd=off vector_bits=128")
@@ -169,7 +169,7 @@ def arrays() -> tuple[Any, Any]:
 
 def filled(slab: targets.Slab) -> int:
     problem = _problem_text.read(LINE)
-    program = _engine.executable(problem)
+    program = _engine.program(problem)
     assert isinstance(program, Bound)
     return slab.take(problem, program, LINE)
 
@@ -202,7 +202,7 @@ def test_arrays_of_other_sizes_never_reach_a_program(slab: targets.Slab, wrong: 
 def test_a_lack_of_memory_is_told(slab: targets.Slab) -> None:
     """The entry returns 1 where there is no memory for workspaces: a program that asks for more than there can be."""
     problem = _problem_text.read(LINE)
-    program = _engine.executable(problem)
+    program = _engine.program(problem)
     assert isinstance(program, Bound)
     hungry = (ctypes.c_int64 * (program.nbytes // 8)).from_buffer_copy(
         ctypes.string_at(program.address, program.nbytes)

@@ -261,7 +261,7 @@ def test_without_kernels_none_are_taken() -> None:
     with config.scope(kernels=False):
         assert _engine.statistics_shares(wanted(LARGE, "forward")) == 0
         with pytest.raises(InternalError, match="the reference writes no statistics"):
-            _engine.executable(wanted(LARGE, "forward"))
+            _engine.program(wanted(LARGE, "forward"))
 
 
 def test_what_cannot_have_statistics_is_refused() -> None:
@@ -273,7 +273,7 @@ def test_what_cannot_have_statistics_is_refused() -> None:
     with pytest.raises(InternalError, match="an empty problem has no statistics"):
         _engine.run(wanted(replace(LARGE, batch=0), "forward"), 8, 8, 8, 8)
     with pytest.raises(InternalError, match="writes no statistics"):
-        _engine.executable(wanted(replace(LARGE, dtype="float64"), "forward"))
+        _engine.program(wanted(replace(LARGE, dtype="float64"), "forward"))
 
 
 @pytest.mark.parametrize(("case", "kind"), SHARED, ids=str)
@@ -313,7 +313,7 @@ def test_a_batch_norm_takes_them_as_they_are() -> None:
         addresses = [
             memory[name].ctypes.data if name in memory else 0 for name in PLACES["forward"]
         ]
-        _engine.run_passes(task, addresses)
+        _engine.run(task, *addresses)
         results.append([memory[name] for name in ("y", "running_mean", "running_var", "saved")])
     for read, taken in zip(*results, strict=True):
         np.testing.assert_allclose(taken, read, rtol=1e-5, atol=1e-6)

@@ -48,7 +48,7 @@ def launch(program: Bound, first: int, count=None, pool=OWN) -> None:
         count, pool = threads.ready()
     elif count > 1 and pool == OWN and not program.serial:
         threads.pool.ensure(min(count, program.chunks))
-    words = code.pack_call(program.address, first, 0, 0, count, pool, 0)
+    words = code.pack_call[1](program.address, count, pool, first)
     status = code.entry_call()(words)
     if status:
         try_again(program, words, status)
@@ -131,7 +131,9 @@ class Counting:
         """Return a program that is one launch of the kernel."""
         words = (pauses, *self.pointers)
         launch = Launch(0, (0,), words, items, grain, scratch_bytes, least=least)
-        return Bound(Program(("count",), (launch,)), [(self.address, 0)], self, state)
+        return Bound(
+            Program(("count",), ("counters",), (launch,)), [(self.address, 0)], self, state
+        )
 
     def run(
         self,

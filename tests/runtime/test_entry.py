@@ -22,7 +22,7 @@ from convgrad._engine import planner, prepare
 from convgrad._runtime import bound, code, entry, threads
 from convgrad._runtime import slots as slot_text
 from convgrad._runtime.bound import Bound
-from convgrad._runtime.program import PLACES, Launch, Program
+from convgrad._runtime.program import MEMORY, Launch, Program
 from convgrad._runtime.run import run, try_again
 from convgrad._runtime.state import OWN, SLOTS, STATE, STATE_BLOCK, State, address_of
 from kernels import problem_of
@@ -52,7 +52,7 @@ done:
   ret void
 }
 """
-FIRST, SECOND, RESULT, PARTIAL, PACKED = range(5)
+FIRST, RESULT, PARTIAL, PACKED = 0, 1, MEMORY["partial"], MEMORY["packed"]
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +68,14 @@ def chain(step: int, count: int, state: State = STATE_BLOCK, **sizes: int) -> Bo
         Launch(0, (PARTIAL, RESULT), (5,), count, 3, 0),
     )
     sizes = {"partial_bytes": 8 * count, "packed_bytes": 8 * count, **sizes}
-    return Bound(Program(("step",), launches, **sizes), [(step, 0)], None, state)
+    return Bound(
+        Program(("step",), ("first", "result"), launches, **sizes), [(step, 0)], None, state
+    )
 
 
 def go(program: Bound, x, y, number: int = 1) -> None:
     """Run a program on so many threads of our own pool."""
-    words = code.pack_call(program.address, x.ctypes.data, 0, y.ctypes.data, number, OWN, 0)
+    words = code.pack_call[2](program.address, number, OWN, x.ctypes.data, y.ctypes.data)
     status = code.entry_call()(words)
     if status:
         try_again(program, words, status)
@@ -101,7 +103,7 @@ def test_launches_follow_each_other(step, count, number):
 def test_a_program_survives_being_written_down(step):
     case = Case(False, 2, (9, 8), 1, 16, 24, (3, 3), (1, 1), (1, 1), "SAME")
     plan = planner.choose(problem_of(case, "filter"), jit.host_target())
-    program = prepare.program(plan)
+    program = prepare.numbered(plan)
     again = Program.from_bytes(program.to_bytes())
     assert again == program and again.to_bytes() == program.to_bytes()
     assert program.launches and all(isinstance(name, str) for name in program.kernels)
@@ -116,24 +118,24 @@ def test_a_program_survives_being_written_down(step):
         (lambda data: data[:40], "was cut to 40"),
         (lambda data: data[:-8], "bytes of them"),
         (lambda data: data.replace(b'["k"]', b"[[[]]"), "cannot be read"),
-        (lambda data: data.replace(b'["k"]', b"[123]"), "name is no text"),
+        (lambda data: data.replace(b'["k"]', b"[123]"), "is not a text"),
         (lambda data: data.replace(b"[[0,[0,1],", b"[[1,[0,1],"), "impossible sizes"),
         (lambda data: data.replace(b"[[0,[0,1],", b"[[0,[0,6],"), "pointers to nowhere"),
         (lambda data: data.replace(b",9,1,64,0]", b",9,0,64,0]"), "impossible sizes"),
         (lambda data: data.replace(b",9,1,64,0]", b",-9,1,6,0]"), "impossible sizes"),
         (lambda data: data.replace(b"[3,4]", b"[3,.5"), "cannot be read"),
         (lambda data: data.replace(b"[3,4]", b'[3,"4'), "cannot be read"),
-        (lambda data: data.replace(b"false", b"12345"), "no truth value"),
-        (lambda data: data.replace(b",9,1,64,0]", b',9,"",4,0]'), "fit no word"),
+        (lambda data: data.replace(b"false", b"12345"), "not a truth value"),
+        (lambda data: data.replace(b",9,1,64,0]", b',9,"",4,0]'), "not fit a word"),
         (lambda data: data.replace(b",9,1,64,0]", b",9,1,64,2]"), "impossible sizes"),
         (lambda data: data.replace(b",9,1,64,0]", b",9,1,6,-1]"), "impossible sizes"),
-        (lambda data: data.replace(b'["k"]', b'"kkk"'), "kernels are no list"),
+        (lambda data: data.replace(b'["k"]', b'"kkk"'), "must be lists"),
         (lambda data: data.replace(b"[0,0]", b'["",]'), "cannot be read"),
         (lambda data: data.replace(b"[0,0]", b"[-1,0"), "cannot be read"),
     ],
 )
 def test_what_is_no_program_is_refused(change, message):
-    data = Program(("k",), (Launch(0, (0, 1), (3, 4), 9, 1, 64, bytes(16)),)).to_bytes()
+    data = Program(("k",), ("x", "y"), (Launch(0, (0, 1), (3, 4), 9, 1, 64, bytes(16)),)).to_bytes()
     changed = change(data)
     assert changed != data
     with pytest.raises(ValueError, match=message):
@@ -141,12 +143,12 @@ def test_what_is_no_program_is_refused(change, message):
 
 
 def test_memory_and_words_of_a_program_without_launches_are_checked_too():
-    with pytest.raises(ValueError, match="no bytes of memory"):
-        Program.from_bytes(Program((), (), partial_bytes=-1).to_bytes())
+    with pytest.raises(ValueError, match="not sizes of memory"):
+        Program.from_bytes(Program((), (), (), partial_bytes=-1).to_bytes())
 
 
 def test_a_kernel_with_more_words_than_the_entry_copies_is_refused(step):
-    program = Program(("k",), (Launch(0, (0,), (1,) * 5000, 1, 1, 0),))
+    program = Program(("k",), ("x",), (Launch(0, (0,), (1,) * 5000, 1, 1, 0),))
     with pytest.raises(ValueError, match="too many words"):
         Program.from_bytes(program.to_bytes())
     with pytest.raises(InternalError, match="5001 words"):
@@ -155,8 +157,8 @@ def test_a_kernel_with_more_words_than_the_entry_copies_is_refused(step):
 
 def test_a_number_that_fits_no_word_is_refused():
     for words in ((2**63,), (-(2**63) - 1,)):
-        data = Program(("k",), (Launch(0, (0,), words, 1, 1, 0),)).to_bytes()
-        with pytest.raises(ValueError, match="fit no word"):
+        data = Program(("k",), ("x",), (Launch(0, (0,), words, 1, 1, 0),)).to_bytes()
+        with pytest.raises(ValueError, match="not fit a word"):
             Program.from_bytes(data)
 
 
@@ -232,7 +234,7 @@ def test_idle_memory_is_given_back_before_memory_is_refused(step, monkeypatch):
 
     monkeypatch.setattr(code, "entry_call", lambda: short)
     x, y = np.arange(10), np.zeros(10, np.int64)
-    run(program, x.ctypes.data, 0, y.ctypes.data)
+    run(program, x.ctypes.data, y.ctypes.data)
     np.testing.assert_array_equal(y, 30 * x)
     assert seen == [[]]
 
@@ -297,7 +299,7 @@ def test_a_call_in_the_middle_of_a_call(step):
 
     @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
     def take(nbytes: int) -> int:
-        run(inner, x.ctypes.data, 0, inner_result.ctypes.data)
+        run(inner, x.ctypes.data, inner_result.ctypes.data)
         memory = np.empty(nbytes + 64, np.uint8)
         address = memory.ctypes.data + -memory.ctypes.data % 64
         blocks[address] = memory
@@ -309,7 +311,7 @@ def test_a_call_in_the_middle_of_a_call(step):
 
     state = State()
     state["TAKE"], state["GIVE"] = address_of(take), address_of(give)
-    run(chain(step, 500, state), x.ctypes.data, 0, y.ctypes.data)
+    run(chain(step, 500, state), x.ctypes.data, y.ctypes.data)
     np.testing.assert_array_equal(y, 30 * x)
     np.testing.assert_array_equal(inner_result, 30 * x)
     assert not blocks
@@ -317,7 +319,7 @@ def test_a_call_in_the_middle_of_a_call(step):
 
 def test_a_block_that_is_no_program_is_refused():
     words = (ctypes.c_int64 * 32)(*range(100, 132))
-    call = code.pack_call(ctypes.addressof(words), 0, 0, 0, 1, 0, 0)
+    call = code.pack_call[3](ctypes.addressof(words), 1, 0, 0, 0, 0)
     assert code.entry_call()(call) == entry.NO_PROGRAM
     with pytest.raises(InternalError, match="status 2"):
         try_again(None, call, entry.NO_PROGRAM)
@@ -401,7 +403,7 @@ def test_the_entry_called_from_c_gives_the_same_bits(case, tmp_path):
         expected = getattr(convgrad, name)(
             *sized, case.strides, case.padding, case.data_format, case.dilations
         )
-        program = _engine.executable(problem)
+        program = _engine.program(problem)
         assert type(program) is Bound
         threads.serve()
         results = [np.full(problem.result_shape, 7, problem.dtype.numpy) for _ in range(3)]
@@ -415,7 +417,7 @@ def test_the_entry_called_from_c_gives_the_same_bits(case, tmp_path):
 
 @pytest.mark.parametrize("case", CASES, ids=["depthwise", "3x3", "1x1", "half"])
 def test_the_entry_with_a_bias_gives_the_same_bits(case):
-    """`cg_run_bias` reads a bias, or writes its gradient, as a call from Python does."""
+    """`cg_run_places` reads a bias, or writes its gradient, as a call from Python does."""
     data = whole_numbers(case, np.random.default_rng(1))
     operands = {"forward": (data.x, data.f), "input": (data.f, data.g), "filter": (data.x, data.g)}
     sides = {"forward": "output", "input": "input", "filter": "output"}
@@ -428,9 +430,10 @@ def test_the_entry_with_a_bias_gives_the_same_bits(case):
         at = [first.ctypes.data, second.ctypes.data]
         program = _engine.run(problem, *at, results[0].ctypes.data, biases[0].ctypes.data)
         assert type(program) is Bound
-        signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5)
-        run_at = signature(code.current().addresses[entry.RUN_BIAS])
-        assert run_at(program.address, *at, results[1].ctypes.data, biases[1].ctypes.data) == 0
+        signature = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2)
+        run_at = signature(code.current().addresses[entry.RUN_PLACES])
+        addresses = (ctypes.c_int64 * 4)(*at, results[1].ctypes.data, biases[1].ctypes.data)
+        assert run_at(program.address, ctypes.addressof(addresses)) == 0
         assert results[0].tobytes() == results[1].tobytes()
         assert biases[0].tobytes() == biases[1].tobytes()
         assert (biases[0].tobytes() == numbers.tobytes()) == (kind != "filter")
@@ -441,7 +444,7 @@ def test_the_layout_is_the_documented_one(step):
     program = chain(step, 10)
     words = (ctypes.c_int64 * 64).from_address(program.address)
     header = dict(zip(bound.PROGRAM, words, strict=False))
-    assert bytes(words)[:8] == b"CPROGRM2"
+    assert bytes(words)[:8] == b"CPROGRM3"
     assert header["STATE"] == STATE_BLOCK.address and header["LAUNCHES"] == 3
     assert (header["PARTIAL"], header["PACKED"], header["THREADS"]) == (80, 80, 4)
     at = len(bound.PROGRAM)
@@ -456,6 +459,7 @@ def test_the_layout_is_the_documented_one(step):
     for name in (*bound.PROGRAM, *bound.LAUNCH, *entry.SYMBOLS):
         assert f"`{name}`" in text, f"docs/house/runtime.md does not speak of {name}"
     told = {"partial": "partial sums", "packed": "packed operand"}
-    listed = ", ".join(f"{at} {told.get(name, name)}" for at, name in enumerate(PLACES))
+    told["places"] = "the addresses themselves"
+    listed = ", ".join(f"{at} {told[name]}" for name, at in MEMORY.items())
     assert listed in text
     assert ", ".join(name.lower() for name in entry.CALL_WORDS) in text

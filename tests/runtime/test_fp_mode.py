@@ -118,7 +118,7 @@ def test_flags_are_as_they_were(name):
     f[1, 1] = 0
     convgrad.depthwise_conv2d(case, f, 1, "SAME")
     bound = next(each for each in reversed(_engine.memory.values()) if hasattr(each, "address"))
-    words = code.pack_call(bound.address, case.ctypes.data, f.ctypes.data, y.ctypes.data, 1, 0, 0)
+    words = code.pack_call[3](bound.address, 1, 0, case.ctypes.data, f.ctypes.data, y.ctypes.data)
     call, flags = code.entry_call(), 0x3F if not fp_modes._ARM else 0
     with fp_modes.set_to(name):
         for before in (fp_modes.word() & ~flags, fp_modes.word() | flags & 0x11):

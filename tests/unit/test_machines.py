@@ -13,7 +13,7 @@ from convgrad._base.errors import ArgumentError
 from convgrad._compiler import jit
 from convgrad._compiler.jit import host
 from convgrad._compiler.targets import ALL, find
-from convgrad._engine import executable, probe
+from convgrad._engine import probe, program
 from convgrad._problem.text import read
 from machines import MACHINES
 
@@ -46,7 +46,7 @@ def test_a_plan_that_is_remembered_is_not_taken_for_other_caches():
     for caches in (SMALL, LARGE, SMALL, LARGE):
         with config.scope(cpu_caches=caches):
             assert caches in config.deciding()
-            found.append(executable(read(LINE)))
+            found.append(program(read(LINE)))
     assert found[0] is found[2] and found[1] is found[3]
     assert found[0] is not found[1]
     with config.scope(cpu_caches=SMALL):

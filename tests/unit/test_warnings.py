@@ -115,7 +115,7 @@ def test_kernels_that_cannot_be_compiled(monkeypatch: pytest.MonkeyPatch, door: 
     def refuse(*_: Any) -> Any:
         raise CompileError("not today")
 
-    monkeypatch.setattr(prepare, "executable", refuse)
+    monkeypatch.setattr(prepare, "program", refuse)
     monkeypatch.setattr(_engine, "memory", {})
     monkeypatch.setattr(_engine, "_warned", False)
     with pytest.warns(RuntimeWarning) as record:

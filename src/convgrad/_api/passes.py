@@ -99,7 +99,7 @@ class _Arrays:
         scalars = (ctypes.c_double * len(SCALARS))(*(numbers.get(name, 1.0) for name in SCALARS))
         places = {**addresses, "scalars": ctypes.addressof(scalars)}
         try:
-            _engine.run_passes(task, [places.get(name, 0) for name in PLACES[task.name]])
+            _engine.run(task, *(places.get(name, 0) for name in PLACES[task.name]))
         except AllocationError as error:
             raise AllocationError(f"{self.function}: {error}.") from None
 

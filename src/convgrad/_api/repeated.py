@@ -102,7 +102,7 @@ def again(
     second: AnyArray,
     # Bound here: a global lookup costs 20 ns, and this is the path of every small call.
     pointer: Any = data_pointer,
-    pack: Any = code.pack_call,
+    pack: Any = code.pack_call[3],
 ) -> AnyArray:
     """Run a remembered call: shapes and dtypes are those it was checked with, or memory is not what it was."""
     row = ready.row
@@ -123,7 +123,7 @@ def again(
     try:
         result = new_result(ready.result_shape, ready.result_dtype)
         count, pool = (1, 0) if ready.serial else threads.ready(ready.chunks)
-        words = pack(ready.address, at_first, at_second, pointer(result), count, pool, 0)
+        words = pack(ready.address, count, pool, at_first, at_second, pointer(result))
         status = ready.call(words)
         if status:
             try_again(ready.program, words, status)

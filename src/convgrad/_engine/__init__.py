@@ -1,6 +1,7 @@
-"""The corridor: a problem and three or four addresses in, filled memory out.
+"""The corridor: what is asked and the addresses of its places in, filled memory out.
 
-A problem becomes an `Executable` once (`_prepare`). From then on a call is a look-up and one foreign call. Arrays are
+What is asked (`Asked`: a convolution, a task of batch norm's, a filter's order) becomes an `Executable` once
+(`prepare`). From then on a call is a look-up and one foreign call. Arrays are
 not known here: who calls has borrowed them and holds them still.
 """
 
@@ -20,8 +21,7 @@ from .._runtime.bound import Bound
 from .._runtime.run import run as _run_program
 
 if TYPE_CHECKING:
-    from .._problem.norm import Task
-    from .prepare import Executable, Passes
+    from .prepare import Asked, Executable
 
 Made = TypeVar("Made")
 
@@ -36,49 +36,65 @@ _tables = 0
 """Bytes of programs they hold."""
 
 
-def run(problem: Problem, first: int, second: int, result: int, bias: int = 0) -> Executable | None:
-    """Fill the memory at `result` from the operands; returns what did it, None for a problem with nothing to add up.
+def run(asked: Asked, *addresses: int) -> Executable | None:
+    """Compute what is asked on its places; returns what did it, None for a problem with nothing to add up.
 
-    `bias` is read, or filled by a filter gradient, if the problem has one; statistics go there, if it has those. The
-    memory must be contiguous, aligned, in native byte order and of the problem's sizes.
+    `addresses` are those of `asked.places`, in this order. The memory must be contiguous, aligned, in native byte order
+    and of the sizes asked for. A convolution's fourth place is the bias, which a filter gradient writes, or its
+    statistics.
     """
-    if problem.bias and not bias and problem.bias_c:
+    if isinstance(asked, Problem) and (asked.is_empty or asked.bias or asked.statistics):
+        _check_places(asked, addresses)
+        if asked.is_empty:
+            _fill_empty(asked, addresses)
+            return None
+    found = program(asked)
+    execute(found, *addresses)
+    return found
+
+
+def execute(prepared: Executable, *addresses: int) -> None:
+    """Run what `program` returned on the addresses of its places."""
+    if isinstance(prepared, Bound):
+        _run_program(prepared, *addresses)
+    else:
+        prepared(*addresses)
+
+
+def _check_places(problem: Problem, addresses: Sequence[int]) -> None:
+    beside = addresses[3] if len(addresses) > 3 else 0
+    if problem.bias and not beside and problem.bias_c:
         raise InternalError("a problem with a bias was run without one; please report this")
-    if problem.statistics and not bias:
+    if problem.statistics and problem.is_empty:
+        raise InternalError("an empty problem has no statistics; please report this")
+    if problem.statistics and not beside:
         raise InternalError(
             "a problem with statistics was run without a place for them; please report this"
         )
-    if problem.is_empty:
-        if problem.statistics:
-            raise InternalError("an empty problem has no statistics; please report this")
-        if problem.bias:
-            from . import prepare
-
-            # There may be pixels to add up all the same: a gradient of the bias where the filter has no taps.
-            prepare.without_kernels(problem)(first, second, result, bias)
-        elif problem.result_bytes:
-            ctypes.memset(result, 0, problem.result_bytes)
-        return None
-    execute = executable(problem)
-    if isinstance(execute, Bound):
-        _run_program(execute, first, second, result, bias)
-    else:
-        execute(first, second, result, bias)
-    return execute
 
 
-def executable(problem: Problem) -> Executable:
-    """Return what computes a problem, as the switches stand; prepared the first time."""
+def _fill_empty(problem: Problem, addresses: Sequence[int]) -> None:
+    if problem.bias:
+        from . import prepare
+
+        # There may be pixels to add up all the same: a gradient of the bias where the filter has no taps.
+        execute(prepare.without_kernels(problem), *addresses)
+    elif problem.result_bytes:
+        ctypes.memset(addresses[2], 0, problem.result_bytes)
+
+
+def program(asked: Asked) -> Executable:
+    """Return what computes what is asked, as the switches stand; prepared the first time."""
     # The switches that decide what runs: whether kernels may, which of them, and for which target.
-    key = (problem, config.deciding())
+    key = (asked, config.deciding())
     found: Executable | None = memory.get(key)
     if found is None:
-        if (file := config.get("record")) is not None:
+        if isinstance(asked, Problem) and (file := config.get("record")) is not None:
             from . import record  # few programs need it
 
-            record.note(file, problem)
+            record.note(file, asked)
         with default_mode():
-            found = _prepared(problem)
+            found = _prepared(asked)
         remember(key, found, found.nbytes if type(found) is Bound else 0)
     return found
 
@@ -111,51 +127,8 @@ def remember(key: Hashable, value: Any, nbytes: int = 0) -> None:
     _tables += nbytes
 
 
-def filter_order(sizes: tuple[int, int, int, int], order: str, size: int, back: bool) -> Executable:
-    """Return what brings a filter [o, i, kh, kw] from the order OIHW or OHWI into the kernels', or back."""
-    key = ("filter_order", sizes, order, size, back, config.deciding())
-    found: Executable | None = memory.get(key)
-    if found is None:
-        with default_mode():
-            from . import prepare
-
-            found = _compiled(
-                lambda: prepare.filter_order(sizes, order, size, back),
-                lambda: prepare.filter_order_without_kernels(sizes, order, size, back),
-            )
-        remember(key, found)
-    return found
-
-
-def passes(task: Task) -> Passes:
-    """Return what carries out a task of `_norm`, as the switches stand; prepared the first time."""
-    key = (task, config.deciding())
-    found: Passes | None = memory.get(key)
-    if found is None:
-        with default_mode():
-            from . import prepare
-
-            found = _compiled(lambda: prepare.passes(task), lambda: prepare.passes_without(task))
-        remember(key, found, found.nbytes if type(found) is Bound else 0)
-    return found
-
-
-def run_passes(task: Task, addresses: Sequence[int]) -> None:
-    """Carry out a task on the memory at some addresses: those of `_norm.PLACES`, in order, all as described there."""
-    run_prepared(passes(task), addresses)
-
-
-def run_prepared(execute: Passes, addresses: Sequence[int]) -> None:
-    """Carry out what `passes` returned."""
-    block = (ctypes.c_int64 * len(addresses))(*addresses)
-    if isinstance(execute, Bound):
-        _run_program(execute, ctypes.addressof(block), 0, 0)
-    else:
-        execute(ctypes.addressof(block))
-
-
-def _prepared(problem: Problem) -> Executable:
-    """Prepare what computes a problem; the reference where nothing can be compiled."""
+def _prepared(asked: Asked) -> Executable:
+    """Prepare what computes what is asked; the reference where nothing can be compiled."""
     from . import prepare  # takes longer to import than all that is imported so far
 
     if getattr(sys.modules.get(__name__), "run", None) is not run:
@@ -164,7 +137,7 @@ def _prepared(problem: Problem) -> Executable:
             "convgrad was imported a second time (its modules were taken out of sys.modules), "
             "and this function belongs to the first import; use the functions of the second."
         )
-    return _compiled(lambda: prepare.executable(problem), lambda: prepare.without_kernels(problem))
+    return _compiled(lambda: prepare.program(asked), lambda: prepare.without_kernels(asked))
 
 
 def _compiled(kernels: Callable[[], Made], without: Callable[[], Made]) -> Made:

@@ -29,36 +29,50 @@ from .._kernels.plan import Plan, Step
 from .._kernels.shared import filter_order as filter_orders
 from .._kernels.shared import statistics
 from .._problem.convolution import Kind, Problem, Shape
+from .._problem.filter_order import FilterOrder
 from .._problem.norm import Task
 from .._problem.norm import without_kernels as without_kernels_of_passes
 from .._runtime import code
 from .._runtime.bound import Bound
 from .._runtime.parfor import ParforSource
-from .._runtime.program import PLACES, Launch, Program
+from .._runtime.program import MEMORY, Launch, Program
 from .._runtime.state import STATE_BLOCK, State
 from . import planner
 
-Executable = Bound | Callable[[int, int, int, int], None]
-"""What fills the memory at the third address from that at the first two: a program, or a function of Python where there
-are no kernels. The fourth is the bias's, 0 where there is none. The memory is contiguous, aligned, native and of the
-planned shapes."""
-
-Passes = Bound | Callable[[int], None]
-"""What carries out a task of `_norm` on a block of addresses: a program, whose first operand it is, or a function."""
-
-Four = tuple[int, int, int, int]
+Asked = Problem | Task | FilterOrder
+"""What can be computed; each has `places`."""
+Executable = Bound | Callable[..., None]
+"""What computes it on the addresses of its places: a program, or a function of Python where there are no kernels. The
+memory is contiguous, aligned, native and of the planned shapes."""
 
 _SERIAL_FILTER = 64 << 10
 """Bytes of a filter that are reordered sooner than another thread could be asked."""
 
 
-def executable(problem: Problem) -> Executable:
-    """Return what computes a problem on this machine."""
+def program(asked: Asked) -> Executable:
+    """Return what computes what is asked on this machine."""
+    if isinstance(asked, Problem):
+        return _convolution(asked)
+    if isinstance(asked, Task):
+        return _passes(asked)
+    return _filter_order(asked)
+
+
+def without_kernels(asked: Asked) -> Executable:
+    """Return the same as the reference or NumPy does it: that needs no compiler."""
+    if isinstance(asked, Problem):
+        return _reference(asked)
+    if isinstance(asked, Task):
+        return without_kernels_of_passes.execute(asked)
+    return _filter_order_in_numpy(asked)
+
+
+def _convolution(problem: Problem) -> Executable:
     headroom.ask(8 * headroom.FOR_LOOPS, "to plan")
     target = jit.host_target()
     plan = planner.choose(problem, target)
     if not plan.steps:
-        return without_kernels(problem)
+        return _reference(problem)
     if problem.statistics and not plan.shares:
         raise InternalError(f"{plan.algorithm} writes no statistics; please report this")
     return bind(plan, target)
@@ -80,7 +94,7 @@ def statistics_shares(problem: Problem) -> int:
 
 def bind(plan: Plan, target: Target, state: State = STATE_BLOCK) -> Bound:
     """Load a plan's kernels and bind its program to them."""
-    return bind_to(program(plan), _loaded(identities(plan), target), state)
+    return bind_to(numbered(plan), _loaded(identities(plan), target), state)
 
 
 def _loaded(kernels: tuple[Any, ...], target: Target) -> list[Kernel]:
@@ -96,34 +110,31 @@ def bind_to(program: Program, kernels: list[Kernel], state: State = STATE_BLOCK)
     return Bound(program, [(each.address, each.scratch_bytes) for each in kernels], kernels, state)
 
 
-def filter_order(sizes: Four, order: str, size: int, back: bool) -> Executable:
-    """Return what reorders a filter [o, i, kh, kw] of elements of some bytes; see `_algorithms.shared.filter_order`.
-
-    It reads its first operand only.
-    """
-    outputs, channels, *window = sizes
+def _filter_order(asked: FilterOrder) -> Executable:
+    outputs, channels, *window = asked.sizes
     target = jit.host_target()
-    lanes = filter_orders.lanes_for(size, target)
-    step = filter_orders.step(size, order, back, channels, window[0] * window[1], outputs, lanes)
-    serial = channels * window[0] * window[1] * outputs * size < _SERIAL_FILTER
-    return bind_to(_numbered((step,), serial=serial), _loaded((step.kernel,), target))
+    lanes = filter_orders.lanes_for(asked.size, target)
+    sizes = (channels, window[0] * window[1], outputs)
+    step = filter_orders.step(asked.size, asked.order, asked.back, *sizes, lanes)
+    serial = channels * window[0] * window[1] * outputs * asked.size < _SERIAL_FILTER
+    numbers = _numbered((step,), asked.places, serial=serial)
+    return bind_to(numbers, _loaded((step.kernel,), target))
 
 
-def filter_order_without_kernels(sizes: Four, order: str, size: int, back: bool) -> Executable:
-    """Return the same as NumPy does it: it needs no compiler."""
-    o, i, kh, kw = sizes
+def _filter_order_in_numpy(asked: FilterOrder) -> Executable:
+    o, i, kh, kw = asked.sizes
     theirs, axes = (
-        ((o, i, kh, kw), (2, 3, 1, 0)) if order == "OIHW" else ((o, kh, kw, i), (1, 2, 3, 0))
+        ((o, i, kh, kw), (2, 3, 1, 0)) if asked.order == "OIHW" else ((o, kh, kw, i), (1, 2, 3, 0))
     )
-    dtype = np.dtype(f"u{size}")
+    dtype = np.dtype(f"u{asked.size}")
 
-    def execute(first: int, second: int, result: int, bias: int = 0) -> None:
-        places = (first, result) if back else (result, first)
+    def execute(first: int, result: int) -> None:
+        places = (first, result) if asked.back else (result, first)
         ours, other = (
             _array_at(places[0], (kh, kw, i, o), dtype),
             _array_at(places[1], theirs, dtype),
         )
-        if back:
+        if asked.back:
             other.transpose(axes)[...] = ours
         else:
             ours[...] = other.transpose(axes)
@@ -131,34 +142,35 @@ def filter_order_without_kernels(sizes: Four, order: str, size: int, back: bool)
     return execute
 
 
-def passes(task: Task) -> Passes:
-    """Return the program of a task of `_norm`."""
+def _passes(task: Task) -> Executable:
     target = jit.host_target()
-    return bind_passes(_norm_plan.plan(task, target), target)
+    return bind_passes(_norm_plan.plan(task, target), task.places, target)
 
 
-def bind_passes(launches: _norm_plan.Launches, target: Target) -> Bound:
+def bind_passes(launches: _norm_plan.Launches, places: tuple[str, ...], target: Target) -> Bound:
     """Load the kernels of a task's launches, or of some of them, and bind their program."""
     kernels = [
         jit.load(identity, partial(_norm_plan.emit, identity, target), target)
         for identity in _kernels(launches.steps)
     ]
-    return bind_to(_numbered(*launches), kernels)
+    memory = (launches.partial_bytes, launches.packed_bytes, launches.serial)
+    return bind_to(_numbered(launches.steps, places, *memory), kernels)
 
 
-def passes_without(task: Task) -> Passes:
-    """Return the same as NumPy does it: it needs no compiler."""
-    return without_kernels_of_passes.execute(task)
-
-
-def program(plan: Plan) -> Program:
+def numbered(plan: Plan) -> Program:
     """Return a plan as plain numbers; its kernels are those of `identities`."""
-    return _numbered(plan.steps, plan.partial_bytes, plan.packed_bytes, plan.serial)
+    memory = (plan.partial_bytes, plan.packed_bytes, plan.serial)
+    return _numbered(plan.steps, plan.problem.places, *memory)
 
 
 def _numbered(
-    steps: tuple[Step, ...], partial_bytes: int = 0, packed_bytes: int = 0, serial: bool = False
+    steps: tuple[Step, ...],
+    places: tuple[str, ...],
+    partial_bytes: int = 0,
+    packed_bytes: int = 0,
+    serial: bool = False,
 ) -> Program:
+    known = {**MEMORY, **{name: number for number, name in enumerate(places)}}
     names = {identity: number for number, identity in enumerate(_kernels(steps))}
     launches = []
     for step in steps:
@@ -169,7 +181,7 @@ def _numbered(
         launches.append(
             Launch(
                 names[step.kernel],
-                tuple(PLACES.index(operand) for operand in operands),
+                tuple(known[operand] for operand in operands),
                 step.words,
                 step.items,
                 step.grain,
@@ -180,6 +192,7 @@ def _numbered(
         )
     return Program(
         tuple(f"{type(identity).__module__}.{spelled(identity)}" for identity in names),
+        places,
         tuple(launches),
         partial_bytes,
         packed_bytes,
@@ -216,8 +229,8 @@ def load_functions(source: Functions, imports: Mapping[str, int] | None = None) 
     return dict(zip(source.symbols, addresses, strict=True))
 
 
-def without_kernels(problem: Problem) -> Callable[[int, int, int, int], None]:
-    """Return the reference for a problem: it needs no compiler. Statistics are taken by kernels only."""
+def _reference(problem: Problem) -> Executable:
+    """Return the reference for a problem. Statistics are taken by kernels only."""
     if problem.statistics:
         raise InternalError("the reference writes no statistics; please report this")
 

@@ -72,8 +72,8 @@ def peak(double: bool = False, steps: int = 20_000, rounds: int = 5) -> float:
     target, threads = jit.host_target(), get_num_threads()
     kernel = jit.load(("probe_peak", of.short), lambda: _emit_peak(target, of), target)
     sink = np.zeros(threads * _LINE, np.uint8)
-    program = _bound(kernel, (0,), (steps,), threads)
-    best = _best(lambda: run(program, data_pointer(sink), 0, 0), rounds)
+    program = _bound(kernel, ("sink",), (steps,), threads)
+    best = _best(lambda: run(program, data_pointer(sink)), rounds)
     return 2.0 * steps * _CHAINS * target.lanes(of.size) * threads / best
 
 
@@ -90,8 +90,8 @@ def stream(name: str, footprint: int, seconds: float = 0.0, rounds: int = 5) -> 
     size = max(1, footprint // threads // arrays // step) * step
     first, second = (_aligned(threads * size) for _ in range(2))
     passes = max(1, int(seconds * 30e9 / (size * arrays)))
-    program = _bound(kernel, (0, 1), (size // F32.size, passes), threads)
-    best = _best(lambda: run(program, data_pointer(first), data_pointer(second), 0), rounds)
+    program = _bound(kernel, ("first", "second"), (size // F32.size, passes), threads)
+    best = _best(lambda: run(program, data_pointer(first), data_pointer(second)), rounds)
     return float(threads * arrays * size * passes / best)
 
 
@@ -102,9 +102,11 @@ def _aligned(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
     return block[start : start + size]
 
 
-def _bound(kernel: Kernel, places: tuple[int, ...], words: tuple[int, ...], items: int) -> Bound:
+def _bound(kernel: Kernel, names: tuple[str, ...], words: tuple[int, ...], items: int) -> Bound:
     """Return a program that is one kernel over its items, one at a time."""
-    program = Program((kernel.symbol,), (Launch(0, places, words, items, 1, 0),))
+    program = Program(
+        (kernel.symbol,), names, (Launch(0, (*range(len(names)),), words, items, 1, 0),)
+    )
     return prepare.bind_to(program, [kernel])
 
 

@@ -12,10 +12,12 @@ from typing import Literal
 
 from .._problem.convolution import Problem
 
-Operand = Literal["first", "second", "result", "partial", "packed", "bias", "table"]
-"""Whose pointer a kernel gets: the two operands in the order the operation names them, the result, memory for partial
-sums, memory for an operand in another order, the bias (which a filter gradient writes; or the statistics of the result,
-which take its place), or the step's own table."""
+Operand = Literal[
+    "first", "second", "result", "bias", "statistics", "places", "partial", "packed", "table"
+]
+"""Whose pointer a kernel gets: a place of what is asked (the two operands in the order the operation names them, the
+result, the bias, which a filter gradient writes, statistics of the result), the addresses of all places, memory for
+partial sums, memory for an operand in another order, or the step's own table."""
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,12 @@ class Problem:
             Kind.FILTER_GRADIENT: (self.input_shape, self.output_shape),
         }[self.kind]
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Names of the places it runs on: operands in the order the operation names them, result, and one beside it."""
+        beside = ("bias",) if self.bias else ("statistics",) if self.statistics else ()
+        return ("first", "second", "result", *beside)
+
     @cached_property
     def operand_bytes(self) -> tuple[int, int]:
         """Bytes of the two operands."""

@@ -16,12 +16,13 @@ from .pointers import data_pointer
 from .program import MOST_ARGUMENTS, Program
 from .state import STATE_BLOCK, State
 
-MAGIC = 0x32_4D_52_47_4F_52_50_43
-"""`CPROGRM2` in memory."""
+MAGIC = 0x33_4D_52_47_4F_52_50_43
+"""`CPROGRM3` in memory."""
 
-PROGRAM = ("MAGIC", "STATE", "LAUNCHES", "PARTIAL", "PACKED", "THREADS", "BYTES", "RESERVED")
+PROGRAM = ("MAGIC", "STATE", "LAUNCHES", "PARTIAL", "PACKED", "THREADS", "BYTES", "PLACES")
 """The header: address of the runtime block; number of launches; bytes of partial sums and packed operand;
-threads there is work for, 1 if the program is to run on the calling one; bytes of the whole block."""
+threads there is work for, 1 if the program is to run on the calling one; bytes of the whole block; how many addresses
+it runs on."""
 LAUNCH = ("KERNEL", "ITEMS", "GRAIN", "SCRATCH", "PLACES", "WORDS", "NEXT", "LEAST")
 """Address of the kernel; items and how many are claimed at a time; bytes of one thread's workspace; number of places
 and of words, which follow in this order; words from this launch to the next; how few items are claimed at a time where
@@ -36,7 +37,7 @@ _MOST_BYTES = 1 << 54
 class Bound:
     """A program and where it lies; valid as long as this object lives."""
 
-    __slots__ = ("_kept", "_scratch", "_shared", "address", "chunks", "memory", "serial")
+    __slots__ = ("_kept", "_scratch", "_shared", "address", "chunks", "memory", "places", "serial")
 
     def __init__(
         self,
@@ -51,6 +52,8 @@ class Bound:
         self.chunks = 1 if program.serial else min(max(chunks, default=1), _MOST_THREADS)
         """Threads there is work for."""
         self.serial = self.chunks <= 1
+        self.places = len(program.places)
+        """Addresses it runs on."""
         self._shared = program.partial_bytes + program.packed_bytes
         self._scratch = 0
         body: list[int] = []
@@ -88,7 +91,7 @@ class Bound:
         self.memory, self.address = memory, start + shift
         header = (
             *(MAGIC, state.address, len(program.launches), program.partial_bytes),
-            *(program.packed_bytes, max(1, self.chunks), size, 0),
+            *(program.packed_bytes, max(1, self.chunks), size, self.places),
         )
         words = memory[shift : shift + 8 * (len(PROGRAM) + len(body))].view(np.int64)
         words[:] = (*header, *body)

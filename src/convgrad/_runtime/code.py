@@ -13,17 +13,20 @@ import threading
 from collections.abc import Callable, Mapping
 
 from . import entry, parfor, parking
+from .program import MOST_PLACES
 from .state import STATE_BLOCK
 
 Loader = Callable[[parfor.ParforSource], Mapping[str, int]]
 """Compiles the text and returns the addresses of its symbols; the code must never be unloaded."""
 
-pack_call = struct.Struct(f"={len(entry.CALL_WORDS)}q").pack
-"""Pack the words of `cg_call`: program, first, second, result, threads, pool, bias."""
+pack_call = tuple(
+    struct.Struct(f"={len(entry.CALL_WORDS) + places}q").pack for places in range(MOST_PLACES + 1)
+)
+"""Pack the words of `cg_call`, by the number of addresses: program, threads, pool, addresses."""
 
 _KINDS = {
     entry.RUN: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 4),
-    entry.RUN_BIAS: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 5),
+    entry.RUN_PLACES: ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2),
     entry.CALL: ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p),
     entry.RELEASE: ctypes.CFUNCTYPE(None, ctypes.c_void_p),
     parfor.WORKER: ctypes.CFUNCTYPE(None, ctypes.c_void_p),

@@ -2,13 +2,14 @@
 
 ::
 
-    i64 cg_run(program, first, second, result)              on the threads the runtime block says
-    i64 cg_run_bias(program, first, second, result, bias)   the same with a bias, or its gradient to be written
-    i64 cg_call(words)                                      the first four, then threads, pool and bias
+    i64 cg_run_places(program, addresses)        on the threads the runtime block says
+    i64 cg_run(program, first, second, result)   the same for a program of three places, for C
+    i64 cg_call(words)                           program, threads, pool, then the addresses
 
-All take every launch in order, find memory for partial sums, packed operand and workspaces, share the items among
-threads, and return 0; or 1 if there was not enough memory, and 2 if `program` is no program of this version. They
-need no interpreter and no lock of it, any thread may call them, and any number of threads at once.
+A program says how many places it has; `addresses` are as many, in their order. All take every launch in order, find
+memory for partial sums, packed operand and workspaces, share the items among threads, and return 0; or 1 if there was
+not enough memory, and 2 if `program` is not a program of this version. They need no interpreter and no lock of it, any
+thread may call them, and any number of threads at once.
 
 The text is compiled together with the parallel loop (`parfor`), which it hands jobs to, or to OpenMP's threads
 (`handover`). Memory for partial sums and workspaces is kept between calls (`slots`).
@@ -20,18 +21,18 @@ import re
 
 from . import handover, slots
 from .bound import LAUNCH, MAGIC, PROGRAM
-from .program import MOST_ARGUMENTS
+from .program import MEMORY, MOST_ARGUMENTS, MOST_PLACES
 from .state import OPENMP, STATE
 
 RUN = "cg_run"
-RUN_BIAS = "cg_run_bias"
+RUN_PLACES = "cg_run_places"
 CALL = "cg_call"
 RELEASE = "cg_release"
-SYMBOLS = (RUN, RUN_BIAS, CALL, RELEASE)
+SYMBOLS = (RUN, RUN_PLACES, CALL, RELEASE)
 
-CALL_WORDS = ("PROGRAM", "FIRST", "SECOND", "RESULT", "THREADS", "POOL", "BIAS")
-"""What `cg_call` is given. THREADS 0 are as many as OpenMP has; -1 in THREADS or POOL asks the runtime block. Programs
-without a bias do not look at BIAS."""
+CALL_WORDS = ("PROGRAM", "THREADS", "POOL")
+"""What `cg_call` is given before the addresses. THREADS 0 are as many as OpenMP has; -1 in THREADS or POOL asks the
+runtime block."""
 OK, NO_MEMORY, NO_PROGRAM = 0, 1, 2
 
 
@@ -45,6 +46,9 @@ def text() -> str:
         "LAUNCH_HEADER": len(LAUNCH),
         "MAGIC": MAGIC,
         "MOST_JOB": MOST_ARGUMENTS + 8,
+        "CALL_WORDS": len(CALL_WORDS),
+        "ALL_PLACES": MOST_PLACES + len(MEMORY),
+        **{f"PLACE_{name.upper()}": at for name, at in MEMORY.items()},
         **slots.FIELDS,
         **handover.FIELDS,
         "OPENMP": OPENMP,
@@ -71,11 +75,10 @@ def _word(match: re.Match[str]) -> str:
 
 
 _TEXT = """
-define internal i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 %asked, i64 %pool, ptr %bias)
-  nounwind {
+define internal i64 @run_with(ptr %program, ptr %addresses, i64 %asked, i64 %pool) nounwind {
 entry:
   %job = alloca [$MOST_JOB x i64], align 16
-  %places = alloca [6 x ptr], align 8
+  %places = alloca [$ALL_PLACES x ptr], align 8
   %magic = word i64 %program, $PROGRAM_MAGIC
   %known = icmp eq i64 %magic, $MAGIC
   br i1 %known, label %begin, label %stranger
@@ -85,13 +88,20 @@ begin:
   %state = word ptr %program, $PROGRAM_STATE
   %most = word i64 %program, $PROGRAM_THREADS
   %args = getelementptr i64, ptr %job, i64 $JOB_SIZE
-  store ptr %first, ptr %places, align 8
-  %second_at = getelementptr ptr, ptr %places, i64 1
-  store ptr %second, ptr %second_at, align 8
-  %result_at = getelementptr ptr, ptr %places, i64 2
-  store ptr %result, ptr %result_at, align 8
-  %bias_at = getelementptr ptr, ptr %places, i64 5
-  store ptr %bias, ptr %bias_at, align 8
+  %count_places = word i64 %program, $PROGRAM_PLACES
+  %all_at = getelementptr ptr, ptr %places, i64 $PLACE_PLACES
+  store ptr %addresses, ptr %all_at, align 8
+  %has_places = icmp sgt i64 %count_places, 0
+  br i1 %has_places, label %given, label %choose
+given:
+  %g = phi i64 [ 0, %begin ], [ %g_next, %given ]
+  %g_address = word i64 %addresses, %g
+  %g_at = getelementptr i64, ptr %places, i64 %g
+  store i64 %g_address, ptr %g_at, align 8
+  %g_next = add i64 %g, 1
+  %g_more = icmp ult i64 %g_next, %count_places
+  br i1 %g_more, label %given, label %choose
+choose:
 
   ; Which pool, and how many threads: one if there is no pool.
   %control = word ptr %state, $STATE_CONTROL
@@ -124,7 +134,7 @@ ask_openmp:
   %theirs = select i1 %all_of_it, i64 %team, i64 %said_here
   br label %counted
 counted:
-  %wanted = phi i64 [ 1, %begin ], [ %said_here, %count ], [ %theirs, %ask_openmp ]
+  %wanted = phi i64 [ 1, %choose ], [ %said_here, %count ], [ %theirs, %ask_openmp ]
   %too_many = icmp sgt i64 %wanted, %most
   %threads = select i1 %too_many, i64 %most, i64 %wanted
 
@@ -133,9 +143,9 @@ counted:
   %packed_bytes = word i64 %program, $PROGRAM_PACKED
   %partial = call ptr @take_memory(ptr %state, i64 %partial_bytes)
   %packed = call ptr @take_memory(ptr %state, i64 %packed_bytes)
-  %partial_at = getelementptr ptr, ptr %places, i64 3
+  %partial_at = getelementptr ptr, ptr %places, i64 $PLACE_PARTIAL
   store ptr %partial, ptr %partial_at, align 8
-  %packed_at = getelementptr ptr, ptr %places, i64 4
+  %packed_at = getelementptr ptr, ptr %places, i64 $PLACE_PACKED
   store ptr %packed, ptr %packed_at, align 8
   %got_partial = icmp ne ptr %partial, null
   %no_partial = icmp eq i64 %partial_bytes, 0
@@ -278,25 +288,34 @@ leave:
   ret i64 %status
 }
 
-define i64 @cg_run(ptr %program, ptr %first, ptr %second, ptr %result) nounwind {
-  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 -1, i64 -1, ptr null)
+define i64 @cg_run_places(ptr %program, ptr %addresses) nounwind {
+  %status = call i64 @run_with(ptr %program, ptr %addresses, i64 -1, i64 -1)
   ret i64 %status
 }
 
-define i64 @cg_run_bias(ptr %program, ptr %first, ptr %second, ptr %result, ptr %bias) nounwind {
-  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 -1, i64 -1, ptr %bias)
+define i64 @cg_run(ptr %program, ptr %first, ptr %second, ptr %result) nounwind {
+  %addresses = alloca [3 x ptr], align 8
+  %second_at = getelementptr ptr, ptr %addresses, i64 1
+  %result_at = getelementptr ptr, ptr %addresses, i64 2
+  store ptr %first, ptr %addresses, align 8
+  store ptr %second, ptr %second_at, align 8
+  store ptr %result, ptr %result_at, align 8
+  %count = word i64 %program, $PROGRAM_PLACES
+  %three = icmp eq i64 %count, 3
+  br i1 %three, label %run, label %other
+other:
+  ret i64 $NO_PROGRAM
+run:
+  %status = call i64 @run_with(ptr %program, ptr %addresses, i64 -1, i64 -1)
   ret i64 %status
 }
 
 define i64 @cg_call(ptr %words) nounwind {
   %program = word ptr %words, 0
-  %first = word ptr %words, 1
-  %second = word ptr %words, 2
-  %result = word ptr %words, 3
-  %threads = word i64 %words, 4
-  %pool = word i64 %words, 5
-  %bias = word ptr %words, 6
-  %status = call i64 @run_with(ptr %program, ptr %first, ptr %second, ptr %result, i64 %threads, i64 %pool, ptr %bias)
+  %threads = word i64 %words, 1
+  %pool = word i64 %words, 2
+  %addresses = getelementptr i64, ptr %words, i64 $CALL_WORDS
+  %status = call i64 @run_with(ptr %program, ptr %addresses, i64 %threads, i64 %pool)
   ret i64 %status
 }
 """

@@ -14,12 +14,14 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-PLACES = ("first", "second", "result", "partial", "packed", "bias")
-"""What a launch's pointers can point to: the operands, the result, partial sums, an operand in another order, and a
-bias or its gradient."""
+MOST_PLACES = 16
+"""Places a program may have: the entry copies their addresses to the stack. Batch norm forwards has ten."""
+MEMORY = {"partial": MOST_PLACES, "packed": MOST_PLACES + 1, "places": MOST_PLACES + 2}
+"""What a launch's pointers can point to besides the places of its program, by numbers behind those: partial sums, an
+operand in another order, and the addresses of all places, for kernels that choose among them."""
 MOST_ARGUMENTS = 256
 """Words a kernel may have, table and pointers included: the entry copies them to the stack, where they take 2 KB."""
-MAGIC = b"convgrad program 2\n"
+MAGIC = b"convgrad program 3\n"
 _LENGTH = 8
 
 
@@ -30,7 +32,8 @@ class Launch:
     kernel: int
     """Which of the program's kernels."""
     places: tuple[int, ...]
-    """The kernel's first words, as numbers of `PLACES`; the address of the table follows if there is one."""
+    """The kernel's first words: numbers of the program's places, or of `MEMORY`. The address of the table follows if
+    there is one."""
     words: tuple[int, ...]
     """The words behind those."""
     items: int
@@ -63,6 +66,8 @@ class Program:
 
     kernels: tuple[str, ...]
     """Names of the kernels, each once; whoever binds the program knows them by these."""
+    places: tuple[str, ...]
+    """Names of the places it runs on: whoever runs it gives their addresses in this order."""
     launches: tuple[Launch, ...]
     partial_bytes: int = 0
     packed_bytes: int = 0
@@ -72,7 +77,7 @@ class Program:
     def to_bytes(self) -> bytes:
         """Write the program down.
 
-        >>> program = Program(("k",), (Launch(0, (0, 1, 2), (3, 4), 5, 1, 64, bytes(16)),))
+        >>> program = Program(("k",), ("x", "f", "y"), (Launch(0, (0, 1, 2), (3, 4), 5, 1, 64, bytes(16)),))
         >>> Program.from_bytes(program.to_bytes()) == program
         True
         """
@@ -85,7 +90,7 @@ class Program:
         ]
         sizes = [len(launch.table) for launch in self.launches]
         memory = [self.partial_bytes, self.packed_bytes]
-        value = [self.kernels, launches, sizes, memory, self.serial]
+        value = [self.kernels, self.places, launches, sizes, memory, self.serial]
         text = json.dumps(value, separators=(",", ":")).encode()
         tables = b"".join(launch.table for launch in self.launches)
         return MAGIC + len(text).to_bytes(_LENGTH, "little") + text + tables
@@ -95,22 +100,23 @@ class Program:
         """Read what `to_bytes` wrote; ValueError says what is wrong with anything else."""
         start = len(MAGIC) + _LENGTH
         if data[: len(MAGIC)] != MAGIC:
-            raise ValueError("no program: it does not begin with its magic line")
+            raise ValueError("not a program: it does not begin with its magic line")
         end = start + int.from_bytes(data[len(MAGIC) : start], "little")
         if len(data) < max(start, end):
             raise ValueError(
                 f"a program of at least {max(start, end)} bytes was cut to {len(data)}"
             )
         try:
-            kernels, launches, sizes, memory, serial = json.loads(data[start:end])
+            kernels, places, launches, sizes, memory, serial = json.loads(data[start:end])
             partial, packed = memory
-            if type(kernels) is not list:
-                raise ValueError("kernels are no list")
+            if type(kernels) is not list or type(places) is not list:
+                raise ValueError("kernels and places must be lists")
             found = cls(
-                tuple(kernels), _launches(launches, sizes, data[end:]), partial, packed, serial
+                *(tuple(kernels), tuple(places), _launches(launches, sizes, data[end:])),
+                *(partial, packed, serial),
             )
         except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"no program: its text cannot be read ({error})") from None
+            raise ValueError(f"not a program: its text cannot be read ({error})") from None
         _check(found)
         return found
 
@@ -131,23 +137,26 @@ def _launches(rows: list[list[Any]], sizes: list[int], tables: bytes) -> tuple[L
 
 def _check(program: Program) -> None:
     """Raise ValueError where a program that was read would make its runner read or write where it must not."""
-    if not all(isinstance(name, str) for name in program.kernels):
-        raise ValueError("no program: a kernel's name is no text")
+    if not all(isinstance(name, str) for name in (*program.kernels, *program.places)):
+        raise ValueError("not a program: the name of a kernel or a place is not a text")
+    if len(program.places) > MOST_PLACES:
+        raise ValueError(f"not a program: {len(program.places)} places, more than {MOST_PLACES}")
     if type(program.serial) is not bool:
-        raise ValueError("no program: `serial` is no truth value")
+        raise ValueError("not a program: `serial` is not a truth value")
     memory = (program.partial_bytes, program.packed_bytes)
     if not all(type(value) is int and 0 <= value < 2**63 for value in memory):
-        raise ValueError(f"no program: {memory} are no bytes of memory")
+        raise ValueError(f"not a program: {memory} are not sizes of memory")
     for number, each in enumerate(program.launches):
         sizes = (each.items, each.grain, each.scratch_bytes, each.kernel, each.least)
         numbers = (*sizes, *each.places, *each.words)
         if not all(type(value) is int and -(2**63) <= value < 2**63 for value in numbers):
-            raise ValueError(f"no program: launch {number} has numbers that fit no word")
+            raise ValueError(f"not a program: launch {number} has numbers that do not fit a word")
         if min(sizes) < 0 or each.grain < max(1, each.least) or each.kernel >= len(program.kernels):
-            raise ValueError(f"no program: launch {number} has impossible sizes")
+            raise ValueError(f"not a program: launch {number} has impossible sizes")
         if len(each.table) % 8:
-            raise ValueError(f"no program: launch {number} has a table of no whole words")
-        if not all(0 <= place < len(PLACES) for place in each.places):
-            raise ValueError(f"no program: launch {number} has pointers to nowhere")
+            raise ValueError(f"not a program: launch {number} has a table that is not whole words")
+        known = {*range(len(program.places)), *MEMORY.values()}
+        if not known.issuperset(each.places):
+            raise ValueError(f"not a program: launch {number} has pointers to nowhere")
         if len(each.places) + len(each.words) >= MOST_ARGUMENTS:
-            raise ValueError(f"no program: launch {number} has too many words")
+            raise ValueError(f"not a program: launch {number} has too many words")

@@ -12,13 +12,17 @@ from .bound import Bound
 from .results import trim
 
 
-def run(program: Bound, first: int, second: int, result: int, bias: int = 0) -> None:
-    """Fill the memory at `result` from that at `first` and `second`, and read `bias`, or fill it, if it has one.
+def run(program: Bound, *addresses: int) -> None:
+    """Run a program on its places: as many addresses as it has, in their order.
 
-    All of them must be what the program was planned for: nothing is checked here.
+    All of them must be what the program was planned for: only their number is checked here.
     """
+    if len(addresses) != program.places:
+        raise InternalError(
+            f"a program of {program.places} places was given {len(addresses)}; please report this"
+        )
     count, pool = (1, 0) if program.serial else threads.ready(program.chunks)
-    words = code.pack_call(program.address, first, second, result, count, pool, bias)
+    words = code.pack_call[len(addresses)](program.address, count, pool, *addresses)
     status = code.entry_call()(words)
     if status:
         try_again(program, words, status)

@@ -110,7 +110,7 @@ def _warm(given: Namespace, screen: Screen) -> int:
         screen.document({"models": models.names()})
         return DONE
     layers = models.network(given.model, given.batch) if given.model else models.layers(given.shape)
-    from ..._engine.prepare import executable
+    from ..._engine import prepare
 
     kept = kernel_cache()
     if not kept["used"]:
@@ -121,7 +121,7 @@ def _warm(given: Namespace, screen: Screen) -> int:
     problems = list(dict.fromkeys(_problems(layers, given.dtype, given.layout)))
     with screen.progress("compiling", len(problems)) as advance:
         for problem in problems:
-            executable(problem)
+            prepare.program(problem)
             advance(1, "x".join(map(str, problem.input_shape)))
     after, seconds = jit.stats(), time.perf_counter() - start
     spent = jit.counted() - spent

@@ -141,7 +141,7 @@ def _prepare(work: Work) -> float:
     """Compile or load the kernels, so that the time of the work is that of the work; returns the seconds."""
     if not config.get("kernels"):
         return 0.0
-    from ..._engine.prepare import executable
+    from ..._engine import prepare
     from ..._runtime import threads
 
     start = time.perf_counter()
@@ -149,7 +149,7 @@ def _prepare(work: Work) -> float:
         for problem in work.problems:
             for each in slicing.problems(problem, work.at_once):
                 if not each.is_empty:
-                    executable(each)
+                    prepare.program(each)
         threads.ready()
     return time.perf_counter() - start
 

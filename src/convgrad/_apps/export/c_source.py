@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._base import dtypes
 from ..._base.version import __version__
-from ..._runtime.program import Launch
+from ..._runtime.program import MEMORY, Launch
 from . import names
 from .pack import Entry, Pack, descriptor
 
@@ -31,6 +31,8 @@ _ARCHITECTURES = {
 """What compilers for an architecture define."""
 _TYPES = {dtypes.FLOAT: "float", dtypes.DOUBLE: "double"}
 """C's own; others are passed as void."""
+_NUMBERS = {MEMORY["partial"]: 3, MEMORY["packed"]: 4}
+"""Of memory in `CG_VERSION` 1, whose programs have three places."""
 _LEAST_LONG = -(2**63)
 _WIDTH = 112
 
@@ -172,7 +174,7 @@ def _definition(pack: Pack, entry: Entry) -> str:
 
 def _launch(pack: Pack, entry: Entry, launch: Launch, words: str) -> str:
     table = pack.tables[launch.table] if launch.table else "NULL"
-    places = ", ".join(map(str, launch.places or (0,)))
+    places = ", ".join(str(_NUMBERS.get(place, place)) for place in launch.places or (0,))
     return (
         f"    {{{entry.codes[launch.kernel].symbol}, {words}, {table}, {launch.items}, {launch.grain}, "
         f"{launch.fewest}, {len(launch.words)}, {len(launch.places)}, {{{places}}}}}"

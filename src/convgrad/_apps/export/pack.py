@@ -215,7 +215,7 @@ def make(
         if plan is None or reason:
             refused.append(Refused(problem, line, reason or ""))
             continue
-        program = prepare.program(plan)
+        program = prepare.numbered(plan)
         for identity in prepare.identities(plan):
             if identity not in written:
                 source = _kernels.emit(identity, target)

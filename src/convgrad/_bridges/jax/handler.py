@@ -280,17 +280,21 @@ buffers:
   %operands_fit = and i1 %first_fits, %second_fits
   %all_fit = and i1 %operands_fit, %result_fits
   %fine = and i1 %all_fit, %aligned
-  br i1 %fine, label %run, label %misfit
+  br i1 %fine, label %three, label %misfit
 misfit:
   %misfit_text = word ptr %row, $SLOT_MISFIT
   %misfit_error = call i64 @failure(ptr %frame, ptr %misfit_text, i64 $ERROR_INVALID)
   ret i64 %misfit_error
+three:
+  store ptr %x, ptr %words, align 8
+  %y_at = getelementptr ptr, ptr %words, i64 1
+  store ptr %y, ptr %y_at, align 8
+  %z_at = getelementptr ptr, ptr %words, i64 2
+  store ptr %z, ptr %z_at, align 8
+  br label %run
 run:
-  %one_at = phi ptr [ %x, %buffers ], [ %words, %several ]
-  %two_at = phi ptr [ %y, %buffers ], [ null, %several ]
-  %made_at = phi ptr [ %z, %buffers ], [ null, %several ]
   %entry_point = word ptr %block, $BLOCK_RUN
-  %status = call i64 %entry_point(ptr %program, ptr %one_at, ptr %two_at, ptr %made_at)
+  %status = call i64 %entry_point(ptr %program, ptr %words)
   %done = icmp eq i64 %status, 0
   br i1 %done, label %end, label %failed
 end:

@@ -25,7 +25,7 @@ def on_cpu(ctx: Any, first: Any, second: Any, *, problem: Problem) -> Any:
     """Lower a sum for CPUs. All arrays are row-major; XLA keeps to that around us without copies of its own."""
     if problem.is_empty:
         return _lowered(_zeros(problem), ctx, first, second)
-    execute = _engine.executable(problem)
+    execute = _engine.program(problem)
     if isinstance(execute, Bound):
         target = targets.target_for(problem, execute)
         if target is not None:

@@ -69,7 +69,7 @@ def _abstract(*operands: Any, call: Call) -> Any:
 
 
 def _on_cpu(ctx: Any, *operands: Any, call: Call) -> Any:
-    execute = _engine.passes(call.task)
+    execute = _engine.program(call.task)
     if isinstance(execute, Bound):
         target = targets.target_for(call, execute)
         if target is not None:
@@ -112,9 +112,9 @@ def _through_python(call: Call) -> Callable[..., Any]:
             for place in call.results
         }
         arrays |= {**made, "scalars": np.array(call.scalars)}
-        _engine.run_passes(
+        _engine.run(
             call.task,
-            [data_pointer(arrays[place]) if place in arrays else 0 for place in call.places],
+            *(data_pointer(arrays[place]) if place in arrays else 0 for place in call.places),
         )
         return list(made.values())
 

@@ -55,7 +55,7 @@ class Slab:
         self.used = 0
         runtime = code.ensure(load_runtime)
         head = {
-            "RUN": runtime.addresses[entry.RUN],
+            "RUN": runtime.addresses[entry.RUN_PLACES],
             "MAJOR": version.major,
             "MINOR": version.minor,
             "EMPTY": self._text("convgrad: this handler has no program; please report this"),
@@ -190,7 +190,7 @@ def name_of(text: str, beside: str) -> str:
 def switches_text() -> str:
     """Return the switches that decide what computes a problem, where they do not say their defaults.
 
-    >>> with _config.scope(winograd="fast"):
+    >>> with config.scope(winograd="fast"):
     ...     switches_text()
     'winograd=fast'
     """
@@ -205,9 +205,7 @@ def register_text(name: str, text: str, beside: str) -> None:
         values[key] = config.SWITCHES[key].parse(value)
     asked = norm_call.read(text) if norm_call.is_text(text) else _problem_text.read(text)
     with config.scope(**values):
-        program = (
-            _engine.passes(asked.task) if isinstance(asked, Call) else _engine.executable(asked)
-        )
+        program = _engine.program(asked.task if isinstance(asked, Call) else asked)
     if not isinstance(program, Bound) or not register(name, asked, program, text):
         raise ConvgradError(
             f"register: {text!r} cannot be computed by a compiled program here, which an exported module needs; "

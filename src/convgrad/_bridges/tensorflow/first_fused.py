@@ -59,8 +59,8 @@ class _FusedCall(first_time.Call):
                 where[place] = self._data(self.inputs[fused.rows + at])
             saved = np.empty((len(SAVED), problem.out_c), accumulator(problem.dtype).numpy)
             where["saved"] = saved.ctypes.data
-        program = _engine.passes(task)
-        _engine.run_prepared(program, [where.get(place, 0) for place in call.places])
+        program = _engine.program(task)
+        _engine.run(task, *(where.get(place, 0) for place in call.places))
         return (
             (program, self._words(problem, program, fixed)) if isinstance(program, Bound) else None
         )

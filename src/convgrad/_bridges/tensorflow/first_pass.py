@@ -40,11 +40,11 @@ def compute(library: Library, node: PassNode, context: int, tensors: Any) -> Mad
             return None
         where = {place: handles.data(library, each) for place, each in (given | made).items()}
         where["scalars"] = scalars(call.scalars)
-        _engine.run_passes(call.task, [where.get(place, 0) for place in call.places])
+        _engine.run(call.task, *(where.get(place, 0) for place in call.places))
     finally:
         for tensor in made.values():
             library.DeleteTensor(tensor)
-    program = _engine.passes(call.task)
+    program = _engine.program(call.task)
     if not isinstance(program, Bound):
         return None
     return Made((program,), _body(call, program, image, where["scalars"]))

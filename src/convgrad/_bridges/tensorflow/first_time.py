@@ -83,7 +83,8 @@ class Call:
                 kept = self._with_pads(problem, first, outside)
                 first = data_pointer(kept)
             second = self._data(self.tensors[SECOND])
-            program = _engine.run(problem, first, second, self._data(made[0]), bias)
+            beside = (bias,) if problem.bias else ()
+            program = _engine.run(problem, first, second, self._data(made[0]), *beside)
             del kept
             behind = self.finish(problem, made[0])
         finally:

@@ -103,7 +103,11 @@ convolve:
   %bias_at = phi ptr [ null, %operands ], [ %bias_data, %find_bias ]
   %program = word ptr %record, $RECORD_PROGRAM
   %run = word ptr %block, $BLOCK_RUN
-  %ran = call i64 %run(ptr %program, ptr %first_at, ptr %second_at, ptr %made_at, ptr %bias_at)
+  set ptr %first_at, %words, 0
+  set ptr %second_at, %words, 1
+  set ptr %made_at, %words, 2
+  set ptr %bias_at, %words, 3
+  %ran = call i64 %run(ptr %program, ptr %words)
   %fine = icmp eq i64 %ran, 0
   br i1 %fine, label %convolved, label %no_workspace
 convolved:
@@ -158,7 +162,7 @@ find_saved:
   set ptr %saved_at, %words, $PLACE_SAVED
   br label %apply
 apply:
-  %applied = call i64 %run(ptr %pass, ptr %words, ptr null, ptr null, ptr null)
+  %applied = call i64 %run(ptr %pass, ptr %words)
   %well = icmp eq i64 %applied, 0
   br i1 %well, label %give_back, label %no_workspace
 no_workspace:

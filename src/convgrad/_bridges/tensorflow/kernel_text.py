@@ -140,6 +140,7 @@ define internal void @serve(ptr %node, ptr %context, i32 %at_first, i32 %at_seco
 entry:
   %key = alloca [$KEY_WORDS x i64], align 16
   %tensors = alloca [6 x ptr], align 16
+  %addresses = alloca [4 x ptr], align 16
   %block = load ptr, ptr @where, align 8
   call void @clear(ptr %key)
   %node_word = ptrtoint ptr %node to i64
@@ -223,7 +224,11 @@ run:
   %made_at = call ptr %get_data(ptr %made)
   %program = word ptr %record, $RECORD_PROGRAM
   %entry_function = word ptr %block, $BLOCK_RUN
-  %ran = call i64 %entry_function(ptr %program, ptr %first_at, ptr %second_at, ptr %made_at, ptr %bias_at)
+  set ptr %first_at, %addresses, 0
+  set ptr %second_at, %addresses, 1
+  set ptr %made_at, %addresses, 2
+  set ptr %bias_at, %addresses, 3
+  %ran = call i64 %entry_function(ptr %program, ptr %addresses)
   %fine = icmp eq i64 %ran, 0
   br i1 %fine, label %give_back, label %no_workspace
 no_workspace:

@@ -63,7 +63,7 @@ class Kernels:
         words = {name: library.address(symbol) for name, symbol in kernel.FUNCTIONS.items()}
         words["BUCKETS"] = ctypes.addressof(self.table.buckets)
         words["MISS"] = address_of(self._miss)
-        words["RUN"] = code.ensure(_load_runtime).addresses[entry.RUN_BIAS]
+        words["RUN"] = code.ensure(_load_runtime).addresses[entry.RUN_PLACES]
         for name, word in words.items():
             self._block[kernel.BLOCK.index(name)] = word
         source = KernelsSource("cg_tensorflow", kernel.SYMBOLS, kernel.text())

@@ -118,7 +118,7 @@ made_one:
 run:
   %program = word ptr %record, $PASS_PROGRAM
   %entry_function = word ptr %block, $BLOCK_RUN
-  %ran = call i64 %entry_function(ptr %program, ptr %words, ptr null, ptr null, ptr null)
+  %ran = call i64 %entry_function(ptr %program, ptr %words)
   %fine = icmp eq i64 %ran, 0
   br i1 %fine, label %give_back, label %no_workspace
 no_workspace:

@@ -14,9 +14,10 @@ goes the longer way (`blocks`), where tensors are copied and errors are raised.
 from __future__ import annotations
 
 from ..._problem.norm import SCALARS
+from ..._runtime.program import MOST_PLACES
 from ..._runtime.records import LOOK_UP, written
 from .fused_handler_text import HANDLER, SERVE
-from .handler import ABSENT, BLOCK, BLOCK_SYMBOL, MADE_WORDS, RUN_WORDS, TENSOR_WORDS
+from .handler import ABSENT, BLOCK, BLOCK_SYMBOL, MADE_WORDS, TENSOR_WORDS
 from .handler_text import PARTS
 
 FORWARD, BACKWARD = 0, 1
@@ -29,9 +30,8 @@ WRITTEN = 6
 """The tensors from here on are written to."""
 MOST_MADE = 12
 """Six gradients, that of the convolution's result, two numbers per channel nobody wants, and some filters."""
-ADDRESSES_PLACE, SCALARS_PLACE = GIVEN + MOST_MADE, GIVEN + MOST_MADE + 1
-"""Behind what is given and made: the block of addresses that passes are run on, and their numbers."""
-MOST_ADDRESSES = 10
+SCALARS_PLACE = GIVEN + MOST_MADE
+"""Behind what is given and made: the numbers of passes."""
 
 DIMENSION = 256
 """A tensor's first word is its dtype and this many times its dimensions, which are one or four."""
@@ -51,8 +51,7 @@ RECORD = {
     "MADE": 3 + KEY_WORDS,
     "ALIGNMENT": 4 + KEY_WORDS,  # the largest element's bytes less one
     "SCALARS": 5 + KEY_WORDS,
-    "ADDRESSES": 5 + KEY_WORDS + len(SCALARS),  # places of the passes' addresses, or -1
-    "BODY": 5 + KEY_WORDS + len(SCALARS) + MOST_ADDRESSES,
+    "BODY": 5 + KEY_WORDS + len(SCALARS),
 }
 _TENSORS = ", ".join(f"Tensor? {'abcdefgh'[at]}" for at in range(GIVEN))
 SCHEMAS = (
@@ -73,14 +72,12 @@ def text() -> str:
         "ABSENT": ABSENT,
         "DIMENSION": DIMENSION,
         "MADE_WORDS": MADE_WORDS,
-        "RUN_WORDS": RUN_WORDS,
         "GIVEN": GIVEN,
         "WRITTEN": WRITTEN,
         "PLACES": SCALARS_PLACE + 1,
         "MOST_MADE": MOST_MADE,
-        "ADDRESSES_PLACE": ADDRESSES_PLACE,
         "SCALARS_PLACE": SCALARS_PLACE,
-        "MOST_ADDRESSES": MOST_ADDRESSES,
+        "MOST_PLACES": MOST_PLACES,
         "SCALARS": len(SCALARS),
         "MOMENTUM": SCALARS.index("momentum"),
         "BLOCK": f"@{BLOCK_SYMBOL}",

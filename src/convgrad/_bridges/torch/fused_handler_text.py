@@ -56,7 +56,6 @@ entry:
   %places = alloca [$PLACES x ptr], align 16
   %made = alloca [$MOST_MADE x ptr], align 16
   %given = alloca [$GIVEN x ptr], align 16
-  %addresses = alloca [$MOST_ADDRESSES x ptr], align 16
   %scalars = alloca [$SCALARS x i64], align 16
   %flag = alloca i8, align 8
   %block = load ptr, ptr @where, align 8
@@ -162,23 +161,7 @@ numbered:
   %momentum = word i64 %stack, $ARGUMENT_MOMENTUM
   set i64 %momentum, %scalars, $MOMENTUM
   set ptr %scalars, %places, $SCALARS_PLACE
-  set ptr %addresses, %places, $ADDRESSES_PLACE
-  br label %place
-place:
-  %p = phi i64 [ 0, %numbered ], [ %p_next, %placed ]
-  %p_from = add i64 %p, $RECORD_ADDRESSES
-  %p_place = word i64 %record, %p_from
-  %p_none = icmp slt i64 %p_place, 0
-  br i1 %p_none, label %placed, label %taken
-taken:
-  %p_there = word ptr %places, %p_place
-  br label %placed
-placed:
-  %p_address = phi ptr [ null, %place ], [ %p_there, %taken ]
-  set ptr %p_address, %addresses, %p
-  %p_next = add i64 %p, 1
-  %p_more = icmp ult i64 %p_next, $MOST_ADDRESSES
-  br i1 %p_more, label %place, label %run
+  br label %run
 run:
   %computed = call i1 @run_all(ptr %block, ptr %record, ptr %places, ptr %made)
   br i1 %computed, label %finish, label %unserved

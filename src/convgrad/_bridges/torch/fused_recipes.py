@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ... import _engine
-from ..._problem.norm import PLACES, SAVED, Task
+from ..._problem.norm import SAVED, Task
 from ..._runtime.bound import Bound
 from . import recipes
-from .fused_handler import ADDRESSES_PLACE, GIVEN, MOST_MADE, SCALARS_PLACE
+from .fused_handler import GIVEN, MOST_MADE, SCALARS_PLACE
 from .passes import How
 from .recipes import (
     INPUT,
@@ -55,9 +55,7 @@ class Fused(NamedTuple):
     outputs: tuple[Made | None, ...]
     temporaries: tuple[Made, ...]
     runs: tuple[Run, ...]
-    """Places are those given, then those made, then `ADDRESSES_PLACE`, which passes are run on."""
-    addresses: tuple[int, ...]
-    """The places a task's addresses are of."""
+    """Places are those given, then those made, then `SCALARS_PLACE`."""
     scalars: tuple[float, float, float, float]
     """`_norm.SCALARS`; the momentum comes with the call."""
     parameter_bytes: int
@@ -230,7 +228,7 @@ def _renumbered(recipe: Recipe, places: dict[int, int], temporaries: int) -> lis
     found |= {
         TEMPORARIES + number: temporaries + number for number in range(len(recipe.temporaries))
     }
-    return [Run(run.program, *(found[each] for each in run[1:])) for run in recipe.runs]
+    return [Run(run.program, tuple(found[each] for each in run.places)) for run in recipe.runs]
 
 
 def _put_together(
@@ -242,8 +240,8 @@ def _put_together(
     how: How,
     last: bool,
 ) -> Fused | None:
-    program: Any = _engine.passes(task)
-    passes = Run(program, ADDRESSES_PLACE, NOWHERE, NOWHERE)
+    where = {**where, "scalars": SCALARS_PLACE}
+    passes = Run(_engine.program(task), tuple(where.get(name, NOWHERE) for name in task.places))
     every = (*runs, passes) if last else (passes, *runs)
     if not all(isinstance(run.program, Bound) for run in every):
         return None
@@ -251,7 +249,5 @@ def _put_together(
         return None
     values = task.values
     scalars = (how.epsilon, 0.0, how.slope, values / max(values - 1, 1))
-    where = {**where, "scalars": SCALARS_PLACE}
-    addresses = tuple(where.get(name, NOWHERE) for name in PLACES[task.name])
     size = DTYPES[NUMBERS_OF[task.parameter]].itemsize
-    return Fused(outputs, temporaries, every, addresses, scalars, size)
+    return Fused(outputs, temporaries, every, scalars, size)

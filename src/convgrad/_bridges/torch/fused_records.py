@@ -5,12 +5,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from ..._runtime.bound import Bound
 from . import fused_recipes
-from .fused_handler import BACKWARD, DIMENSION, GIVEN, KEY, MOST_ADDRESSES
+from .fused_handler import BACKWARD, DIMENSION, GIVEN, KEY
 from .fused_recipes import Fused, Given, Row
 from .handler import ABSENT, TENSOR_WORDS
-from .records import rows_of
+from .records import rows_of, run_words
 from .tensors import Tensor
 
 ROWS: list[Row] = []
@@ -40,11 +39,9 @@ def body(recipe: Fused | None) -> list[int]:
     if recipe is None:
         return [0]
     made = [*recipe.outputs, *recipe.temporaries]
-    missing = [-1] * (MOST_ADDRESSES - len(recipe.addresses))
     scalars = struct.unpack("4q", struct.pack("4d", *recipe.scalars))
     words = [len(recipe.runs), len(recipe.outputs), len(made), recipe.parameter_bytes - 1]
-    words += [*scalars, *recipe.addresses, *missing, *rows_of(made)]
-    for program, *places in recipe.runs:
-        assert isinstance(program, Bound)
-        words += [program.address, *(max(place, 0) for place in places[:3]), places[3]]
+    words += [*scalars, *rows_of(made)]
+    for run in recipe.runs:
+        words += run_words(run, run.places)
     return words

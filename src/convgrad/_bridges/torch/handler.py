@@ -19,6 +19,7 @@ The text of the functions is in `handler_text`.
 
 from __future__ import annotations
 
+from ..._runtime.program import MOST_PLACES
 from ..._runtime.records import LOOK_UP, written
 from .handler_text import HANDLER, PARTS, SERVE
 
@@ -72,11 +73,10 @@ RECORD = {
     "ALIGNMENT": 4 + KEY_WORDS,  # an element's bytes less one
     "BODY": 5 + KEY_WORDS,
 }
-"""A record: the next one in its bucket, the key, then `MADE_WORDS` per tensor to make, `RUN_WORDS` per run."""
+"""A record: the next one in its bucket, the key, then `MADE_WORDS` per tensor to make, then the runs:
+a program, how many places it has, and where they are: numbers of places here, or -1."""
 MADE_WORDS = 2 + 2 * 4
 """Dimensions, of which -1 is a tensor that is not made; dtype; sizes; strides."""
-RUN_WORDS = 5
-"""A program, and where its operands, its result and its bias are: numbers of places, or -1."""
 GIVEN = 3
 """Places begin with the tensors a handler is given."""
 MOST_MADE = 8
@@ -93,7 +93,7 @@ def text() -> str:
         "TENSOR_WORDS": TENSOR_WORDS,
         "ABSENT": ABSENT,
         "MADE_WORDS": MADE_WORDS,
-        "RUN_WORDS": RUN_WORDS,
+        "MOST_PLACES": MOST_PLACES,
         "GIVEN": GIVEN,
         "PLACES": GIVEN + MOST_MADE,
         "BLOCK": f"@{BLOCK_SYMBOL}",

@@ -112,6 +112,7 @@ failed:
 ; nothing is left behind.
 define internal i1 @run_all(ptr %block, ptr %record, ptr %places, ptr %made) nounwind {
 entry:
+  %addresses = alloca [$MOST_PLACES x ptr], align 16
   %wanted = word i64 %record, $RECORD_MADE
   %outputs = word i64 %record, $RECORD_OUTPUTS
   %runs = word i64 %record, $RECORD_RUNS
@@ -122,27 +123,32 @@ entry:
   br label %step
 step:
   %r = phi i64 [ 0, %entry ], [ %r_next, %ran ]
-  %r_skip = mul i64 %r, $RUN_WORDS
-  %step_row = getelementptr i64, ptr %program_rows, i64 %r_skip
+  %step_row = phi ptr [ %program_rows, %entry ], [ %following, %ran ]
   %program = word ptr %step_row, 0
-  %first_place = word i64 %step_row, 1
-  %second_place = word i64 %step_row, 2
-  %result_place = word i64 %step_row, 3
-  %bias_place = word i64 %step_row, 4
-  %first = word ptr %places, %first_place
-  %second = word ptr %places, %second_place
-  %result = word ptr %places, %result_place
-  %no_bias = icmp slt i64 %bias_place, 0
-  br i1 %no_bias, label %call, label %with_bias
-with_bias:
-  %bias_there = word ptr %places, %bias_place
-  br label %call
+  %count = word i64 %step_row, 1
+  br label %place
+place:
+  %p = phi i64 [ 0, %step ], [ %p_next, %placed ]
+  %p_from = add i64 %p, 2
+  %number = word i64 %step_row, %p_from
+  %nowhere = icmp slt i64 %number, 0
+  br i1 %nowhere, label %placed, label %somewhere
+somewhere:
+  %there = word ptr %places, %number
+  br label %placed
+placed:
+  %address = phi ptr [ null, %place ], [ %there, %somewhere ]
+  set ptr %address, %addresses, %p
+  %p_next = add i64 %p, 1
+  %p_more = icmp ult i64 %p_next, %count
+  br i1 %p_more, label %place, label %call
 call:
-  %bias = phi ptr [ null, %step ], [ %bias_there, %with_bias ]
-  %run_status = call i64 %run(ptr %program, ptr %first, ptr %second, ptr %result, ptr %bias)
+  %run_status = call i64 %run(ptr %program, ptr %addresses)
   %ran_fine = icmp eq i64 %run_status, 0
   br i1 %ran_fine, label %ran, label %failed
 ran:
+  %row_words = add i64 %count, 2
+  %following = getelementptr i64, ptr %step_row, i64 %row_words
   %r_next = add i64 %r, 1
   %r_more = icmp ult i64 %r_next, %runs
   br i1 %r_more, label %step, label %done

@@ -132,7 +132,7 @@ class Handlers:
         words["FUSED_BUCKETS"] = ctypes.addressof(self.fused_table.buckets)
         words["FUSED_MISS"] = address_of(self._fused_miss)
         words["WHAT"] = address_of(self._what)
-        words["RUN"] = runtime.addresses[entry.RUN_BIAS]
+        words["RUN"] = runtime.addresses[entry.RUN_PLACES]
         words["VERSION"] = _VERSION
         for name, text in zip(("NOTHING", *DECLINED), self._texts, strict=True):
             words[name] = ctypes.addressof(text)

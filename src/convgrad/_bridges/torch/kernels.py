@@ -19,8 +19,6 @@ from torch import Tensor as AnyTensor
 from ... import _engine
 from ..._base import config
 from ..._base.errors import AllocationError, ArgumentError
-from ..._runtime.bound import Bound
-from ..._runtime.run import run as run_program
 from . import recipes
 from .plain import there
 from .recipes import (
@@ -233,12 +231,8 @@ def carry_out(
             if tensor is not None:
                 places[place] = tensor.data_ptr()
     try:
-        for program, first, second, result, bias in recipe.runs:
-            where = (places[first], places[second], places[result], places[bias])
-            if isinstance(program, Bound):
-                run_program(program, *where)
-            else:
-                program(*where)
+        for run in recipe.runs:
+            _engine.execute(run.program, *(places[each] for each in run.places))
     except AllocationError as error:
         raise AllocationError(f"{function}: {error}.") from None
     return outputs

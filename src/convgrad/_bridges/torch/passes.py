@@ -16,7 +16,7 @@ from torch import Tensor as AnyTensor
 
 from ... import _engine
 from ..._base import config
-from ..._engine.prepare import Passes
+from ..._engine.prepare import Executable
 from ..._problem.norm import SAVED, SCALARS, Task, kept_beside
 from .kernels import Counted, describe
 from .tensors import DTYPES, layout
@@ -70,9 +70,9 @@ class Norm:
 
     def __init__(self, task: Task, dtype: torch.dtype) -> None:
         self._task = task
-        self._forward: dict[int, Passes] = {}
-        self._again: Passes | None = None
-        self._backward: dict[tuple[bool, bool, bool], Passes] = {}
+        self._forward: dict[int, Executable] = {}
+        self._again: Executable | None = None
+        self._backward: dict[tuple[bool, bool, bool], Executable] = {}
         self._known: dict[tuple[float, float, float], Any] = {}
         self.values = task.values
         self.last = task.data_format == "NHWC"
@@ -112,31 +112,29 @@ class Norm:
         shares = 0 if given is None else given.shares
         program = self._forward.get(shares)
         if program is None:
-            program = _engine.passes(replace(self._task, given=shares))
+            program = _engine.program(replace(self._task, given=shares))
             self._forward[shares] = program
         y = x if in_place and how.frozen else torch.empty_like(x)
         saved = self._numbers(x, len(SAVED) * self._task.channels)
         scalars = self._scalars(how.epsilon, momentum, how.slope)
         mean, variance = running
-        _engine.run_prepared(
+        _engine.execute(
             program,
-            (
-                *(x.data_ptr(), y.data_ptr(), _at(residual), _at(weight), _at(bias)),
-                *(_at(mean), _at(variance), saved.data_ptr(), ctypes.addressof(scalars)),
-                0 if given is None else given.statistics.data_ptr(),
-            ),
+            *(x.data_ptr(), y.data_ptr(), _at(residual), _at(weight), _at(bias)),
+            *(_at(mean), _at(variance), saved.data_ptr(), ctypes.addressof(scalars)),
+            0 if given is None else given.statistics.data_ptr(),
         )
         return y, saved
 
     def again(self, x: AnyTensor, saved: AnyTensor, how: How) -> AnyTensor:
         """Return the result of `forward` once more, of one without a residual."""
         if self._again is None:
-            self._again = _engine.passes(replace(self._task, name="apply"))
+            self._again = _engine.program(replace(self._task, name="apply"))
         y = torch.empty_like(x)
         scalars = self._scalars(how.epsilon, 0.0, how.slope)
-        _engine.run_prepared(
+        _engine.execute(
             self._again,
-            (x.data_ptr(), y.data_ptr(), 0, saved.data_ptr(), ctypes.addressof(scalars)),
+            *(x.data_ptr(), y.data_ptr(), 0, saved.data_ptr(), ctypes.addressof(scalars)),
         )
         return y
 
@@ -164,7 +162,7 @@ class Norm:
                 wants_parameters=wants_parameters,
                 wants_residual=wants_residual,
             )
-            program = self._backward[wants] = _engine.passes(task)
+            program = self._backward[wants] = _engine.program(task)
         dx = torch.empty_like(x) if wants[0] else None
         dweight = dbias = None
         if wants[1]:
@@ -172,12 +170,10 @@ class Norm:
             dbias = self._numbers(x, self._task.channels)
         dresidual = torch.empty_like(x) if wants[2] else None
         scalars = self._scalars(how.epsilon, 0.0, how.slope)
-        _engine.run_prepared(
+        _engine.execute(
             program,
-            (
-                *(x.data_ptr(), grad.data_ptr(), _at(beside), saved.data_ptr(), _at(dx)),
-                *(_at(dresidual), _at(dweight), _at(dbias), ctypes.addressof(scalars)),
-            ),
+            *(x.data_ptr(), grad.data_ptr(), _at(beside), saved.data_ptr(), _at(dx)),
+            *(_at(dresidual), _at(dweight), _at(dbias), ctypes.addressof(scalars)),
         )
         return dx, dweight, dbias, dresidual
 
@@ -211,7 +207,7 @@ class Scaling(NamedTuple):
 
     def run(self, name: str, *tensors: AnyTensor | None) -> None:
         """Carry out a pass on tensors in the order of `_norm.PLACES`; images lie as the first one did."""
-        _engine.run_passes(self.tasks[name], [_at(each) for each in tensors])
+        _engine.run(self.tasks[name], *(_at(each) for each in tensors))
 
 
 def scaling(x: AnyTensor) -> Scaling | None:

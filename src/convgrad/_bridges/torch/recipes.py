@@ -16,12 +16,13 @@ PyTorch's two orders is reordered by a program of its own, which takes a filter'
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ... import _engine
 from ..._engine.prepare import Executable
 from ..._problem import convolution
 from ..._problem.convolution import Kind, Problem, Side
+from ..._problem.filter_order import FilterOrder
 from .tensors import (
     DTYPES,
     Four,
@@ -76,13 +77,10 @@ class Made(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A program and the places of its operands, its result and its bias, which may be `NOWHERE`."""
+    """A program and where its places are, which may be `NOWHERE`."""
 
     program: Executable
-    first: int
-    second: int
-    result: int
-    bias: int = NOWHERE
+    places: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -289,19 +287,19 @@ class _Maker:
             return WEIGHT
         if self._place is None:
             self._place = self._temporary()
-            self._first.append(Run(self._reordering(back=False), WEIGHT, WEIGHT, self._place))
+            self._first.append(Run(self._reordering(back=False), (WEIGHT, self._place)))
         return self._place
 
     def towards(
         self, near: bool, order: str, image: int, weight: int, result: int, bias: object
     ) -> list[Run]:
         """Return the run that leads to an image: the near one of the layer, or the far one."""
-        at = NOWHERE if bias is None else THIRD
+        beside = () if bias is None else (THIRD,)
         if near != self.exchanged:
             problem = self._problem(Kind.INPUT_GRADIENT, order, "" if bias is None else "input")
-            return [Run(_engine.executable(problem), weight, image, result, at)]
+            return [Run(_engine.program(problem), (weight, image, result, *beside))]
         problem = self._problem(Kind.FORWARD, order, "" if bias is None else "output")
-        return [Run(_engine.executable(problem), image, weight, result, at)]
+        return [Run(_engine.program(problem), (image, weight, result, *beside))]
 
     def counting(
         self, near: bool, order: str, image: int, weight: int, result: int
@@ -316,9 +314,9 @@ class _Maker:
         shares = _engine.statistics_shares(problem)
         if not shares:
             return 0, []
-        program = _engine.executable(replace(problem, statistics=True))
+        program = _engine.program(replace(problem, statistics=True))
         operands = (weight, image) if exchanged else (image, weight)
-        return shares, [Run(program, *operands, result, OUTPUTS + 1)]
+        return shares, [Run(program, (*operands, result, OUTPUTS + 1))]
 
     def filter_gradient(self, transposed: bool, order: str, bias: int, wanted: bool) -> list[Run]:
         """Return the runs that lead to the filter's gradient, and to that of the bias if it has a place."""
@@ -326,11 +324,12 @@ class _Maker:
         given_is_near = transposed == self.exchanged
         near, far = (INPUT, THIRD) if given_is_near else (THIRD, INPUT)
         which: Side = "" if bias == NOWHERE else "output" if given_is_near else "input"
-        program = _engine.executable(self._problem(Kind.FILTER_GRADIENT, order, which))
+        program = _engine.program(self._problem(Kind.FILTER_GRADIENT, order, which))
         result = OUTPUTS + 1 if wanted and not self._reorder else self._temporary()
-        runs = [Run(program, near, far, result, bias)]
+        beside = () if bias == NOWHERE else (bias,)
+        runs = [Run(program, (near, far, result, *beside))]
         if wanted and self._reorder:
-            runs.append(Run(self._reordering(back=True), result, result, OUTPUTS + 1))
+            runs.append(Run(self._reordering(back=True), (result, OUTPUTS + 1)))
         return runs
 
     def recipe(self, outputs: tuple[Made | None, ...], runs: list[Run]) -> Recipe:
@@ -341,8 +340,9 @@ class _Maker:
         return self._weight.dtype
 
     def _reordering(self, back: bool) -> Executable:
-        order = "OHWI" if layout(self._weight) == "NHWC" else "OIHW"
-        return _engine.filter_order(self._weight.sizes, order, DTYPES[self._dtype].itemsize, back)
+        order: Literal["OHWI", "OIHW"] = "OHWI" if layout(self._weight) == "NHWC" else "OIHW"
+        size = DTYPES[self._dtype].itemsize
+        return _engine.program(FilterOrder(self._weight.sizes, order, size, back))
 
     def _temporary(self) -> int:
         """Make room for a filter in the kernels' order."""

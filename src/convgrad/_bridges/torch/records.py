@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..._base import config
@@ -12,7 +12,7 @@ from ..._runtime import records
 from ..._runtime.bound import Bound
 from . import handler, recipes
 from .handler import ABSENT, GIVEN, KEY, MOST_MADE, TENSOR_WORDS
-from .recipes import Made, Recipe, Settings
+from .recipes import Made, Recipe, Run, Settings
 from .tensors import DTYPES, Tensor
 
 
@@ -27,13 +27,17 @@ def body(recipe: Recipe | None) -> list[int]:
     shift = GIVEN + len(recipe.outputs) - recipes.TEMPORARIES
     for run in recipe.runs:
         assert isinstance(run.program, Bound)
-        places = (run.first, run.second, run.result, run.bias)
-        rows += [
-            run.program.address,
-            *(at + shift if at >= recipes.TEMPORARIES else at for at in places),
-        ]
+        rows += run_words(
+            run, (at + shift if at >= recipes.TEMPORARIES else at for at in run.places)
+        )
     item = DTYPES[next(each.dtype for each in made if each is not None)].itemsize
     return [len(recipe.runs), len(recipe.outputs), len(made), item - 1, *rows]
+
+
+def run_words(run: Run, places: Iterable[int]) -> list[int]:
+    """Return the words of a run: program, how many places, and where they are."""
+    assert isinstance(run.program, Bound)
+    return [run.program.address, len(run.places), *places]
 
 
 def rows_of(made: Sequence[Made | None]) -> list[int]:

@@ -95,7 +95,7 @@ def plan(name: str, it: DirectSizes) -> Plan:
         source = "partial"
     operands: tuple[Operand, ...] = (source, "packed" if beforehand else filter_, "result")
     if kernel.bias or kernel.statistics:
-        operands = (*operands, "bias")
+        operands = (*operands, "statistics" if kernel.statistics else "bias")
     items = cut.blocks * panel_ranges
     steps.append(
         Step(

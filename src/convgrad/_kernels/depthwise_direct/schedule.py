@@ -154,7 +154,7 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         if problem.kind is Kind.INPUT_GRADIENT:
             operands = ("second", "first", "result")
         if kernel.bias or kernel.statistics:
-            operands = (*operands, "bias")
+            operands = (*operands, "statistics" if kernel.statistics else "bias")
         if kernel.statistics:
             scratch += chunk * statistics.CHANNEL_BYTES
         step = Step(kernel, operands, words, split.units * split.chunks, 1, scratch)

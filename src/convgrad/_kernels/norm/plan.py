@@ -239,7 +239,7 @@ def _step(
         wrong = sorted(values.keys() ^ set(words))
         raise InternalError(f"the words {wrong} of {kernel!r} do not fit; please report this")
     numbers = [values[word] for word in words]
-    return Step(kernel, ("first", "partial", "packed"), tuple(numbers), count, grain, scratch)
+    return Step(kernel, ("places", "partial", "packed"), tuple(numbers), count, grain, scratch)
 
 
 def _planes(task: Task) -> bool:

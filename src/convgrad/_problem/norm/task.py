@@ -125,6 +125,11 @@ class Task:
     """Shares of values whose statistics whoever made x has found out; 0: none."""
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """Names of the places it runs on."""
+        return PLACES[self.name]
+
+    @property
     def parameter(self) -> str:
         """The short name of the parameters' and statistics' dtype: float32, and float64 for float64."""
         return self.dtype.accumulator

@@ -11,16 +11,14 @@ import numpy as np
 from ..._base.dtypes import DTYPES, AnyArray, DType, round_once
 from ..._base.fp_mode import default_mode
 from . import oracle
-from .task import PLACES, SAVED, SCALARS, Task
+from .task import SAVED, SCALARS, Task
 
 
-def execute(task: Task) -> Callable[[int], None]:
-    """Return a function that carries out a task on a block of addresses."""
+def execute(task: Task) -> Callable[..., None]:
+    """Return a function that carries out a task on the addresses of its places."""
 
-    def run(block: int) -> None:
-        places = PLACES[task.name]
-        words = (ctypes.c_int64 * len(places)).from_address(block)
-        memory = _Memory(task, dict(zip(places, words, strict=True)))
+    def run(*addresses: int) -> None:
+        memory = _Memory(task, dict(zip(task.places, addresses, strict=True)))
         # Infinities minus themselves: kernels do not warn either.
         with default_mode(), np.errstate(all="ignore"):
             if task.name in ("forward", "forward_frozen", "apply"):
