@@ -11,7 +11,7 @@ JOBS ?= 2
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
-CHECKED := src tests examples tools hatch_build.py
+CHECKED := src tests examples tools benchmarks hatch_build.py
 BROWSER_STAMP := $(VENV)/.studio-test
 # PyTorch, TensorFlow, JAX and Keras have an environment of their own: `make test` shows that nothing needs them.
 FRAMEWORKS := .venv-frameworks
@@ -49,7 +49,7 @@ demo: $(STAMP) ## check a MobileNet layer's filter gradient, then train a networ
 
 test: lint ## run every check and test
 	@echo "== pytest"
-	@$(QUICK) $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal $(addprefix --ignore ,$(ELSEWHERE)) tests src tools
+	@$(QUICK) $(PY) -m pytest --quiet -n $(JOBS) --dist worksteal $(addprefix --ignore ,$(ELSEWHERE)) tests src tools benchmarks
 
 studio: studio-build ## build the block studio's page if needed and open it in the browser (PAGE=my.json)
 	@$(VENV)/bin/convgrad studio $(PAGE)

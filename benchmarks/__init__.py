@@ -1,1 +1,6 @@
-"""The benchmarks live in the package, `convgrad._apps.bench`; `python -m benchmarks` calls them."""
+"""What is measured in a clone; the benchmarks of the wheel are `convgrad._apps.bench`.
+
+    train       training steps of whole networks in a framework: `convgrad bench train --help`
+
+`python -m benchmarks` is `convgrad bench`.
+"""

@@ -44,7 +44,7 @@ READS = {
     **dict.fromkeys(FRAMEWORKS, ("docs/", "examples/")),
 }
 """What the tests of a folder read or run besides the package. A place ends in a slash, a file does not."""
-RUNS = {"examples", "pages", "tools"}
+RUNS = {"bench", "examples", "pages", "tools"}
 """Of these, the folders whose tests run whatever is in those places, so that these say what of the package is used.
 Tests of bridges run only what is about their framework."""
 NO_TESTS = ("LICENSE", ".gitignore", ".pre-commit-config.yaml", "changelog.d/")
@@ -230,11 +230,11 @@ def commands(names: Iterable[str], changed: Iterable[str], more: list[str]) -> l
     modules = [
         file
         for file in changed
-        if file.startswith((PACKAGE, "tools/"))
+        if file.startswith((PACKAGE, "tools/", "benchmarks/"))
         and file.endswith(".py")
         and (ROOT / file).exists()
         and not re.match(
-            rf"{PACKAGE}(_bridges/|_apps/)?(torch|jax|tensorflow|keras|bench/train)\b", file
+            rf"({PACKAGE}(_bridges/)?|benchmarks/train/)(torch|jax|tensorflow|keras)(\b|_)", file
         )
     ]
     plain = [f"tests/{name}" for name in chosen if name not in FRAMEWORKS]

@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 import convgrad.torch
-from convgrad._apps.bench.train import torch_models
+from benchmarks.train import torch_models
 from convgrad._base.text import aligned
 from convgrad._bridges.torch import blocks, passes
 

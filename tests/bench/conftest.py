@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.fake_training import FAKE
-from convgrad._apps.bench.train.frameworks import TRAININGS
+from benchmarks.train.frameworks import TRAININGS
 
 
 @pytest.fixture

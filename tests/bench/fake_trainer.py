@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any
 
-from convgrad._apps.bench.train.job import Job, Parts, Whole
+from benchmarks.train.job import Job, Parts, Whole
 
 STEP = {"native": 0.012, "compiled": 0.009, "ours": 0.006, "installed": 0.008}
 """Seconds by family; the memory setting takes a third off, channels_last a sixth."""

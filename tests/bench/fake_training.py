@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from convgrad._apps.bench.train import configurations as rows_of
-from convgrad._apps.bench.train.configurations import TORCH as CONFIGURATIONS
-from convgrad._apps.bench.train.configurations import Place
-from convgrad._apps.bench.train.frameworks import TITLES, TRAININGS, Training
+from benchmarks.train import configurations as rows_of
+from benchmarks.train.configurations import TORCH as CONFIGURATIONS
+from benchmarks.train.configurations import Place
+from benchmarks.train.frameworks import TITLES, TRAININGS, Training
 
 FRAMEWORK: Any = SimpleNamespace(
     name="fake",

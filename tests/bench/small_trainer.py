@@ -10,8 +10,8 @@ import sys
 from importlib import import_module
 from typing import Any
 
-from convgrad._apps.bench.train import networks
-from convgrad._apps.bench.train.job import Job, Trained
+from benchmarks.train import networks
+from benchmarks.train.job import Job, Trained
 
 _FRAMEWORKS = {"jax", "tensorflow", "torch", "keras"}
 

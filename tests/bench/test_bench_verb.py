@@ -200,6 +200,8 @@ def test_compare_tells_changes_from_noise() -> None:
     noisy = a_run(ours=1.0)
     noisy["rows"][1]["ours"]["rounds_min_ms"] = [1.0, 2.5, 2.6]
     assert compare(old, noisy).changes[1].verdict == ""
+    noisy["rows"][1]["ours"]["rounds_min_ms"] = [1.0, 1.01, 2.6]  # one round that was disturbed
+    assert compare(old, noisy).changes[1].verdict == "faster"
     new["rows"].pop()
     new["settings"]["threads"] = 8
     assert compare(old, new).only_old == ["14x14x16k3s1b8 dx"]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bench.fake_training import FAKE, FRAMEWORK, select
-from convgrad._apps.bench.train import frameworks, rounds
-from convgrad._apps.bench.train.configurations import TORCH as CONFIGURATIONS
-from convgrad._apps.bench.train.frameworks import TRAININGS
-from convgrad._apps.cli import bench_train
+from benchmarks.train import frameworks, rounds
+from benchmarks.train import verb as bench_train
+from benchmarks.train.configurations import TORCH as CONFIGURATIONS
+from benchmarks.train.frameworks import TRAININGS
+from convgrad._apps.bench import clone
 from convgrad._apps.cli.main import main
 
 
@@ -164,3 +168,30 @@ def test_pictures_without_matplotlib(monkeypatch: pytest.MonkeyPatch, capsys: An
     monkeypatch.setattr(bench_train, "find_spec", lambda name: None)
     assert main(["bench", "train", "--plot", "out.svg"]) == 2
     assert "pip install matplotlib" in capsys.readouterr().err
+
+
+def test_without_a_clone_the_verb_says_where_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
+) -> None:
+    monkeypatch.setattr(clone, "FOLDER", tmp_path / "benchmarks")
+    assert main(["bench", "train", "--model", "resnet50", "--rounds", "3", "more"]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith(
+        "convgrad bench train: the networks that it trains are not in the wheel"
+    )
+    assert told.err.count("\n") == 1 and "`benchmarks` of a clone" in told.err and not told.out
+    assert main(["bench", "train", "--help"]) == 0
+    assert "in the folder `benchmarks` of" in capsys.readouterr().out
+
+
+def test_benchmarks_of_others_are_not_ours(tmp_path: Path) -> None:
+    """A package of that name may lie first on the import path, or be imported already."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "__init__.py").write_text("print('theirs')", encoding="utf-8")
+    program = "import benchmarks; from convgrad._apps.cli.main import main; main(['bench', 'train', '--help'])"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r}); {program}"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.startswith("theirs\nusage: convgrad bench train"), done.stderr

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from bench.test_train_networks import PARAMETERS
+from benchmarks.train.frameworks import TRAININGS
 from child_python import child_environment
-from convgrad._apps.bench.train.frameworks import TRAININGS
 from convgrad._apps.cli.main import main
 
 pytestmark = pytest.mark.peers
@@ -134,9 +134,9 @@ def test_large_networks_in_jax() -> None:
         """
 import json, jax
 from functools import partial
-from convgrad._apps.bench.train.drafts import draft, starting_values
-from convgrad._apps.bench.train.jax_models import cross_entropy
-from convgrad._apps.bench.train.networks import NETWORKS
+from benchmarks.train.drafts import draft, starting_values
+from benchmarks.train.jax_models import cross_entropy
+from benchmarks.train.networks import NETWORKS
 found = {}
 for name in NETWORKS:
     values, statistics = starting_values(draft(name, 2, 64), 0)
@@ -158,7 +158,7 @@ def test_large_networks_of_keras() -> None:
         "keras",
         """
 import json
-from convgrad._apps.bench.train import keras_trainer as t
+from benchmarks.train import keras_trainer as t
 built = {name: t.build(name, 64) for name in t.MODELS}
 kinds = ("Conv2D", "DepthwiseConv2D")
 print(json.dumps({name: [

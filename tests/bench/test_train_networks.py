@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import convgrad
-from convgrad._apps.bench.train import drafts, layer_turns, networks, report
-from convgrad._apps.bench.train.drafts import Convolution, Draft
-from convgrad._apps.bench.train.frameworks import NETWORKS, TRAININGS
-from convgrad._apps.bench.train.job import Job
-from convgrad._apps.bench.train.layer_turns import Side
+from benchmarks.train import drafts, layer_turns, networks, report
+from benchmarks.train.drafts import Convolution, Draft
+from benchmarks.train.frameworks import NETWORKS, TRAININGS
+from benchmarks.train.job import Job
+from benchmarks.train.layer_turns import Side
 
 PARAMETERS = {"mobilenet_v2": 3_504_872, "resnet50": 25_557_032}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bench.train_runs import a_row, a_run, usual
-from convgrad._apps.bench.train import ratios, report
-from convgrad._apps.bench.train.ratios import Spread
+from benchmarks.train import ratios, report
+from benchmarks.train.ratios import Spread
 
 
 def test_medians_and_quartiles() -> None:

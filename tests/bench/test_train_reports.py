@@ -13,8 +13,8 @@ import pytest
 from bench import fake_trainer
 from bench.fake_training import SHORT
 from bench.train_runs import a_row, a_run, usual
-from convgrad._apps.bench.train import configurations as rows_of
-from convgrad._apps.bench.train import picture, report, stored
+from benchmarks.train import configurations as rows_of
+from benchmarks.train import picture, report, stored
 from convgrad._apps.cli.main import main
 
 

@@ -14,12 +14,12 @@ import pytest
 
 from bench.fake_training import FAKE, SHORT, select, with_row
 from bench.train_runs import a_row
-from convgrad._apps.bench.train import child, ratios, rounds, stored
-from convgrad._apps.bench.train import configurations as rows_of
-from convgrad._apps.bench.train.configurations import TORCH as CONFIGURATIONS
-from convgrad._apps.bench.train.entrant import Entrant
-from convgrad._apps.bench.train.frameworks import TRAININGS
-from convgrad._apps.bench.train.job import Parts
+from benchmarks.train import child, ratios, rounds, stored
+from benchmarks.train import configurations as rows_of
+from benchmarks.train.configurations import TORCH as CONFIGURATIONS
+from benchmarks.train.entrant import Entrant
+from benchmarks.train.frameworks import TRAININGS
+from benchmarks.train.job import Parts
 from convgrad._apps.cli.main import main
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from convgrad._apps.bench.train import configurations as rows_of
-from convgrad._apps.bench.train import ratios, rounds
-from convgrad._apps.bench.train.configurations import TORCH as CONFIGURATIONS
-from convgrad._apps.bench.train.configurations import Configuration
+from benchmarks.train import configurations as rows_of
+from benchmarks.train import ratios, rounds
+from benchmarks.train.configurations import TORCH as CONFIGURATIONS
+from benchmarks.train.configurations import Configuration
 
 
 def a_row(

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from convgrad._apps.bench.train.frameworks import TRAININGS
-from convgrad._apps.bench.train.job import Job
+from benchmarks.train.frameworks import TRAININGS
+from benchmarks.train.job import Job
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -66,7 +66,7 @@ def a_job(**how: Any) -> Job:
 
 
 def test_networks_have_the_published_parameters(torch: Any) -> None:
-    from convgrad._apps.bench.train.torch_models import MODELS
+    from benchmarks.train.torch_models import MODELS
 
     with torch.device("meta"):
         found = {
@@ -77,7 +77,7 @@ def test_networks_have_the_published_parameters(torch: Any) -> None:
 
 
 def test_networks_compute_classes_and_have_the_usual_convolutions(torch: Any) -> None:
-    from convgrad._apps.bench.train.torch_models import MODELS
+    from benchmarks.train.torch_models import MODELS
 
     counts = {}
     with torch.device("meta"):
@@ -97,7 +97,7 @@ def test_networks_compute_classes_and_have_the_usual_convolutions(torch: Any) ->
 def test_ours_is_accelerated_before_the_optimizer_sees_it(
     torch: Any, bridge: SimpleNamespace
 ) -> None:
-    from convgrad._apps.bench.train import torch_trainer
+    from benchmarks.train import torch_trainer
 
     # Not the smallest: two images that end in one pixel each make PyTorch's own training NaN after four steps with
     # oneDNN on AVX-512 (it learns without oneDNN, and on AVX2).
@@ -119,7 +119,7 @@ def test_ours_is_accelerated_before_the_optimizer_sees_it(
 def test_a_memory_setting_that_is_not_to_be_had_is_no_configuration(
     bridge: SimpleNamespace,
 ) -> None:
-    from convgrad._apps.bench.train import torch_trainer
+    from benchmarks.train import torch_trainer
 
     bridge.tune_memory = lambda: SimpleNamespace(applied=False)
     with pytest.raises(RuntimeError, match="the memory setting: "):
@@ -127,7 +127,7 @@ def test_a_memory_setting_that_is_not_to_be_had_is_no_configuration(
 
 
 def test_layers_are_counted_and_compared(torch: Any, bridge: SimpleNamespace) -> None:
-    from convgrad._apps.bench.train import torch_layers
+    from benchmarks.train import torch_layers
 
     convolution = torch.nn.Conv2d(4, 4, 3, padding=1, groups=4)
     model = torch.nn.Sequential(
@@ -157,7 +157,7 @@ def test_layers_are_counted_and_compared(torch: Any, bridge: SimpleNamespace) ->
 
 
 def test_a_wrong_gradient_of_ours_is_an_error(torch: Any, bridge: SimpleNamespace) -> None:
-    from convgrad._apps.bench.train import torch_layers
+    from benchmarks.train import torch_layers
 
     def scaled(x: Any, weight: Any, *rest: Any) -> Any:
         good = torch.nn.functional.conv2d(x, weight, *rest)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from tools.plant_bugs import BUGS, ROOMS, chosen
 from tools.planted_rooms import SPLIT
-
 from unit.test_layers import ALLOWED
 
 ROOT = Path(__file__).resolve().parents[2]

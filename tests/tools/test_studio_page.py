@@ -15,8 +15,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
-import hatch_build  # noqa: E402
 import studio_page  # noqa: E402
+
+import hatch_build  # noqa: E402
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the stand-ins for node are shell scripts")
 

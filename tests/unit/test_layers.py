@@ -12,7 +12,7 @@ from graphlib import TopologicalSorter
 
 import pytest
 
-from sources import FILES, ROOT, imports, read
+from sources import FILES, imports, read
 
 OPEN = {"_base"}  # errors, dtypes, switches and words are for everybody
 ALLOWED = {
@@ -82,11 +82,7 @@ ALLOWED = {
         "_engine",
         "_problem",
         "_runtime",
-        "jax",
-        "keras",
         "reference",
-        "tensorflow",
-        "torch",
     },
     "_apps/check": {"_bridges/peers", "_problem", "reference"},
     "_apps/cli": {
@@ -146,14 +142,7 @@ FRAMEWORKS = {
     *("dask", "distributed", "zarr"),
 }
 """Never imported: an array of theirs shows that its framework is loaded already."""
-RIVALS = {
-    **{f"_bridges/peers/{name}.py": {name} for name in ("tensorflow", "torch", "jax")},
-    **{
-        file.relative_to(ROOT).as_posix(): {name}
-        for name in ("torch", "jax", "tensorflow", "keras")
-        for file in ROOT.glob(f"_apps/bench/train/{name}_*.py")
-    },
-}
+RIVALS = {f"_bridges/peers/{name}.py": {name} for name in ("tensorflow", "torch", "jax")}
 """The exceptions, each for one framework: they run in a child process that exists to load it."""
 STORES = {
     "_apps/cli/dask_graph.py": {"dask"},

@@ -1,6 +1,6 @@
 """A child of a benchmark and the pipes to it: start, ask, wait with a limit, say how it ended.
 
-What is sent and answered are messages (`_messages`); what it means is for the two ends to agree on.
+What is sent and answered are messages (`_base/messages.py`); what it means is for the two ends to agree on.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class WorkerFailed(Exception):
 
 
 class Process:
-    """The parent's end of a child that runs `main` of a module of ours."""
+    """The parent's end of a child that runs a program of ours."""
 
-    def __init__(self, module: str, variables: Mapping[str, str]) -> None:
+    def __init__(self, program: str, variables: Mapping[str, str]) -> None:
         # Frameworks print what they like; nobody reads it but for the last line of a child that died.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = subprocess.Popen(
-            children.command(module, "main"),
+            children.program(program),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

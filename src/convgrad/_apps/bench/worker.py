@@ -88,7 +88,9 @@ class Worker:
         if self._process is not None:
             return
         threads, keep, warm_malloc = self._settings
-        self._process = Process("convgrad._apps.bench.worker", self.peers[0].environment(threads))
+        self._process = Process(
+            f"from {__name__} import main; main()", self.peers[0].environment(threads)
+        )
         self._starting = True
         self._send(("setup", [peer.name for peer in self.peers], threads, keep, warm_malloc))
 

@@ -35,9 +35,10 @@ VERBS = (
     "completion",
 )
 """One module each, in the order of --help."""
-TWO_WORDS = {"bench train": "bench_train"}
-"""Verbs whose second word has arguments of its own, and their modules. They are read by a parser of their own: the
-first word alone is a verb too, whose arguments `--help` and the shells list."""
+TWO_WORDS = {"bench train": "train.verb"}
+"""Verbs whose second word has arguments of its own, and their modules in a clone's `benchmarks`; where there is none,
+a module here says so. They are read by a parser of their own: the first word alone is a verb too, whose arguments
+`--help` and the shells list."""
 
 _EPILOG = """exit status:
   0 done   1 done, and the answer is no   2 refused, with the reason in one line   130 interrupted   143 terminated
@@ -88,7 +89,7 @@ def parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
     top.set_defaults(verb=None, json=False)
     verbs = top.add_subparsers(title="verbs", metavar="VERB")
     for name in names:
-        module = cast(Verb, import_module(f".{TWO_WORDS.get(name, name)}", __package__))
+        module = _module(name)
         one = verbs.add_parser(
             module.NAME,
             help=module.SUMMARY,
@@ -101,6 +102,15 @@ def parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
         module.add_arguments(one)
         one.add_argument("--json", action="store_true", help="print one JSON document instead")
     return top
+
+
+def _module(name: str) -> Verb:
+    if name in TWO_WORDS:
+        from ..bench import clone
+
+        if clone.is_here():
+            return cast(Verb, clone.load(TWO_WORDS[name]))
+    return cast(Verb, import_module(f".{name.replace(' ', '_')}", __package__))
 
 
 class UsageError(Refusal):

@@ -11,7 +11,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from ...._base.dtypes import AnyArray
+from convgrad._base.dtypes import AnyArray
+
 from . import layer_turns
 from .drafts import Convolution, Draft
 from .layer_turns import Side

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...._base.dtypes import AnyArray
+from convgrad._base.dtypes import AnyArray
+
 from .drafts import Convolution, Draft
 
 WARM_UP = 2

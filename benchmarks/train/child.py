@@ -19,7 +19,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, cast
 
-from ...._base import messages
+from convgrad._base import messages
+
 from .job import Job, Trained, Trainer
 
 resource: Any = import_module("resource") if find_spec("resource") else None  # not on Windows

@@ -9,10 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .. import panels
-from ..plot import Figure, busy, picture
-from ..report import ms
-from ..saved import write
+from convgrad._apps.bench import panels
+from convgrad._apps.bench.plot import Figure, busy, picture
+from convgrad._apps.bench.report import ms
+from convgrad._apps.bench.saved import write
+
 from . import ratios
 from .frameworks import TITLES, TRAININGS
 from .ratios import Row, Spread

@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from ..process import Process, WorkerFailed
+from convgrad._apps.bench.process import Process, WorkerFailed
+
 from .child import Started, TurnTaken
 from .configurations import Place
 from .frameworks import Training
 from .job import Job
+
+PROGRAM = "from convgrad._apps.bench import clone; clone.load('train.child').main()"
+"""What its process runs."""
 
 
 class Entrant:
@@ -72,7 +76,7 @@ class Entrant:
 
     def _begin(self) -> None:
         variables = self._training.environment(self._configuration, self._job.threads)
-        self._process = Process("convgrad._apps.bench.train.child", variables)
+        self._process = Process(PROGRAM, variables)
 
     def _ask(self, *request: Any) -> Any:
         assert self._process is not None

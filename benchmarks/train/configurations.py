@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ...._base.errors import nearest
+from convgrad._base.errors import nearest
 
 Family = Literal["native", "compiled", "ours", "installed"]
 

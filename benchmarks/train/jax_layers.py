@@ -9,7 +9,8 @@ from typing import Any
 import jax
 from jax import numpy as jnp
 
-from ...._base.dtypes import AnyArray
+from convgrad._base.dtypes import AnyArray
+
 from . import layer_turns
 from .drafts import Convolution, Draft
 from .jax_models import convolve

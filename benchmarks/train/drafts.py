@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...._base.dtypes import AnyArray
-from ...._problem.geometry import solve
+from convgrad._base.dtypes import AnyArray
+from convgrad._problem.geometry import solve
+
 from .job import Job
 from .networks import CLASSES, NETWORKS
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..layers import Layer
-from ..panels import layer_name
-from ..report import ms
+from convgrad._apps.bench.layers import Layer
+from convgrad._apps.bench.panels import layer_name
+from convgrad._apps.bench.report import ms
+
 from . import ratios
 from .configurations import AGAIN
 from .frameworks import TITLES, TRAININGS

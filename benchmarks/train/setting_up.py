@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import convgrad
+from convgrad._base.memory import tune_memory
+from convgrad._bridges.peers import FRAMEWORKS
 
-from ...._base.memory import tune_memory
-from ...._bridges.peers import FRAMEWORKS
 from .job import Job
 
 RATE = 1e-3

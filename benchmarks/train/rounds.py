@@ -14,8 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..machine import describe
-from ..measure import GAP
+from convgrad._apps.bench.machine import describe
+from convgrad._apps.bench.measure import GAP
+
 from .configurations import Configuration, Place
 from .entrant import Entrant
 from .frameworks import Training

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from ...._base.errors import nearest
-from ...._bridges.peers import FRAMEWORKS, Framework
+from convgrad._base.errors import nearest
+from convgrad._bridges.peers import FRAMEWORKS, Framework
+
 from .configurations import FUSED, KERAS, PLAIN, TENSORFLOW, TORCH, Configuration
 
 TITLES = {
@@ -75,7 +76,7 @@ class Training:
 def _keras(backend: str, configurations: tuple[Configuration, ...]) -> Training:
     return Training(
         FRAMEWORKS[backend],
-        "convgrad._apps.bench.train.keras_trainer",
+        "benchmarks.train.keras_trainer",
         NETWORKS,
         configurations,
         "native_memory",
@@ -89,21 +90,21 @@ def _keras(backend: str, configurations: tuple[Configuration, ...]) -> Training:
 TRAININGS = {
     "torch": Training(
         FRAMEWORKS["torch"],
-        "convgrad._apps.bench.train.torch_trainer",
+        "benchmarks.train.torch_trainer",
         tuple(TITLES),
         TORCH,
         "native_cl_memory",
     ),
     "jax": Training(
         FRAMEWORKS["jax"],
-        "convgrad._apps.bench.train.jax_trainer",
+        "benchmarks.train.jax_trainer",
         NETWORKS,
         PLAIN,
         "native_memory",
     ),
     "tensorflow": Training(
         FRAMEWORKS["tensorflow"],
-        "convgrad._apps.bench.train.tensorflow_trainer",
+        "benchmarks.train.tensorflow_trainer",
         NETWORKS,
         TENSORFLOW,
         "native_memory",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..saved import read
+from convgrad._apps.bench.saved import read
 
 ALIKE = ("framework", "image", "batch", "threads")
 """Settings that runs must share to stand in one report."""
