@@ -10,8 +10,8 @@ import pytest
 from calling import TARGETS, label, run
 from convgrad._compiler.codegen import F32, F64, KernelBuilder
 from convgrad._kernels.norm import activation
-from convgrad._problem.norm import ACTIVATIONS, oracle
-from convgrad._problem.norm.task import FORWARD_ONLY
+from convgrad._problem.activations import ACTIVATIONS, FORWARD_ONLY
+from convgrad._problem.norm import oracle
 from convgrad.errors import InternalError
 
 SLOPE = 0.25

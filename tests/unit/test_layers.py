@@ -70,7 +70,14 @@ ALLOWED = {
     "_bridges/jax": {"_engine", "_problem", "_runtime"},
     "_bridges/tensorflow": {"_engine", "_problem", "_runtime"},
     "_bridges/torch": {"_bridges/report", "_engine", "_problem", "_runtime"},
-    "_bridges/keras": {"_api", "_bridges/report", "_bridges/torch", "jax", "tensorflow"},
+    "_bridges/keras": {
+        "_api",
+        "_bridges/report",
+        "_bridges/torch",
+        "_problem",
+        "jax",
+        "tensorflow",
+    },
     "_bridges/peers": {"_problem"},
     "_bridges/report": set(),
     # Leaving the corridor by its side doors.

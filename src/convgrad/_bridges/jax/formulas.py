@@ -1,12 +1,10 @@
 """Batch norm with activation in JAX's own operations: for GPUs and TPUs, for empty images, for second derivatives.
 
-They compute what `_norm.oracle` says, in the dtype of the statistics. Kinks are written with `where`, so that JAX's
-derivatives there are those of our kernels: `jnp.maximum` would have half of each side's.
+They compute what the oracle says, in the dtype of the statistics.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,31 +12,17 @@ import jax
 import jax.numpy as jnp
 
 from ..._base.dtypes import accumulator
+from ..._problem import activations
 from ..._problem.norm.rules import IMAGES, Call
-from ..._problem.norm.task import unknown_activation
 
-_TANH_SCALE, _TANH_CUBE = math.sqrt(2 / math.pi), 0.044715
+_OPERATIONS = activations.Operations(
+    *(jnp.where, jnp.exp, jnp.expm1, jnp.tanh, jax.nn.sigmoid, jax.nn.softplus, jax.lax.erf)
+)
 
 
 def activated(activation: str, u: Any, slope: float) -> Any:
     """Return an activation's value."""
-    if activation == "relu":
-        return jnp.where(u <= 0, 0, u)
-    if activation == "relu6":
-        return jnp.where(u <= 0, 0, jnp.where(u >= 6, 6, u))
-    if activation == "leaky_relu":
-        return jnp.where(u > 0, u, u * slope)
-    if activation == "hardswish":
-        return jnp.where(u <= -3, 0, jnp.where(u < 3, u * (u + 3) / 6, u))
-    if activation == "silu":
-        return u * jax.nn.sigmoid(u)
-    if activation == "gelu":
-        return u * (1 + jax.lax.erf(u / math.sqrt(2))) / 2
-    if activation == "gelu_tanh":
-        return u * jax.nn.sigmoid(2 * _TANH_SCALE * (u + _TANH_CUBE * u**3))
-    if activation != "none":
-        raise unknown_activation(activation)
-    return u
+    return activations.value(_OPERATIONS, activation, u, slope)
 
 
 def compute(call: Call, operands: Mapping[str, Any]) -> dict[str, Any]:

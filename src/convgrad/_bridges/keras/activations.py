@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import keras
 
+from ..._problem import activations
+
 
 class Activation(NamedTuple):
     """An activation in our words."""
@@ -15,14 +17,12 @@ class Activation(NamedTuple):
     """Of leaky_relu."""
 
 
+_SLOPE = 0.2
+"""What Keras's function of leaky_relu has by default."""
 _FUNCTIONS: dict[Any, Activation] = {
-    keras.activations.linear: Activation("none"),
-    keras.activations.relu: Activation("relu"),
-    keras.activations.relu6: Activation("relu6"),
-    keras.activations.leaky_relu: Activation("leaky_relu", 0.2),
-    keras.activations.silu: Activation("silu"),
-    keras.activations.hard_silu: Activation("hardswish"),
-    keras.activations.gelu: Activation("gelu"),
+    getattr(keras.activations, row.keras): Activation(row.name, _SLOPE if row.has_slope else 0.0)
+    for row in activations.ROWS
+    if row.keras
 }
 """Functions of Keras with their defaults: that of a layer `Activation("relu")`."""
 LAYERS = (keras.layers.Activation, keras.layers.ReLU, keras.layers.LeakyReLU)

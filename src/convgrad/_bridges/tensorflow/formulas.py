@@ -1,40 +1,38 @@
 """Batch norm with activation in TensorFlow's own operations: for XLA, and for derivatives of derivatives.
 
-They compute what `_norm.oracle` says, in the dtype of the statistics. Sizes are those of the tensors, whatever the call
+They compute what the oracle says, in the dtype of the statistics. Sizes are those of the tensors, whatever the call
 has. A backward call is given what its forward call was (`Call.rows`), and computes the statistics anew from that: then
 TensorFlow's derivatives of it are whole.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from ..._base.dtypes import accumulator
+from ..._problem import activations
 from ..._problem.norm.rules import IMAGES, Call
-from ..._problem.norm.task import unknown_activation
 
-_GATE = 2 * math.sqrt(2 / math.pi)
+
+def _where(mask: Any, one: Any, other: Any) -> Any:
+    """Choose; in graphs TensorFlow takes a number for an integer, whatever stands beside it."""
+    kinds = [each.dtype for each in (one, other) if tf.is_tensor(each)]
+    given = [tf.convert_to_tensor(each, kinds[0]) if kinds else each for each in (one, other)]
+    return tf.where(mask, *given)
+
+
+_OPERATIONS = activations.Operations(
+    *(_where, tf.math.exp, tf.math.expm1, tf.math.tanh, tf.math.sigmoid, tf.math.softplus),
+    tf.math.erf,
+)
 
 
 def activated(activation: str, u: Any, slope: float) -> Any:
-    """Apply an activation. Three of TensorFlow's own have constants of float32, whatever they are given."""
-    functions: dict[str, Any] = {
-        "none": lambda u: u,
-        "relu": tf.nn.relu,
-        "relu6": tf.nn.relu6,
-        "leaky_relu": lambda u: tf.where(u > 0, u, u * slope),
-        "silu": lambda u: u * tf.sigmoid(u),
-        "hardswish": lambda u: u * tf.nn.relu6(u + 3) / 6,
-        "gelu": lambda u: u * (1 + tf.math.erf(u / math.sqrt(2))) / 2,
-        "gelu_tanh": lambda u: u * tf.sigmoid(_GATE * (u + 0.044715 * u**3)),
-    }
-    if activation not in functions:
-        raise unknown_activation(activation)
-    return functions[activation](u)
+    """Return an activation's value."""
+    return activations.value(_OPERATIONS, activation, u, slope)
 
 
 def compute(call: Call, operands: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..._base.errors import ArgumentError, shown
+from ..._problem import activations
 
 HELP = "tf.config.optimizer.set_experimental_options({'remapping': False}) keeps them apart"
 """What to do about a form that nobody has seen yet: TensorFlow's own kernel is no longer there."""
@@ -17,19 +18,7 @@ NONE = -1
 """No input."""
 _FIRST = 2
 """The input behind image and filter."""
-_ACTIVATIONS = {
-    "Relu": "relu",
-    "Relu6": "relu6",
-    "Elu": "elu",
-    "LeakyRelu": "leaky_relu",
-    "Tanh": "tanh",
-    "Sigmoid": "sigmoid",
-    "_MklSwish": "silu",
-    "_FusedHardSwish": "hardswish",
-    "Mish": "mish",
-    "GeluExact": "gelu",
-    "GeluApproximate": "gelu_tanh",
-}
+_ACTIVATIONS = {row.tensorflow: row.name for row in activations.ROWS if row.tensorflow}
 
 
 @dataclass(frozen=True)
@@ -78,5 +67,5 @@ def read(function: str, names: Sequence[str], epsilon: float, slope: float) -> F
         )
     return Fused(
         *(bias, rows, residual, activation, epsilon if rows != NONE else 0.0),
-        *(slope if activation == "leaky_relu" else 0.0, at),
+        *(slope if activations.find(activation).has_slope else 0.0, at),
     )

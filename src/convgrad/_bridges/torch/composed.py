@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor as AnyTensor
 
-from ..._base.errors import InternalError
-from ..._problem.norm import ACTIVATIONS
+from ..._problem import activations
 from .passes import PARAMETERS, How
 
-_FUNCTIONS: dict[str, Callable[[AnyTensor, float], AnyTensor]] = {
-    "none": lambda u, slope: u,
-    "relu": lambda u, slope: F.relu(u),
-    "relu6": lambda u, slope: F.relu6(u),
-    "leaky_relu": lambda u, slope: F.leaky_relu(u, slope),
-    "silu": lambda u, slope: F.silu(u),
-    "hardswish": lambda u, slope: F.hardswish(u),
-    "gelu": lambda u, slope: F.gelu(u),
-    "gelu_tanh": lambda u, slope: F.gelu(u, approximate="tanh"),
-}
-assert tuple(_FUNCTIONS) == ACTIVATIONS
+_OPERATIONS = activations.Operations(
+    *(torch.where, torch.exp, torch.expm1, torch.tanh, torch.sigmoid, F.softplus, torch.erf)
+)
+
+
+def activated(activation: str, u: AnyTensor, slope: float) -> AnyTensor:
+    """Return an activation's value: by PyTorch's own function where there is one, with its bits."""
+    row = activations.find(activation)
+    made: AnyTensor
+    if not row.torch:
+        made = row.value(_OPERATIONS, u, slope)
+        return made
+    settings: dict[str, Any] = dict(row.torch_settings)
+    if row.has_slope:
+        settings["negative_slope"] = slope
+    made = getattr(F, row.torch)(u, **settings)
+    return made
 
 
 def natively(
@@ -39,7 +45,7 @@ def natively(
     u = F.batch_norm(x, *running, weight, bias, training, momentum, how.epsilon)
     if residual is not None and how.residual == "before":
         u = u + residual
-    y = _FUNCTIONS[how.activation](u, how.slope)
+    y = activated(how.activation, u, how.slope)
     return y + residual if residual is not None and how.residual == "after" else y
 
 
@@ -96,22 +102,11 @@ def _inside(
     if how.activation == "none":
         return grad
     if result is not None:
-        return grad * _slope(how, result.detach()).to(grad.dtype)
+        slope = activations.derivative(_OPERATIONS, how.activation, result.detach(), how.slope)
+        return grad * slope.to(grad.dtype)
     argument = u if residual is None else u + residual.to(u.dtype)
-    y = _FUNCTIONS[how.activation](argument, how.slope)
+    y = activated(how.activation, argument, how.slope)
     return torch.autograd.grad(y, argument, grad, create_graph=recorded, retain_graph=True)[0]
-
-
-def _slope(how: How, result: AnyTensor) -> AnyTensor:
-    """Return the derivative of an activation with a kink, from its result."""
-    inside = result > 0
-    if how.activation == "relu":
-        return inside
-    if how.activation == "relu6":
-        return inside & (result < 6)
-    if how.activation == "leaky_relu":
-        return torch.where(inside, 1.0, how.slope)
-    raise InternalError(f"the derivative of {how.activation} cannot be told from its result")
 
 
 def _normalized(

@@ -33,6 +33,7 @@ _COMPILER = "_compiler/jit/llvm.py"
 _FILES = (
     *("_base/dtypes.py", "_compiler/kernel.py", "_engine/probe.py"),
     *(
+        "_problem/activations.py",
         "_problem/convolution.py",
         "_problem/geometry.py",
         "_problem/norm/__init__.py",

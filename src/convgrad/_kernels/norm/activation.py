@@ -1,4 +1,4 @@
-"""Activations and their derivatives in registers.
+"""Activations and their derivatives in registers: what the kernels' side of a row is made of (`_problem.activations`).
 
 A NaN stays a NaN. No function of a C library is called: exponentials are a power of two times a polynomial, within two
 units of rounding, and the normal distribution is a polynomial of degree 9 (float32) or 21 (float64) times one.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..._compiler.codegen import F32, I32, I64, Element, KernelBuilder, Vector
-from ..._problem.norm.task import unknown_activation
+from ..._base.errors import InternalError
+from ..._compiler.codegen import F32, I32, I64, Element, KernelBuilder, Mask, Vector
+from ..._problem import activations
 
 _LOG2E = 1 / math.log(2)
 _LN2 = math.log(2)
@@ -40,78 +41,54 @@ _TAIL = {
     ),
 }
 _FARTHEST = {4: 14.0, 8: 40.0}
-_TANH = 2 * math.sqrt(2 / math.pi)
-_CUBE = 0.044715
 
 
 def value(k: KernelBuilder, activation: str, u: Vector, slope: Vector) -> Vector:
     """Return an activation of u."""
-    zero = k.constant(u.element, u.lanes, 0)
-    if activation in ("relu", "relu6"):
-        above = k.select(u.compare("ole", "", 0.0), zero, u)
-        if activation == "relu":
-            return above
-        six = k.constant(u.element, u.lanes, 6)
-        return k.select(above.compare("oge", "", 6.0), six, above)
-    if activation == "leaky_relu":
-        return k.select(u.compare("ogt", "", 0.0), u, u * slope)
-    if activation == "hardswish":
-        return u * _hard_gate(k, u)
-    if activation == "silu":
-        return u / (exponential(k, -u) + 1.0)
-    if activation == "gelu":
-        return u * _bell(k, u)[0]
-    if activation == "gelu_tanh":
-        return u / (exponential(k, -_inner(k, u)) + 1.0)
-    if activation == "elu":
-        return k.select(u.compare("ogt", "", 0.0), u, _exponential_less_one(k, u))
-    if activation == "mish":
-        # The tangent of log(1 + e) is e * (e + 2) / (e * (e + 2) + 2), which is 1 from 20 on.
-        twenty = k.constant(u.element, u.lanes, 20)
-        growth = exponential(k, k.select(u.compare("ogt", "", 20.0), twenty, u))
-        above = growth * (growth + 2.0)
-        return u * (above / (above + 2.0))
-    if activation == "sigmoid":
-        return _gate(k, u)[0]
-    if activation == "tanh":
-        # Of numbers of one sign; (exp(2 u) - 1) / (exp(2 u) + 1) keeps all digits near 0.
-        below = k.select(u.compare("ogt", "", 0.0), -u, u)
-        less = _exponential_less_one(k, below + below)
-        found = less / (less + 2.0)
-        return k.select(u.compare("ogt", "", 0.0), -found, found)
-    if activation != "none":
-        raise unknown_activation(activation)
-    return u
+    found: Vector = activations.find(activation).kernel(Registers(k, u), u, slope)
+    return found
 
 
 def gradient(k: KernelBuilder, activation: str, u: Vector, g: Vector, slope: Vector) -> Vector:
-    """Return g times the activation's derivative at u; for activations of `task.KINKED` also at their result."""
-    zero, one = k.constant(u.element, u.lanes, 0), k.constant(u.element, u.lanes, 1)
-    if activation in ("relu", "relu6"):
-        inside = k.select(u.compare("ole", "", 0.0), zero, g)
-        return (
-            k.select(u.compare("oge", "", 6.0), zero, inside) if activation == "relu6" else inside
-        )
-    if activation == "leaky_relu":
-        return k.select(u.compare("ogt", "", 0.0), g, g * slope)
-    if activation == "hardswish":
-        rising = g * k.select(u.compare("oge", "", 3.0), one, (u + 1.5) * (1 / 3))
-        # Chosen, not multiplied: where nothing passes, no NaN does.
-        return k.select(u.compare("ole", "", -3.0), zero, rising)
-    if activation == "silu":
-        gate, rest = _gate(k, u)
-        return g * (gate * k.fma(u, rest, one))
-    if activation == "gelu":
-        below, density = _bell(k, u)
-        return g * k.fma(u, density, below)
-    if activation == "gelu_tanh":
-        gate, rest = _gate(k, _inner(k, u))
-        cube = k.constant(u.element, u.lanes, 3 * _TANH * _CUBE)
-        rise = k.fma(u * u, cube, k.constant(u.element, u.lanes, _TANH))
-        return g * k.fma(u * rise, gate * rest, gate)
-    if activation != "none":
-        raise unknown_activation(activation)
-    return g
+    """Return g times the activation's derivative at u; for those whose result tells it also at their result."""
+    emit = activations.find(activation).kernel_gradient
+    if emit is None:
+        raise InternalError(f"no kernel differentiates {activation}; please report this.")
+    found: Vector = emit(Registers(k, u), u, g, slope)
+    return found
+
+
+class Registers:
+    """What rows of activations are written over (`_problem.activations.Registers`)."""
+
+    def __init__(self, k: KernelBuilder, like: Vector) -> None:
+        self._k, self._like = k, like
+
+    def _vector(self, value: Vector | float) -> Vector:
+        if isinstance(value, Vector):
+            return value
+        return self._k.constant(self._like.element, self._like.lanes, value)
+
+    def where(self, mask: Mask, one: Vector | float, other: Vector | float) -> Vector:
+        return self._k.select(mask, self._vector(one), self._vector(other))
+
+    def compare(self, u: Vector, how: str, number: float) -> Mask:
+        return u.compare(how, "", number)
+
+    def fma(self, a: Vector, b: Vector | float, c: Vector | float) -> Vector:
+        return self._k.fma(a, self._vector(b), self._vector(c))
+
+    def exp(self, u: Vector) -> Vector:
+        return exponential(self._k, u)
+
+    def expm1(self, u: Vector) -> Vector:
+        return _exponential_less_one(self._k, u)
+
+    def gate(self, u: Vector) -> tuple[Vector, Vector]:
+        return _gate(self._k, u)
+
+    def bell(self, u: Vector) -> tuple[Vector, Vector]:
+        return _bell(self._k, u)
 
 
 def exponential(k: KernelBuilder, x: Vector) -> Vector:
@@ -158,19 +135,6 @@ def _gate(k: KernelBuilder, v: Vector) -> tuple[Vector, Vector]:
     small = exponential(k, -v)
     gate = k.constant(v.element, v.lanes, 1) / (small + 1.0)
     return gate, small * gate
-
-
-def _hard_gate(k: KernelBuilder, u: Vector) -> Vector:
-    moved = u + 3.0
-    above = k.select(moved.compare("ole", "", 0.0), k.zeros(u.element, u.lanes), moved)
-    six = k.constant(u.element, u.lanes, 6)
-    return k.select(above.compare("oge", "", 6.0), six, above) * (1 / 6)
-
-
-def _inner(k: KernelBuilder, u: Vector) -> Vector:
-    """Return twice what the tangent of `gelu_tanh` is of: (1 + tanh(v)) / 2 is the sigmoid of 2 v."""
-    cube = k.constant(u.element, u.lanes, _TANH * _CUBE)
-    return u * k.fma(u * u, cube, k.constant(u.element, u.lanes, _TANH))
 
 
 def _bell(k: KernelBuilder, u: Vector) -> tuple[Vector, Vector]:

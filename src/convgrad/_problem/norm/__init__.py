@@ -4,6 +4,7 @@
 convolution, arrays of frameworks, or threads.
 """
 
-from .task import ACTIVATIONS, PLACES, SAVED, SCALARS, Task, kept_beside
+from ..activations import ACTIVATIONS
+from .task import PLACES, SAVED, SCALARS, Task, kept_beside
 
 __all__ = ["ACTIVATIONS", "PLACES", "SAVED", "SCALARS", "Task", "kept_beside"]

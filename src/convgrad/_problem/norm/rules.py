@@ -14,7 +14,8 @@ from typing import Literal
 
 from ..._base.dtypes import FLOATING, DType, accumulator
 from ..._base.errors import ArgumentError, shown
-from .task import ACTIVATIONS, PLACES, SAVED, SCALARS, Name, Task
+from ..activations import ACTIVATIONS
+from .task import PLACES, SAVED, SCALARS, Name, Task
 
 DataFormat = Literal["NHWC", "NCHW"]
 Residual = Literal["", "before", "after"]

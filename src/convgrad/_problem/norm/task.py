@@ -25,13 +25,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ..._base.dtypes import DType
-from ..._base.errors import InternalError, shown
-
-ACTIVATIONS = (*("none", "relu", "relu6", "leaky_relu", "silu", "hardswish", "gelu", "gelu_tanh"),)
-FORWARD_ONLY = ("elu", "mish", "sigmoid", "tanh")
-"""Further activations of `forward_frozen` and `apply`, which nobody differentiates: TensorFlow fuses them."""
-KINKED = ("relu", "relu6", "leaky_relu")
-"""Activations whose derivative can be told from their result."""
+from .. import activations
 
 SAVED = ("mean", "variance", "inverse", "scale", "shift")
 """Rows of what a forward pass leaves for the backward one, one number per channel each."""
@@ -87,18 +81,11 @@ These may be 0: `weight` (ones), `bias` (zeros), both running statistics of `for
 """
 
 
-def unknown_activation(name: object) -> InternalError:
-    """Return the error of a name that nothing is computed for: taken for "none" it would go unnoticed."""
-    return InternalError(
-        f"unknown activation {shown(name)}; there are {', '.join(ACTIVATIONS)}. Please report this."
-    )
-
-
 def kept_beside(activation: str, residual: str) -> Literal["", "y", "residual"]:
     """Return what tells an activation's derivative, besides x."""
     if residual != "before" or activation == "none":
         return ""
-    return "y" if activation in KINKED else "residual"
+    return "y" if activations.find(activation).told_from_result else "residual"
 
 
 @dataclass(frozen=True)
