@@ -15,14 +15,13 @@ import numpy as np
 import convgrad
 from convgrad import _engine
 from convgrad._base.dtypes import DOUBLE, DType, accumulator, round_once
+from convgrad._problem import activations
 from convgrad._problem.norm import PLACES, SAVED, SCALARS, Task, oracle
 from guard import Room
 from kernels import Place
 
 ROWS = ("weight", "bias", "running_mean", "running_var", "dweight", "dbias")
 PAIRS = ("pooled", "factor", "dpooled", "dfactor")
-KINKS = {"relu": (0,), "relu6": (0, 6), "leaky_relu": (0,), "hardswish": (-3, 3)}
-"""Where a derivative jumps, so that a rounding decides."""
 STEEPEST = {"hardswish": 1.5, "silu": 1.1, "gelu": 1.13, "gelu_tanh": 1.13}
 """The largest derivative of an activation, 1 for the others."""
 BENT = {"hardswish": 1 / 3, "silu": 0.5, "gelu": 0.8, "gelu_tanh": 0.8}
@@ -174,7 +173,7 @@ def drawn(
 def _away_from_kinks(task: Task, given: dict[str, Any], u: Any, grad: Any) -> Any:
     """Return the gradient, zero where a rounding of u could change the activation's derivative."""
     close = np.zeros(u.shape, bool)
-    for kink in KINKS.get(task.activation, ()):
+    for kink in activations.find(task.activation).kinks:
         doubt = 4 * task.dtype.unit * (abs(kink) + 0.01) + 2 * error_of_argument(task, given)
         close |= np.abs(u - kink) <= doubt
     return np.where(back(task, close), np.zeros_like(grad), grad)
@@ -234,8 +233,7 @@ Bounds = dict[str, tuple[Any, Any]]
 
 def rounding(row: DType, exact: Any) -> Any:
     """Return the error of one rounding."""
-    tiny = 2.0**-24 if row.name == "half" else 2.0**-133
-    return row.unit * np.abs(exact) * 1.0001 + tiny
+    return row.unit * np.abs(exact) * 1.0001 + row.underflow
 
 
 def forward_bounds(task: Task, given: dict[str, Any], scalars: Scalars) -> Bounds:

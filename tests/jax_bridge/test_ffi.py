@@ -17,6 +17,7 @@ import convgrad
 import convgrad.jax
 from convgrad import _engine
 from convgrad._base import config
+from convgrad._base.dtypes import DTYPES, by_short
 from convgrad._bridges.jax import abi, handler, sums, switches, targets
 from convgrad._problem import text as _problem_text
 from convgrad._runtime.bound import Bound
@@ -224,10 +225,11 @@ def test_a_lack_of_memory_is_told(slab: targets.Slab) -> None:
 def test_the_dtypes_of_xla() -> None:
     text = HEADER.read_text()
     names = {"f16": "F16", "bf16": "BF16", "f32": "F32", "f64": "F64", "i32": "S32"}
+    assert names.keys() == {row.short for row in DTYPES}
     for short, name in names.items():
         found = re.search(rf"XLA_FFI_DataType_{name} = (\d+),", text)
         assert found is not None
-        assert int(found[1]) == handler.DTYPES[short]
+        assert int(found[1]) == by_short(short).xla
 
 
 def test_register_refuses_what_is_no_export() -> None:

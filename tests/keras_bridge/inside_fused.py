@@ -10,9 +10,11 @@ import pytest
 from keras import layers as kl
 
 import convgrad.keras
+import rows
 from convgrad import _engine
-from convgrad._bridges.keras import backends, graphs
+from convgrad._bridges.keras import activations, backends, graphs
 from convgrad._problem.norm import Task
+from convgrad.errors import ArgumentError
 from keras_bridge.running import BACKEND, array, numbers
 
 COMPUTER = backends.computer("test")
@@ -381,3 +383,23 @@ def test_masks_are_kerass() -> None:
     mask[8:] = False
     norm(keras.ops.convert_to_tensor(X), training=True, mask=keras.ops.convert_to_tensor(mask))
     np.testing.assert_allclose(array(norm.moving_mean), 0.01 * X[:8].mean((0, 1, 2)), rtol=1e-4)
+
+
+def test_every_activation_with_a_name_in_keras() -> None:
+    """A row of activations says what Keras calls it, and layers of it are fused as that."""
+    for row in rows.activations.ROWS:
+        if row.keras:
+            layer = kl.Activation(getattr(keras.activations, row.keras))
+            found = activations.of(layer)
+            assert found is not None and found.name == row.name
+            made = COMPUTER.batch_norm(
+                keras.ops.convert_to_tensor(X), None, None, None, 1e-3, found, "NHWC"
+            )[0]
+            plain = (X - X.mean((0, 1, 2))) / np.sqrt(X.var((0, 1, 2)) + 1e-3)
+            np.testing.assert_allclose(array(made), array(layer(plain)), atol=2e-5)
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    unknown = activations.Activation(rows.UNKNOWN)
+    with pytest.raises(ArgumentError, match="`activation` must be one of"):
+        COMPUTER.batch_norm(keras.ops.convert_to_tensor(X), None, None, None, 1e-3, unknown, "NHWC")

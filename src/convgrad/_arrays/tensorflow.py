@@ -10,17 +10,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .._base import dtypes
-from .._base.dtypes import AnyArray, DType
+from .._base.dtypes import DTYPES, AnyArray, DType
 from .._base.errors import ArgumentTypeError, DTypeError
 
-_ROWS = {
-    "float16": dtypes.HALF,
-    "bfloat16": dtypes.BFLOAT16,
-    "float32": dtypes.FLOAT,
-    "float64": dtypes.DOUBLE,
-    "int32": dtypes.INT32,
-}
+_ROWS = {row.numpy.name: row for row in DTYPES}
 """By what TensorFlow's dtypes are called."""
 
 

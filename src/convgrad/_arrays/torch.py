@@ -12,17 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .._base import dtypes
-from .._base.dtypes import BFLOAT16, AnyArray, DType
+from .._base.dtypes import BFLOAT16, DTYPES, AnyArray, DType
 from .._base.errors import ArgumentTypeError, DTypeError
 
-_ROWS = {
-    "torch.float16": dtypes.HALF,
-    "torch.bfloat16": BFLOAT16,
-    "torch.float32": dtypes.FLOAT,
-    "torch.float64": dtypes.DOUBLE,
-    "torch.int32": dtypes.INT32,
-}
+_ROWS = {f"torch.{row.numpy.name}": row for row in DTYPES}
 """By what PyTorch's dtypes are called."""
 
 

@@ -1,11 +1,12 @@
-"""One row per dtype: its names, its accumulator, and how a wide sum is rounded into it.
+"""One row per dtype: its names, what frameworks and compilers call it, its accumulator, and how it is rounded to.
 
-A new dtype is a new row here. This module knows dtypes and nothing of convolution.
+A new dtype is a new row here, and a conversion in `_compiler/codegen/convert.py` if LLVM cannot widen it. What others
+call it is data: nothing here knows frameworks, compilers or convolution.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ml_dtypes
@@ -17,7 +18,10 @@ AnyArray = np.ndarray[Any, np.dtype[Any]]
 
 @dataclass(frozen=True)
 class DType:
-    """A row: everything the layers need to know about one element type."""
+    """A row: everything the layers need to know about one element type.
+
+    The first five fields tell rows apart; problems are looked up by their hash.
+    """
 
     name: str
     """The name in messages: half and bfloat16 as TensorFlow calls them, the rest as NumPy does."""
@@ -28,6 +32,26 @@ class DType:
     """`short` of the type sums are kept in, by kernels too; never narrower than float32."""
     unit: float
     """The rounding unit u (half the spacing at 1.0), 0 for integers: errors are stated in it."""
+    underflow: float = field(compare=False, repr=False)
+    """What a result near 0 may be off by: the dtype's least number, or bfloat16's where that is larger."""
+    tolerance: float = field(compare=False, repr=False)
+    """What an exported pack's self-test allows where sums are not exact, relative to the largest result."""
+    partial: str = field(compare=False, repr=False)
+    """`short` of the type that partial sums of filter gradients are kept in: wider than the dtype."""
+    llvm: str = field(compare=False, repr=False)
+    """What LLVM calls it in memory; 16-bit floats are bits there."""
+    c: str = field(compare=False, repr=False)
+    """What C calls it; "" where C has no such type."""
+    cpp: str = field(compare=False, repr=False)
+    """What C++ programs on TensorFlow's headers call it."""
+    tensorflow: int = field(compare=False, repr=False)
+    """TensorFlow's number of it, which exported packs have taken over."""
+    tensorflow_name: str = field(compare=False, repr=False)
+    """What the definitions of TensorFlow's ops call it; `DT_` and that in capitals is its other name."""
+    torch: int = field(compare=False, repr=False)
+    """The number PyTorch's C interface gives it; these have not changed since they were introduced."""
+    xla: int = field(compare=False, repr=False)
+    """XLA's number of it."""
 
     @property
     def itemsize(self) -> int:
@@ -38,16 +62,104 @@ class DType:
         return self.unit == 0.0
 
 
-HALF = DType("half", "f16", np.dtype(np.float16), "f32", 2.0**-11)
-BFLOAT16 = DType("bfloat16", "bf16", np.dtype(ml_dtypes.bfloat16), "f32", 2.0**-8)
-FLOAT = DType("float32", "f32", np.dtype(np.float32), "f32", 2.0**-24)
-DOUBLE = DType("float64", "f64", np.dtype(np.float64), "f64", 2.0**-53)
-INT32 = DType("int32", "i32", np.dtype(np.int32), "i32", 0.0)
+HALF = DType(
+    name="half",
+    short="f16",
+    numpy=np.dtype(np.float16),
+    accumulator="f32",
+    unit=2.0**-11,
+    underflow=2.0**-24,
+    tolerance=0.01,
+    partial="f32",
+    llvm="i16",
+    c="",
+    cpp="Eigen::half",
+    tensorflow=19,
+    tensorflow_name="half",
+    torch=5,
+    xla=10,
+)
+BFLOAT16 = DType(
+    name="bfloat16",
+    short="bf16",
+    numpy=np.dtype(ml_dtypes.bfloat16),
+    accumulator="f32",
+    unit=2.0**-8,
+    underflow=2.0**-133,
+    tolerance=0.05,
+    partial="f32",
+    llvm="i16",
+    c="",
+    cpp="bfloat16",
+    tensorflow=14,
+    tensorflow_name="bfloat16",
+    torch=15,
+    xla=16,
+)
+FLOAT = DType(
+    name="float32",
+    short="f32",
+    numpy=np.dtype(np.float32),
+    accumulator="f32",
+    unit=2.0**-24,
+    underflow=2.0**-133,
+    tolerance=1e-3,
+    partial="f64",
+    llvm="float",
+    c="float",
+    cpp="float",
+    tensorflow=1,
+    tensorflow_name="float",
+    torch=6,
+    xla=11,
+)
+DOUBLE = DType(
+    name="float64",
+    short="f64",
+    numpy=np.dtype(np.float64),
+    accumulator="f64",
+    unit=2.0**-53,
+    underflow=2.0**-133,
+    tolerance=1e-9,
+    partial="f64",
+    llvm="double",
+    c="double",
+    cpp="double",
+    tensorflow=2,
+    tensorflow_name="double",
+    torch=7,
+    xla=12,
+)
+INT32 = DType(
+    name="int32",
+    short="i32",
+    numpy=np.dtype(np.int32),
+    accumulator="i32",
+    unit=0.0,
+    underflow=0.0,
+    tolerance=0.0,
+    partial="f64",
+    llvm="i32",
+    c="int32_t",
+    cpp="int32_t",
+    tensorflow=3,
+    tensorflow_name="int32",
+    torch=3,
+    xla=4,
+)
 
 DTYPES = (HALF, BFLOAT16, FLOAT, DOUBLE, INT32)
-FLOATING = (HALF, BFLOAT16, FLOAT, DOUBLE)
+FLOATING = tuple(row for row in DTYPES if not row.is_integer)
+PLAIN_FIRST = tuple(sorted(FLOATING, key=lambda row: (row.itemsize < 4, -row.unit)))
+"""Those that every kernel has before those that few have."""
 
 _BY_NUMPY = {row.numpy: row for row in DTYPES}
+_BY_SHORT = {row.short: row for row in DTYPES}
+
+
+def by_short(short: str) -> DType:
+    """Return the row that kernels call `short`."""
+    return _BY_SHORT[short]
 
 
 def find(dtype: np.dtype[Any]) -> DType | None:
@@ -61,7 +173,7 @@ def accumulator(row: DType) -> DType:
     >>> accumulator(HALF).name, accumulator(DOUBLE).name
     ('float32', 'float64')
     """
-    return next(each for each in DTYPES if each.short == row.accumulator)
+    return _BY_SHORT[row.accumulator]
 
 
 def round_once(values: AnyArray, row: DType) -> AnyArray:

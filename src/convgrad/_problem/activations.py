@@ -82,6 +82,8 @@ class Activation:
     kernel_gradient: Callable[[Registers, Any, Any, Any], Any] | None = None
     """A gradient g times the derivative in registers, of the argument, g and the slope. Where the derivative is 0, g is
     not multiplied but left out: where nothing passes, no NaN does."""
+    kinks: tuple[float, ...] = ()
+    """Where the derivative jumps, so that a rounding of the argument decides."""
     told_from_result: bool = False
     """Whether the derivative at the result is that at the argument, so that the result is all a backward pass keeps."""
     has_slope: bool = False
@@ -195,6 +197,7 @@ ROWS = (
         kernel=lambda k, u, slope: k.where(k.compare(u, "ole", 0.0), 0, u),
         derivative=lambda o, u, slope: o.where(u <= 0, 0.0, 1.0),
         kernel_gradient=lambda k, u, g, slope: k.where(k.compare(u, "ole", 0.0), 0, g),
+        kinks=(0,),
         told_from_result=True,
         torch="relu",
         torch_layer="ReLU",
@@ -207,6 +210,7 @@ ROWS = (
         kernel=_relu6,
         derivative=lambda o, u, slope: o.where((u <= 0) | (u >= 6), 0.0, 1.0),
         kernel_gradient=_relu6_gradient,
+        kinks=(0, 6),
         told_from_result=True,
         torch="relu6",
         torch_layer="ReLU6",
@@ -219,6 +223,7 @@ ROWS = (
         kernel=lambda k, u, slope: k.where(k.compare(u, "ogt", 0.0), u, u * slope),
         derivative=lambda o, u, slope: o.where(u > 0, 1.0, slope),
         kernel_gradient=lambda k, u, g, slope: k.where(k.compare(u, "ogt", 0.0), g, g * slope),
+        kinks=(0,),
         told_from_result=True,
         has_slope=True,
         torch="leaky_relu",
@@ -243,6 +248,7 @@ ROWS = (
         kernel=lambda k, u, slope: u * _hard_gate(k, u),
         derivative=lambda o, u, slope: o.where(u <= -3, 0.0, o.where(u < 3, u / 3 + 0.5, 1.0)),
         kernel_gradient=_hardswish_gradient,
+        kinks=(-3, 3),
         torch="hardswish",
         torch_layer="Hardswish",
         keras="hard_silu",

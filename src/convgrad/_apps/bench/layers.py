@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..._base.dtypes import BFLOAT16, DOUBLE, FLOAT, HALF
+from ..._base.dtypes import FLOATING
 from ..._problem import geometry, layer_text
 from ..._problem.geometry import Axis
 from ..._problem.layer_text import Padding, Pair
 
 OPS = ("fwd", "dx", "dw")
 LAYOUTS = ("NHWC", "NCHW")
-DTYPES = {row.name: row for row in (FLOAT, DOUBLE, HALF, BFLOAT16)}
+DTYPES = {row.name: row for row in sorted(FLOATING, key=lambda row: row.itemsize < 4)}
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,7 @@ def _narrow(failure: Failure) -> str | None:
         return None
     worst = np.abs(failure.got.astype(np.float64) - failure.right.exact).max()
     largest = failure.right.magnitude.max()
-    if case.dtype in ("half", "bfloat16") and worst <= (case.terms + 64) * case.row.unit * largest:
+    if case.row.itemsize == 2 and worst <= (case.terms + 64) * case.row.unit * largest:
         return f"narrow accumulation: sums, or parts of them, are kept in {case.dtype}"
     if case.dtype == "float64" and worst <= (case.terms + 64) * 2.0**-24 * largest:
         return "float64 computed in float32"

@@ -20,8 +20,6 @@ from .implementation import Observation
 from .problems import LONG, Case, Data
 
 _TRANSFORMED = 64
-_TINY = {"half": 2.0**-24}
-_LEAST = 2.0**-133
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def truth(case: Case, data: Data, first: AnyArray, second: AnyArray) -> Truth:
     allowed = (
         1.0001 * unit * np.abs(np.where(np.isfinite(exact), exact, 0))
         + (min(case.terms, 8 * case.terms**0.5) + _TRANSFORMED) * keeps * largest
-        + _TINY.get(case.dtype, _LEAST)
+        + case.row.underflow
     )
     return Truth(case, exact, magnitude, allowed)
 

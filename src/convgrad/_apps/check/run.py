@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from operator import index
 from typing import Any
 
-from ..._base.dtypes import AnyArray
+from ..._base.dtypes import PLAIN_FIRST, AnyArray
 from ..._base.errors import ArgumentError, shown
 from ..._problem.text import Line, write
 from . import given
@@ -275,7 +275,7 @@ class _Check:
 
     def _accepted(self, base: Base) -> Base:
         """Find the layout and dtype of the plain problems: the first the kernel does not refuse."""
-        order = [name for name in ("float32", "float64", "bfloat16", "half") if name in base.dtypes]
+        order = [row.name for row in PLAIN_FIRST if row.name in base.dtypes]
         basic, reason = PROPERTIES[0], ""
         for layout in base.layouts:
             for dtype in order:

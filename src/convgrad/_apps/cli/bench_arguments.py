@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..._base.dtypes import FLOATING
 from . import problem_lines
 from .operation import CALLS
 from .verb import Refusal
@@ -19,7 +20,7 @@ TRAIN = "train"
 """A verb of its own behind `bench`; listed here for help and completion."""
 OPS = ("fwd", "dx", "dw")
 LAYOUTS = ("NHWC", "NCHW")
-DTYPES = ("float32", "float64", "half", "bfloat16")
+DTYPES = tuple(row.name for row in sorted(FLOATING, key=lambda row: row.itemsize < 4))
 PEERS = ("torch-cl", "torch-nchw", "tf-eager", "tf-onednn", "tf-xla", "jax-jit")
 PICTURES = (".png", ".svg", ".html")
 PANELS = ("totals", "layers", "roofline")

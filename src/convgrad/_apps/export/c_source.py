@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ..._base import dtypes
 from ..._base.version import __version__
 from ..._runtime.program import MEMORY, Launch
 from . import names
@@ -29,7 +28,6 @@ _ARCHITECTURES = {
     "riscv64": "defined(__riscv) && __riscv_xlen == 64",
 }
 """What compilers for an architecture define."""
-_TYPES = {dtypes.FLOAT: "float", dtypes.DOUBLE: "double"}
 """C's own; others are passed as void."""
 _NUMBERS = {MEMORY["partial"]: 3, MEMORY["packed"]: 4}
 """Of memory in `CG_VERSION` 1, whose programs have three places."""
@@ -132,7 +130,7 @@ def _declaration(entry: Entry) -> str:
 
 
 def _signature(entry: Entry) -> str:
-    kind = _TYPES.get(entry.problem.dtype, "void")
+    kind = entry.problem.dtype.c or "void"
     first, second, result = names.operands(entry.problem)
     return (
         f"int {entry.name}(const {kind} *{first}, const {kind} *{second}, {kind} *{result}, void *scratch,\n"

@@ -31,7 +31,6 @@ _SLOW = 100_000_000
 _ROOM = {"winograd": 256, "winograd_filter_gradient": 1024}
 """How much larger intermediate values of an algorithm are than its sums, fractions included."""
 _NEVER_EXACT = frozenset({"winograd_fast"})
-_TOLERANCE = {"half": 0.01, "bfloat16": 0.05, "float32": 1e-3, "float64": 1e-9}
 
 
 LARGEST = 1 << 28
@@ -67,7 +66,7 @@ def expected(entry: Entry) -> Expected:
     # Inside, where few taps fall into the padding, and at both ends.
     places = sorted({at * max(flat.size - 1, 0) // (SAMPLES - 1) for at in range(SAMPLES)})
     samples = tuple((at, float(flat[at])) for at in places if flat.size)
-    tolerance = 0.0 if exact else _TOLERANCE[problem.dtype.name]
+    tolerance = 0.0 if exact else problem.dtype.tolerance
     return Expected(spread, digest(flat), samples, tolerance)
 
 
@@ -131,7 +130,7 @@ def _computed(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
 
 
 def _by_kernels(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
-    wide: DType = dtypes.DOUBLE if problem.dtype.accumulator == "f64" else dtypes.FLOAT
+    wide: DType = dtypes.accumulator(problem.dtype)
     same = replace(problem, dtype=wide)
     operands = [np.ascontiguousarray(each, wide.numpy) for each in (first, second)]
     result: AnyArray = np.empty(problem.result_shape, wide.numpy)

@@ -31,7 +31,7 @@ MOST_WORDS = 96
 MOST_PLACES = 6
 MOST_WORKERS = 256
 """As in convgrad_pack.h."""
-DTYPES = {dtypes.FLOAT: 1, dtypes.DOUBLE: 2, dtypes.BFLOAT16: 14, dtypes.HALF: 19}
+DTYPES = {row: row.tensorflow for row in dtypes.FLOATING}
 """TensorFlow's numbers."""
 _KINDS = (Kind.FORWARD, Kind.INPUT_GRADIENT, Kind.FILTER_GRADIENT)
 _LAYOUTS = ("NHWC", "NCHW")

@@ -6,16 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.dtypes import BFLOAT16
+from ..._base.dtypes import FLOATING, accumulator
 from ..._base.errors import ArgumentError, ArgumentTypeError, DTypeError, shown
 
 Dtype = np.dtype[Any]
 
 BY_NAME: dict[str, Dtype] = {
-    "DT_HALF": np.dtype(np.float16),
-    "DT_BFLOAT16": BFLOAT16.numpy,
-    "DT_FLOAT": np.dtype(np.float32),
-    "DT_DOUBLE": np.dtype(np.float64),
+    **{f"DT_{row.tensorflow_name.upper()}": row.numpy for row in FLOATING},
     "DT_INT8": np.dtype(np.int8),
     "DT_INT16": np.dtype(np.int16),
     "DT_INT32": np.dtype(np.int32),
@@ -27,10 +24,10 @@ BY_NAME: dict[str, Dtype] = {
     "DT_BOOL": np.dtype(np.bool_),
 }
 _NAMES = {dtype: name for name, dtype in BY_NAME.items()}
-_SHORT = {"half": "DT_HALF", "bfloat16": "DT_BFLOAT16", "float": "DT_FLOAT", "double": "DT_DOUBLE"}
-_NARROW = frozenset((BY_NAME["DT_HALF"], BY_NAME["DT_BFLOAT16"]))
+_SHORT = {row.tensorflow_name: f"DT_{row.tensorflow_name.upper()}" for row in FLOATING}
+_SUMS = {row.numpy: accumulator(row).numpy for row in FLOATING}
 
-FLOATS = frozenset(BY_NAME[name] for name in ("DT_HALF", "DT_BFLOAT16", "DT_FLOAT", "DT_DOUBLE"))
+FLOATS = frozenset(row.numpy for row in FLOATING)
 INTEGERS = frozenset(dtype for dtype in _NAMES if dtype.kind in "iu")
 NUMBERS = FLOATS | INTEGERS
 ANY = NUMBERS | {BY_NAME["DT_BOOL"]}
@@ -84,7 +81,7 @@ def listed(dtypes: frozenset[Dtype]) -> str:
 
 def wide(dtype: Dtype) -> Dtype:
     """Return the type sums are kept in: float32 for half and bfloat16, else the type itself."""
-    return BY_NAME["DT_FLOAT"] if dtype in _NARROW else dtype
+    return _SUMS.get(dtype, dtype)
 
 
 def array(

@@ -14,7 +14,7 @@ from zlib import crc32
 
 import numpy as np
 
-from ..._base.dtypes import BFLOAT16, AnyArray
+from ..._base.dtypes import BFLOAT16, FLOATING, AnyArray
 from ..graph import dtypes
 from ..graph.operation import Graph, Operation, Output
 from ..graph.row import Attr
@@ -23,10 +23,7 @@ from .program import MOST_SPELT, Program, is_seedless, plan, stand_in
 _ACCEPTED = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
 """Names that TensorFlow's graphs take."""
 _TYPES = {
-    "DT_HALF": "Eigen::half",
-    "DT_BFLOAT16": "bfloat16",
-    "DT_FLOAT": "float",
-    "DT_DOUBLE": "double",
+    **{f"DT_{row.tensorflow_name.upper()}": row.cpp for row in FLOATING},
     "DT_BOOL": "bool",
 }
 """C++'s types; an integer's is its NumPy name with `_t`."""

@@ -38,8 +38,6 @@ BUFFER = ("DTYPE", "ALIGNMENT", "ELEMENTS", "PLACE")
 """A row of a table for each operand and each result: as in a slot, and the place of its address."""
 BLOCK_SYMBOL = "cg_jax_block"
 
-DTYPES = {"f16": 10, "bf16": 16, "f32": 11, "f64": 12, "i32": 4}
-"""XLA's numbers of our dtypes, by their short names."""
 INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION = 13, 3, 8, 9
 """Codes of errors."""
 

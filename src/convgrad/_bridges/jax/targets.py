@@ -77,7 +77,7 @@ class Slab:
         item = problem.dtype.itemsize
         first, second = problem.operand_bytes
         return {
-            "DTYPE": handler.DTYPES[problem.dtype.short],
+            "DTYPE": problem.dtype.xla,
             "ALIGNMENT": item - 1,
             "FIRST": first // item,
             "SECOND": second // item,
@@ -91,7 +91,7 @@ class Slab:
         table = [len(call.operands), len(call.results), *places]
         for place in (*call.operands, *call.results):
             row = call.dtype(place)
-            table += [handler.DTYPES[row.short], row.itemsize - 1, call.elements(place)]
+            table += [row.xla, row.itemsize - 1, call.elements(place)]
             table.append(call.places.index(place))
         kept = (ctypes.c_int64 * len(table))(*table)
         self._texts += [scalars, kept]

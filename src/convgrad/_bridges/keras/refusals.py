@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._base.dtypes import FLOATING
+
 ALREADY = "already"
-_DTYPES = ("float16", "bfloat16", "float32", "float64")
+_DTYPES = tuple(row.numpy.name for row in FLOATING)
 
 
 def of(layer: Any, computer: Any, jitted: bool) -> str | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from tensorflow.python.eager import context as _eager_context
 from tensorflow.python.framework import kernels as _registered
 
-from ..._base.dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType
+from ..._base.dtypes import FLOATING, INT32, DType
 from ..._problem.convolution import OPS, Call, Kind
 from . import guards, kernels, ops
 from .nodes import NUMBERS
@@ -48,7 +48,6 @@ _FUSED_RENAMED = {
     "FusedDepthwiseConv2dNative": (SIX[3], "fused"),
 }
 """The same under the names oneDNN gives them, and with a Pad op in front."""
-_FLOATING = (HALF, BFLOAT16, FLOAT, DOUBLE)
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ def _install() -> Installed:
     guards.stand({call.function: 2 if call.kind is Kind.FORWARD else 3 for call in SIX})
     _eager_context.context().clear_kernel_cache()  # eager calls keep kernels they have used
     names = tuple(call.function for call in SIX)
-    return Installed(names, tuple(renamed), tuple(fused), tuple(row.name for row in _FLOATING))
+    return Installed(names, tuple(renamed), tuple(fused), tuple(row.name for row in FLOATING))
 
 
 def _install_renamed(found: kernels.Kernels, name: str, call: Call, form: str = "") -> list[str]:
@@ -156,4 +155,4 @@ def _install_beside(
 
 def _dtypes(call: Call) -> tuple[DType, ...]:
     integers = not call.depthwise and call.kind is not Kind.FILTER_GRADIENT
-    return (*_FLOATING, INT32) if integers else _FLOATING
+    return (*FLOATING, INT32) if integers else FLOATING

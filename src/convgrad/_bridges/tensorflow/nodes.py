@@ -11,7 +11,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from ..._base.dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType, accumulator
+from ..._base.dtypes import DTYPES, DType, accumulator
 from ..._base.errors import ArgumentError, shown
 from ..._problem import arguments
 from ..._problem.convolution import Call, Settings
@@ -22,7 +22,7 @@ from .capi import Library
 from .fusions import Fused
 from .kernel import FUSED_FORMS, MOST_INPUTS
 
-NUMBERS: dict[DType, int] = {FLOAT: 1, DOUBLE: 2, INT32: 3, BFLOAT16: 14, HALF: 19}
+NUMBERS: dict[DType, int] = {row: row.tensorflow for row in DTYPES}
 """What TensorFlow's C interface calls a dtype."""
 _DTYPES = {number: row for row, number in NUMBERS.items()}
 _LONGEST = 64

@@ -16,6 +16,7 @@ from tensorflow.python.eager import context as _eager_context
 from tensorflow.python.eager import execute as _execute
 from tensorflow.python.framework import op_def_library, op_def_registry
 
+from ..._base.dtypes import FLOATING
 from ..._problem.norm import rules as norm_call
 from ..._problem.norm.rules import Call
 from . import kernel, kernels, ops
@@ -40,7 +41,7 @@ def _define(found: kernels.Kernels, name: str) -> None:
     builder = library.NewOpDefinitionBuilder(name.encode())
     library.OpDefinitionBuilderAddInput(builder, b"operands: Tin")
     library.OpDefinitionBuilderAddOutput(builder, b"results: Tout")
-    types = "{half, bfloat16, float, double}"
+    types = f"{{{', '.join(row.tensorflow_name for row in FLOATING)}}}"
     for spec in (f"Tin: list({types}) >= 1", f"Tout: list({types}) >= 1", "call: string"):
         library.OpDefinitionBuilderAddAttr(builder, spec.encode())
     shape = found.functions[kernel.PASSES_SHAPE]

@@ -9,13 +9,14 @@ import torch
 from torch import nn
 
 from ..._base import memory as _memory
+from ..._base.dtypes import FLOATING
 from ..._base.errors import ArgumentError
 from ..._base.warnings import warn
 from ..report import Layer, Report
 from . import fusing, install, modules
 from .advice import remedies
 
-_DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+_DTYPES = tuple(getattr(torch, row.numpy.name) for row in FLOATING)
 _GAINS = {
     "depthwise": "2 to 4",
     "grouped": "about 2",

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor as AnyTensor
 from torch.overrides import handle_torch_function, has_torch_function
 
+from ..._base.dtypes import FLOATING
 from ..._base.errors import ArgumentError
 from . import graphs, install, sums
 from .plain import plain, there
@@ -32,7 +33,7 @@ _POINTWISE = ((1, 1), _NONE, (1, 1), False, _NONE, 1)
 """What `aten::convolution` takes behind its tensors for a layer of windows of one pixel."""
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _tracing = torch._C._get_tracing_state
-_DTYPES = frozenset((torch.float16, torch.bfloat16, torch.float32, torch.float64))
+_DTYPES = frozenset(getattr(torch, row.numpy.name) for row in FLOATING)
 
 
 def conv2d(

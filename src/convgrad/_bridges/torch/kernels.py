@@ -31,14 +31,10 @@ from .recipes import (
     WithStatistics,
     hwio_strides,
 )
-from .tensors import Tensor, layout, lies_as, prefers_channels_last
+from .tensors import DTYPES, Tensor, layout, lies_as, prefers_channels_last
 
-_TORCH = {
-    3: torch.int32,
-    5: torch.float16,
-    6: torch.float32,
-    7: torch.float64,
-    15: torch.bfloat16,
+_TORCH: dict[int, torch.dtype] = {
+    number: getattr(torch, row.numpy.name) for number, row in DTYPES.items()
 }
 _NUMBERS = {dtype: number for number, dtype in _TORCH.items()}
 _UNKNOWN = -2

@@ -16,18 +16,17 @@ from torch import Tensor as AnyTensor
 
 from ... import _engine
 from ..._base import config
+from ..._base.dtypes import FLOATING, accumulator
 from ..._engine.prepare import Executable
+from ..._problem import activations
 from ..._problem.norm import SAVED, SCALARS, Task, kept_beside
 from .kernels import Counted, describe
 from .tensors import DTYPES, layout
 
 Place = Literal["", "before", "after"]
 
-PARAMETERS = {
-    torch.float16: torch.float32,
-    torch.bfloat16: torch.float32,
-    torch.float32: torch.float32,
-    torch.float64: torch.float64,
+PARAMETERS: dict[torch.dtype, torch.dtype] = {
+    getattr(torch, row.numpy.name): getattr(torch, accumulator(row).numpy.name) for row in FLOATING
 }
 """The dtypes of images, and what parameters and statistics are computed in."""
 _Scalars = ctypes.c_double * len(SCALARS)
@@ -55,7 +54,9 @@ class How(NamedTuple):
         """Whether our passes compute what PyTorch would, with these numbers."""
         # The sign of a leaky result does not tell that of its argument where the slope is negative.
         crooked = (
-            self.activation == "leaky_relu" and not self.slope >= 0 and self.residual == "before"
+            activations.find(self.activation).has_slope
+            and not self.slope >= 0
+            and self.residual == "before"
         )
         return 0.0 < self.epsilon < math.inf and not crooked
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ... import _engine
+from ..._base.dtypes import DOUBLE
 from ..._engine.prepare import Executable
 from ..._problem import convolution
 from ..._problem.convolution import Kind, Problem, Side
@@ -45,7 +46,7 @@ TEMPORARIES = 6
 NOWHERE = -1
 STATISTICS = 3
 """Numbers per channel and share."""
-_FLOAT64 = next(number for number, row in DTYPES.items() if row.short == "f64")
+_FLOAT64 = DOUBLE.torch
 _CALLS = {
     (Kind.FORWARD, False): convolution.CONV2D,
     (Kind.FORWARD, True): convolution.DEPTHWISE,

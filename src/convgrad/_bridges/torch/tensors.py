@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..._base.dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, DType
+from ..._base import dtypes
+from ..._base.dtypes import DType
 
 Four = tuple[int, int, int, int]
 
-DTYPES: dict[int, DType] = {3: INT32, 5: HALF, 6: FLOAT, 7: DOUBLE, 15: BFLOAT16}
-"""By the number PyTorch's C interface gives a dtype; these have not changed since they were introduced."""
+DTYPES: dict[int, DType] = {row.torch: row for row in dtypes.DTYPES}
+"""By the number PyTorch's C interface gives a dtype."""
 NUMBERS = {row: number for number, row in DTYPES.items()}
 
 

@@ -11,7 +11,7 @@ import struct
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from ..._base.dtypes import DTYPES
+from ..._base.dtypes import BFLOAT16, DOUBLE, DTYPES, FLOAT, HALF, INT32
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,15 +27,13 @@ class Element:
     is_float: bool
 
 
-F32 = Element("f32", 4, "float", True)
-F64 = Element("f64", 8, "double", True)
-F16 = Element("f16", 2, "i16", True)
-BF16 = Element("bf16", 2, "i16", True)
 I16 = Element("i16", 2, "i16", False)
-I32 = Element("i32", 4, "i32", False)
 I64 = Element("i64", 8, "i64", False)
 
-ELEMENTS = {row.short: row for row in (F32, F64, F16, BF16, I16, I32, I64)}
+ELEMENTS = {row.short: row for row in (I16, I64)} | {
+    row.short: Element(row.short, row.itemsize, row.llvm, not row.is_integer) for row in DTYPES
+}
+F32, F64, F16, BF16, I32 = (ELEMENTS[row.short] for row in (FLOAT, DOUBLE, HALF, BFLOAT16, INT32))
 _COMPUTE = {ELEMENTS[row.short]: ELEMENTS[row.accumulator] for row in DTYPES}
 """By storage type. The others are bits and indices, which arithmetic takes as they are."""
 

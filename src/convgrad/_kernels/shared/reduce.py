@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from ..._base.dtypes import by_short
 from ..._compiler.codegen import KernelBuilder, compute, element, symbol
 from ..._compiler.kernel import KernelSource, later
 from ..._compiler.targets import Target
@@ -39,7 +40,7 @@ class ReduceKernel:
 
 def partial_type(dtype: str) -> str:
     """Return the type long sums are kept in: wider than the result, so that their length does not show in it."""
-    return "f32" if dtype in ("f16", "bf16") else "f64"
+    return by_short(dtype).partial
 
 
 def affordable_shares(problem: Problem, wide: int) -> int:

@@ -44,7 +44,7 @@ def refusal(problem: Problem, target: Target, outputs: int) -> str | None:
         return "only dense problems"
     if problem.kind is Kind.FILTER_GRADIENT:
         return "no filter gradients"
-    if problem.dtype.short not in ("f32", "f16", "bf16"):
+    if problem.dtype.accumulator != "f32":
         return f"not exact enough for {problem.dtype.name}"
     if (rows.window, cols.window) != (3, 3):
         return "only 3x3 windows"

@@ -59,7 +59,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "only dense problems of one group"
     if problem.kind is not Kind.FILTER_GRADIENT:
         return "only filter gradients"
-    if problem.dtype.short not in ("f32", "f16", "bf16"):
+    if problem.dtype.accumulator != "f32":
         return f"not exact enough for {problem.dtype.name}"
     if problem.data_format != "NHWC":
         return "only NHWC"

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._base.dtypes import DTYPES, AnyArray, DType, round_once
+from ..._base.dtypes import AnyArray, DType, by_short, round_once
 from ..._base.fp_mode import default_mode
 from . import oracle
 from .task import SAVED, SCALARS, Task
@@ -36,7 +36,7 @@ class _Memory:
 
     def __init__(self, task: Task, addresses: dict[str, int]) -> None:
         self._task, self._addresses = task, addresses
-        self._parameter = next(row for row in DTYPES if row.short == task.parameter)
+        self._parameter = by_short(task.parameter)
 
     def __contains__(self, name: str) -> bool:
         return self._addresses.get(name, 0) != 0

@@ -10,6 +10,7 @@ import numpy as np
 from .... import reference
 from ...._base.dtypes import FLOATING, AnyArray, DType, accumulator, round_once
 from ...._base.messages import is_plain
+from ...._problem import activations
 from ...._problem.norm.call import BatchNormGradients, BatchNormResult
 from ..implementation import BROKEN, Kernel, Observation, words
 from ..problems import Pair, generator
@@ -20,8 +21,6 @@ RESULTS: dict[str, tuple[str, ...]] = {
     FORWARD: BatchNormResult._fields,
     BACKWARD: BatchNormGradients._fields,
 }
-KINKS = {"relu": (0,), "relu6": (0, 6), "leaky_relu": (0,), "hardswish": (-3, 3)}
-"""Where a derivative jumps."""
 DTYPES = {row.name: row for row in FLOATING}
 
 Data = Literal["normal", "far", "constant", "nan", "inf"]
@@ -152,7 +151,7 @@ def _close(case: NormCase, arrays: Arrays) -> AnyArray:
         doubt = 64 * accumulator(case.row).unit * (np.abs(u) + 1 + 2 * centre * steep)
         doubt = doubt + 8 * case.row.unit * (np.abs(u) + 1)
         close = np.zeros(case.shape, bool)
-        for kink in KINKS.get(case.activation, ()):
+        for kink in activations.find(case.activation).kinks:
             close |= np.abs(u - kink) <= doubt
     return close
 

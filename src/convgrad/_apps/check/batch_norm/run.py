@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...._base.dtypes import AnyArray
+from ...._base.dtypes import PLAIN_FIRST, AnyArray
 from ...._base.errors import ArgumentError
 from ..implementation import Observation
 from ..problems import LAYOUTS
@@ -73,7 +73,7 @@ class NormCheck:
         reason = ""
         basic = Property("basic", "", lambda random: {})
         for layout in (each for each in LAYOUTS if each in layouts):
-            for dtype in ("float32", "float64", "bfloat16", "half"):
+            for dtype in (row.name for row in PLAIN_FIRST):
                 if dtype not in dtypes:
                     continue
                 plain = NormCase(op, 1, (1, 1), 1, data_format=layout, dtype=dtype)

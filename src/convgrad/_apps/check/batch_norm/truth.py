@@ -51,8 +51,8 @@ def truth(case: NormCase, arrays: Arrays) -> list[Right]:
     rights = []
     for name, values, limit in zip(RESULTS[case.op], found, limits, strict=False):
         row = case.row if values.ndim == 4 else parameter
-        tiny = 2.0**-24 if row.name == "half" else 2.0**-133
-        rights.append(Right(name, values, limit + 1.0001 * row.unit * np.abs(values) + tiny, row))
+        rounding = 1.0001 * row.unit * np.abs(values) + row.underflow
+        rights.append(Right(name, values, limit + rounding, row))
     return rights
 
 

@@ -1,0 +1,53 @@
+"""Every row of activations and dtypes on tensors of TensorFlow, eagerly and in graphs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import rows
+from convgrad._base.dtypes import DTYPES, DType
+from convgrad._bridges.tensorflow import formulas
+from convgrad.errors import ArgumentError
+from convgrad.tensorflow import batch_norm_act
+
+
+def test_formulas() -> None:
+    rows.check_formula(formulas.activated, tf.constant)
+
+
+def test_formulas_in_a_graph() -> None:
+    def activated(name: str, u: Any, slope: float) -> Any:
+        return tf.function(lambda u: formulas.activated(name, u, slope), autograph=False)(u)
+
+    rows.check_formula(activated, tf.constant)
+
+
+@pytest.mark.parametrize(("name", "row"), rows.PAIRS)
+def test_kernels(name: str, row: DType) -> None:
+    def run(x: Any, scale: Any, offset: Any, activation: str, slope: float) -> Any:
+        y, *_ = batch_norm_act(
+            *map(tf.constant, (x, scale, offset)),
+            epsilon=0.25,
+            activation=activation,
+            negative_slope=slope,
+        )
+        assert y.dtype.as_numpy_dtype == row.numpy.type
+        return y.numpy().astype(np.float64)
+
+    rows.check_door(name, row, run)
+
+
+def test_the_numbers_of_dtypes() -> None:
+    for row in DTYPES:
+        found = tf.dtypes.as_dtype(row.numpy.name)
+        assert found.as_datatype_enum == row.tensorflow
+        assert tf.dtypes.as_dtype(row.tensorflow_name) == found
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="`activation` must be one of 'none'"):
+        batch_norm_act(tf.ones((1, 2, 2, 1)), activation=rows.UNKNOWN)
