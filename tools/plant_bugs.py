@@ -119,7 +119,7 @@ BUGS = (
     Bug(
         "result of an empty problem left as it was",
         "_engine/__init__.py",
-        "ctypes.memset(result, 0, problem.result_bytes)",
+        "ctypes.memset(addresses[2], 0, problem.result_bytes)",
         "pass",
     ),
     Bug(

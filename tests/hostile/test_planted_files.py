@@ -77,7 +77,7 @@ def test_a_compiler_of_packs(folder):
 
 
 def test_a_worker_of_a_benchmark(folder):
-    worker = Process("convgrad._apps.bench.worker", {})
+    worker = Process("from convgrad._apps.bench.worker import main; main()", {})
     try:
         worker.send(("hello",))
         assert "no such request" in worker.receive(60.0)[1]
