@@ -29,7 +29,7 @@ def label(target: Target) -> str:
 
 
 def others() -> list[Target]:
-    """Return the targets of this machine that are not its own; a target's caches are no part of that."""
+    """Return the targets of this machine that are not its own; a target's caches do not count."""
     return [t for t in TARGETS if t.label != host_target().label]
 
 

@@ -2,8 +2,8 @@
 
 Usage: python tools/draw_chunks.py
 
-Blocks, strips, partial sums and chunks of results come from `_dask.plan`, as a call's do. The text is the same on every
-run; a test compares it with the files.
+Blocks, strips, partial sums and chunks of results come from `_bridges/dask/plan.py`, as a call's do. The text is the
+same on every run; a test compares it with the files.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def draw() -> dict[str, str]:
     pictures = {
         "batch": batch("Images in chunks"),
         "rows": ladder("Rows in chunks: strips of both neighbours", (5, 5, 4), 3, dilation=2),
-        "stride": ladder("Chunks that are no multiple of the stride", (5, 4, 6), 3, 2),
+        "stride": ladder("Chunks that are not a multiple of the stride", (5, 4, 6), 3, 2),
         "one-sided": ladder(
             "Padding on one side: a block has the outputs whose windows are centred in its chunk",
             (5, 5, 4),

@@ -6,7 +6,7 @@ Needs qemu-aarch64 and a cross compiler (exit status 2 without them): apt-get in
 
 1. Problems: of every algorithm, operation, dtype and layout, N random ones on whole numbers, compared bit by bit with
    the oracle. What runs is the package's own `Program`, launch by launch. Each problem runs twice: with kernels placed
-   by the cross linker and with kernels placed by `_jit.elf`. Items come in shuffled calls, operands and words are
+   by the cross linker and with kernels placed by `jit.elf`. Items come in shuffled calls, operands and words are
    read-only, code is not writable, and every array lies against memory that is not there.
 2. The parallel loop: threads of the emulated system run random jobs; every item must be counted once. Both ways to
    sleep that systems on AArch64 have are run. The host's memory order is stronger than ARM's, and so is the emulator's:
@@ -204,7 +204,7 @@ class Machine:
         return self.ask(3, self._symbols[symbol])
 
     def loaded(self, code: bytes, symbol: str) -> int:
-        """Return where `_jit.elf` put a kernel: it is told addresses of the arena, and fills them."""
+        """Return where `jit.elf` put a kernel: it is told addresses of the arena, and fills them."""
         found = self._loaded.get(code)
         if found is None:
             with ExitStack() as stack:
@@ -437,7 +437,7 @@ def check(machine: Machine, kernels: Kernels, chosen: Chosen, seed: int, tally: 
 # ---- the loader ----
 
 RELOCATIONS = (257, 260, 261, 275, 277, 278, 282, 283, 284, 285, 286, 299)
-"""All that `_jit.elf` knows for AArch64."""
+"""All that `jit.elf` knows for AArch64."""
 
 _PROBE = """
 @byte = internal constant [3 x i8] [i8 1, i8 2, i8 17], align 1

@@ -283,7 +283,7 @@ def main() -> int:
     verbs = parser.add_subparsers(dest="verb", required=True)
     for name in ("measure", "fit", "wrong"):
         verb = verbs.add_parser(name)
-        verb.add_argument("--row", default="avx2", help="row of `_targets`")
+        verb.add_argument("--row", default="avx2", help="row of `_compiler/targets`")
     measuring = verbs.choices["measure"].add_argument
     measuring("--quick", action="store_true", help="the quick lists, in float32 only")
     measuring("--only", default="", help="problems whose name has this text in it")

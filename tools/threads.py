@@ -5,7 +5,7 @@ Usage: python tools/threads.py [dense|depthwise|all] [--quick] [--filter REGEX] 
 
 For every problem, layout and operation the plan that a call would take is run on one thread, piece by piece as threads
 claim it (`grain` items at a time), and each piece is timed by the processor's time of this thread: the least of some
-runs. Then threads are simulated: whoever is free takes the next piece, and a launch begins when the one before has
+runs. Then threads are simulated: a free thread takes the next piece, and a launch begins when the one before has
 ended, packing and merging included. That gives the best possible speed-up; waking threads and sharing memory cost
 nothing here.
 
@@ -106,7 +106,7 @@ class Row:
 
 
 def finish(times: Sequence[float], threads: int) -> list[float]:
-    """Return when each thread is done if whoever is free takes the next piece.
+    """Return when each thread is done if a free thread takes the next piece.
 
     >>> finish([4, 1, 1, 1, 1], 2)
     [4.0, 4.0]

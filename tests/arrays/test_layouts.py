@@ -164,7 +164,7 @@ def test_memory_mapped_files(door, row, tmp_path):
         assert (tmp_path / name).read_bytes() == bits(door.arguments(dtype=row.numpy)[name])
 
 
-# ---- objects that are no ndarrays
+# ---- objects that are not ndarrays
 
 
 class HasArray:

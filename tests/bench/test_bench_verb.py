@@ -404,7 +404,7 @@ def test_compare_with_what_is_measured_now(
         (["--peers", "caffe"], "no peer 'caffe'"),
         (["--ops", "fwd,up"], "--ops must be among fwd, dx, dw, got fwd,up"),
         (["--filter", "nothing-like-this"], "no problem matches --filter 'nothing-like-this'"),
-        (["--filter", "("], "--filter '(' is no regular expression"),
+        (["--filter", "("], "--filter '(' is not a regular expression"),
         (["--seconds", "0"], "--seconds must be positive, got 0"),
         (["--plot", "out.pdf"], "--plot writes .png, .svg, .html, got 'out.pdf'"),
         (["--plot", "nowhere/out.svg"], "no such folder: nowhere"),

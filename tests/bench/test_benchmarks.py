@@ -410,7 +410,7 @@ def test_peers_start_side_by_side_and_say_later_what_is_wrong() -> None:
             each.await_start()
             with pytest.raises(worker.Refused, match="KeyError: 'nobody'"):
                 each.ask("turns", ["nobody"], 0.1, [])
-            assert each._process is None  # it is started again for whoever asks next
+            assert each._process is None  # it is started again for the next question
     finally:
         for each in ours:
             each.stop()

@@ -30,7 +30,7 @@ def odd_floats(rng: np.random.Generator) -> np.ndarray[Any, Any]:
 
 
 def same_numbers(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
-    """Compare bits; of what is no number, that it is none."""
+    """Compare bits; where one is a NaN, only that the other is one too."""
     nan = np.isnan(expected.astype(np.float32))
     assert (np.isnan(found.astype(np.float32)) == nan).all()
     word = f"u{found.dtype.itemsize}"

@@ -134,7 +134,7 @@ def _enuspace_page():
 
 def test_options_of_other_actions_are_refused(convgrad_command):
     wrong = convgrad_command("graph", "check", EXAMPLE, "--steps", 2)
-    assert wrong.status == 2 and "--steps is no option of `graph check`" in wrong.err
+    assert wrong.status == 2 and "--steps is not an option of `graph check`" in wrong.err
     assert convgrad_command("graph", "walk", EXAMPLE).status == 2
     missing = convgrad_command("graph", "check", "nowhere.json", "--json")
     assert missing.status == 2 and "there is no such file" in json.loads(missing.out)["error"]

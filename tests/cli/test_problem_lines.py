@@ -69,7 +69,7 @@ def test_explain_says_what_is_wrong_with_a_line(convgrad_command, words, reason)
 
 @pytest.mark.parametrize(("content", "reason"), [
     (b"# nothing\n", "holds no problem"),
-    (b"\xff\xfe", "it is no text"),
+    (b"\xff\xfe", "it is not text"),
     (b"conv2d 1x4x4x1\n", "line 1: INPUT and FILTER must follow conv2d"),
 ])  # fmt: skip
 def test_files_that_are_refused(convgrad_command, tmp_path, content, reason):

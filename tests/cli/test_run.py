@@ -312,7 +312,7 @@ def _npy(array, pickled=False):
 BAD = {
     "missing": (None, "No such file"),
     "empty": (b"", "is empty"),
-    "text": (b"hello, this is no array at all", "not an array"),
+    "text": (b"hello, this is not an array at all", "not an array"),
     "half a header": (_npy(X)[:40], "not an array"),
     "truncated": (_npy(X)[:-1], "is truncated: it holds 12,095 of 12,096 bytes"),
     "objects": (_npy(np.array([[{}]]), pickled=True), "Python objects"),

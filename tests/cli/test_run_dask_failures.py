@@ -81,7 +81,7 @@ def strange(tmp_path_factory):
     ("--input flat", "flat/frame0.npy has the shape [10, 6]; a file of a stack is an image of 3 dimensions"),
     ("--input bad", "bad/frame1.npy is not an array NumPy saved"),
     ("--input no.zarr", "cannot read no.zarr: no such store"),
-    ("--input none.zarr", "none.zarr is no Zarr store"),
+    ("--input none.zarr", "none.zarr is not a Zarr store"),
     ("--input broken.zarr", "broken.zarr cannot be read as a Zarr store"),
     ("--input two.zarr", "two.zarr holds 2 arrays; name one as two.zarr:NAME (a, b)"),
     ("--input two.zarr:c", "two.zarr has no array 'c'; it has a, b"),

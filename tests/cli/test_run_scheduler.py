@@ -98,7 +98,7 @@ def test_a_scheduler_reads_our_graphs_without_the_package():
 
 
 def test_what_travels_is_plain():
-    """Names of files that are no text arrive as they are, and nothing is made that is not on the list."""
+    """Names of files that are not text arrive as they are, and nothing is made that is not on the list."""
     file = parts.FileArray(os.fsdecode(b'\xff\n"x'), 1, (1, 2, 2, 1), "half", "<f2", False)
     part = parts.FileParts((parts.FilePart(file, ((0, 1), (0, 2), (0, 2), (0, 1))),))
     assert travel.packed(part).isascii() and travel.unpacked(travel.packed(part)) == part

@@ -18,7 +18,7 @@ def _alarms(seconds: float) -> str:
     import random, sys
     class Alarm(BaseException): pass
     def ring(*_): raise Alarm
-    def unraisable(info):  # an alarm that strikes in a finalizer is printed by Python, and is no news
+    def unraisable(info):  # an alarm that strikes in a finalizer is printed by Python, and does not matter
         if not isinstance(info.exc_value, Alarm): sys.__unraisablehook__(info)
     sys.unraisablehook = unraisable
     expect()

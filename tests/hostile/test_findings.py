@@ -241,7 +241,7 @@ def test_rows_far_apart_are_not_copied_again_and_again(sizes, operation):
 
 
 def test_messages_quoting_other_libraries_stay_in_one_line():
-    """JAX explains in three paragraphs why a tracer is no array."""
+    """JAX explains in three paragraphs why a tracer is not an array."""
 
     class Wordy:
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -253,7 +253,7 @@ def test_messages_quoting_other_libraries_stay_in_one_line():
     with pytest.raises(ArgumentError, match="got a list that is not") as caught_list:
         convgrad.conv2d([Wordy()], F, 1, "SAME")
     assert "\n" not in str(caught_list.value)
-    with pytest.raises(ArgumentError, match="`a b` is no option") as caught_name:
+    with pytest.raises(ArgumentError, match="`a b` is an unknown option") as caught_name:
         convgrad.options(**{"a\nb": 1})
     assert "\n" not in str(caught_name.value)
 

@@ -170,7 +170,7 @@ def test_exported_programs(tmp_path: Path) -> None:
     )
     assert first == second
     without = run(LOADING.format(file=file, before=""))
-    # The words are in docs/jax.md, for who looks them up.
+    # The words are in docs/jax.md, for people who look them up.
     assert without.returncode == 1, without.stderr
     assert "No FFI handler registered for convgrad_" in without.stderr, without.stderr
     twice = "import convgrad.jax; convgrad.jax.register(exported); convgrad.jax.register(exported)"

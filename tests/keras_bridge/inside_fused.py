@@ -330,7 +330,10 @@ def test_what_is_left() -> None:
     ("after", "why"),
     [
         (lambda x: [x, kl.ReLU()(x)], "its result is one of the model's"),
-        (lambda x: kl.ReLU(threshold=1.0, name="odd")(x), "odd behind it is no activation of ours"),
+        (
+            lambda x: kl.ReLU(threshold=1.0, name="odd")(x),
+            "odd behind it is not an activation that convgrad computes",
+        ),
         (lambda x: kl.ReLU(name="wide", dtype="float64")(x), "wide behind it computes in float64"),
         (lambda x: [kl.ReLU()(x), kl.ReLU()(x)], "2 layers use its result"),
         (lambda x: (relu := kl.ReLU(name="twice"))(relu(x)), "twice is used 2 times"),

@@ -340,7 +340,7 @@ def test_layers_need_not_be_built() -> None:
 
 
 def test_lora() -> None:
-    """The kernel of such a layer is a sum; what computes with it makes no difference to who is trained."""
+    """The kernel of such a layer is a sum; what computes with it makes no difference to which weights are trained."""
     width = next(_sizes)
     runs = []
     for when in ("never", "before", "after"):

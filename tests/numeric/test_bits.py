@@ -1,4 +1,4 @@
-"""The same bits, whoever computes them: any number of threads, another process, from the compiler or from disk.
+"""The same bits, whatever computes them: any number of threads, another process, from the compiler or from disk.
 
 `test_kernels` draws many small problems, most of which one thread does alone; those here are all large enough to share.
 """

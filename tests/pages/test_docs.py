@@ -94,7 +94,7 @@ def table_rows(page: str) -> list[str]:
 
 
 def test_every_promise_names_a_test() -> None:
-    """A promise is a row with a link to a file that has tests, or to a page that is no promise but an account."""
+    """A promise is a row with a link to a file that has tests, or to a page that reports without promising."""
     rows = [row for row in table_rows("docs/promises.md") if row.count("|") == 3]
     assert len(rows) > 40
     for row in rows:

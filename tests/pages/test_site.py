@@ -105,7 +105,7 @@ def search_finds_operations_and_leaves_sources_out(site: Path) -> None:
     "mistake", ["[a](nowhere.md)", "[a](#nowhere)", "[a](/b.md)", "[a](../b.md)"]
 )
 def test_a_bad_link_fails_the_build(mistake: str, tmp_path: Path) -> None:
-    """Guards the settings: with MkDocs' own, three of these are no warnings."""
+    """Guards the settings: with MkDocs' own, three of these are not warnings."""
     from mkdocs.commands.build import build as build_site
     from mkdocs.config import load_config
     from mkdocs.exceptions import Abort

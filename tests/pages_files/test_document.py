@@ -235,7 +235,7 @@ def test_mistakes_are_named_with_their_place(path: list[Any], value: Any, words:
         ({"dtype": "DT_STRING", "shape": [1], "data": [2]}, ".data[0] must be a text"),
         ({"dtype": "DT_STRING", "shape": [1], "base64": "AAAA"}, "texts are written in `data`"),
         ({"dtype": "DT_FLOAT", "shape": [1], "base64": "AAAA"}, ".base64 must have 8 characters"),
-        ({"dtype": "DT_FLOAT", "shape": [1], "base64": "!!!!!!=="}, ".base64 is no base64"),
+        ({"dtype": "DT_FLOAT", "shape": [1], "base64": "!!!!!!=="}, ".base64 is not valid base64"),
         (
             {"dtype": "DT_FLOAT", "shape": [1], "base64": "AAAAAAAA"},
             ".base64 must hold 4 bytes, got 6",

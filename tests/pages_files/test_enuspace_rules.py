@@ -355,7 +355,7 @@ def test_blocks_of_other_tasks_are_dropped_with_their_wires() -> None:
     ]
     built = made(blocks, "n.result_y > lcd.IN", "lcd.OUT > n.x", "n.y > s.fetch_outputs")
     assert built.problems == {}
-    assert {note.block for note in built.notes if "no block of a graph" in note.text} == {
+    assert {note.block for note in built.notes if "not a block of a graph" in note.text} == {
         "n",
         "lcd",
     }

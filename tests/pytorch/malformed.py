@@ -1,4 +1,4 @@
-"""Calls PyTorch refuses, and odd ones it takes: whoever computes them must give the same answer, in the same words."""
+"""Calls PyTorch refuses, and odd ones it takes: both libraries must give the same answer, in the same words."""
 
 from __future__ import annotations
 

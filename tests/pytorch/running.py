@@ -76,7 +76,7 @@ def weight_as(order: str, weight: Tensor) -> Tensor:
 
 
 def settings(configuration: Configuration) -> dict[str, Any]:
-    """Return the keyword arguments of a call that are no tensors."""
+    """Return the keyword arguments of a call that are not tensors."""
     made: dict[str, Any] = {
         name: getattr(configuration, name) for name in ("stride", "padding", "dilation", "groups")
     }

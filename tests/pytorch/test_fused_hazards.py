@@ -202,7 +202,7 @@ def test_a_batch_is_counted_once_where_layers_run_one_by_one(spy):
 
 
 def test_switches_of_two_threads_do_not_mix():
-    """Each thread's calls have the bits of its own switches, whoever looked at them last."""
+    """Each thread's calls have the bits of its own switches, whichever thread looked at them last."""
     torch.manual_seed(0)
     model = nn.Sequential(
         nn.Conv2d(64, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()

@@ -193,7 +193,7 @@ def test_arguments_are_given_back() -> None:
 
 
 def test_unaligned_memory() -> None:
-    """An address that is no multiple of an element's size is not given to kernels."""
+    """An address that is not a multiple of an element's size is not given to kernels."""
     memory = torch.zeros(4 * 2 * 5 * 5 + 1, dtype=torch.uint8)
     numbers = torch.randn(1, 2, 5, 5)
     memory[1:] = numbers.reshape(-1).view(torch.uint8)

@@ -1,4 +1,4 @@
-"""Training: after some steps an accelerated model has the parameters a plain one has, whoever optimizes it."""
+"""Training: after some steps an accelerated model has the parameters a plain one has, whichever optimizer is used."""
 
 from __future__ import annotations
 

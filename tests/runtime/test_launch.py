@@ -1,4 +1,4 @@
-"""Every item is run exactly once, whoever runs it."""
+"""Every item is run exactly once, on whatever thread."""
 
 from __future__ import annotations
 

@@ -17,5 +17,5 @@ def seen_by_a_fixture() -> int:
 
 def test_nobody_has_said_a_number(seen_by_a_fixture):
     if "CONVGRAD_NUM_THREADS" in os.environ:
-        pytest.skip("whoever started the tests has")
+        pytest.skip("the environment of the tests says how many")
     assert convgrad.get_num_threads() == seen_by_a_fixture == available_cpus()

@@ -169,7 +169,7 @@ def test_a_broken_file_is_refused(tmp_path, capsys):
 
 def test_a_port_that_is_taken(studio, capsys):
     assert main(["studio", "--no-browser", "--port", str(studio.port)]) == 2
-    assert "cannot be had" in capsys.readouterr().err
+    assert "cannot be used" in capsys.readouterr().err
 
 
 def test_amounts_of_memory():

@@ -101,7 +101,7 @@ def test_a_wire_that_cannot_fit_is_refused_while_it_is_drawn(studio: Studio) -> 
     studio.rename(studio.add("Const", (60, 60)), "flat")
     studio.type("flat", "val", "{1f,2f}")
     studio.rename(studio.add("Conv2D", (440, 60)), "y")
-    studio.wire("flat.output", "y.input")  # a vector is no image
+    studio.wire("flat.output", "y.input")  # a vector is not an image
     studio.page.wait_for_timeout(300)
     studio.count(2, 0)
     assert studio.wires() == 0

@@ -81,7 +81,7 @@ def perceptron(x: Any) -> Any:
 
 
 def forms() -> dict[str, tuple[Callable[[Any], Any], bool]]:
-    """By name: a function of an image, and whether it is exact whoever computes what follows the convolution."""
+    """By name: a function of an image, and whether it is exact whatever computes the part behind the convolution."""
     found: dict[str, tuple[Callable[[Any], Any], bool]] = {}
     for name, act in ACTIVATIONS.items():
         exact = name in EXACT

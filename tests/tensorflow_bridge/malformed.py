@@ -1,7 +1,7 @@
 """31 calls of TensorFlow with arguments that kill it, or once did: published vulnerabilities, issues, and our own.
 
 Each is written against TensorFlow itself and takes its module, so that one list serves before and after `install()`.
-Half of them abort the process somewhere, so whoever runs one uses a process of its own: `python -m
+Half of them abort the process somewhere, so each is run in a process of its own: `python -m
 tensorflow_bridge.malformed 3 4` makes calls 3 and 4 and prints a line of JSON for each.
 
 The titles name the report, as `errors/test_tensorflow_crashes.py` does, which puts the same to our own functions.

@@ -24,7 +24,7 @@ def piece(*seconds: float) -> threads.Piece:
     return threads.Piece("SomeKernel", len(seconds), 1, list(seconds))
 
 
-def test_whoever_is_free_takes_the_next_piece() -> None:
+def test_a_free_thread_takes_the_next_piece() -> None:
     assert threads.finish([1.0] * 16, 8) == [2.0] * 8
     assert threads.finish([1.0] * 9, 8)[-1] == 2.0
     assert threads.finish([5.0, 1.0, 1.0], 16) == [1.0, 1.0, 5.0]

@@ -361,7 +361,7 @@ def test_the_new_key_is_found_without_the_text_next_time(folder):
 
 
 def test_the_workspace_is_that_of_the_new_source(folder):
-    """It is no part of the text."""
+    """It is not part of the text."""
     _load()
     kernel = _renamed(scratch=640)
     assert (kernel.origin, kernel.scratch_bytes) == ("text", 640)

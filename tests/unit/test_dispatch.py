@@ -27,7 +27,7 @@ ONE = np.ones((1, 1, 1, 1), np.float32)
 
 
 class Box:
-    """A user type that is no array."""
+    """A user type that is not an array."""
 
     def __init__(self, value=None):
         self.value = value
@@ -305,7 +305,7 @@ FOUND = [
     ((ValueError(), [[BOX]]), {}, False),  # not nested deeper
     ((ValueError(), {"key": BOX}), {}, False),
     ((ValueError(), {BOX}), {}, False),
-    ((ValueError(), Box), {}, False),  # the class is no instance
+    ((ValueError(), Box), {}, False),  # the class is not an instance
     ((ValueError(), 2), {}, False),
 ]
 

@@ -16,7 +16,7 @@ from errors.doors import BATCH, DOORS, EVERY, HEIGHT, IN_C, OUT_C, WIDTH, expect
 
 
 class Index:
-    """An integer that is no int."""
+    """An integer that is not an int."""
 
     def __init__(self, value):
         self.value = value

@@ -142,7 +142,7 @@ WRITE_NOTHING = {
     "_base/__init__.py": "empty but for a docstring, as are the next two",
     "_compiler/__init__.py": "empty",
     "_problem/__init__.py": "empty",
-    "_base/errors.py": "what is raised is no kernel",
+    "_base/errors.py": "what is raised is not a kernel",
     "_base/fp_mode.py": "the mode in which NumPy computes for the reference, which has no kernels",
     "_problem/oracle.py": "sums for the reference, which has no kernels",
 }
@@ -188,7 +188,7 @@ def test_an_import_that_is_not_hashed_is_named():
     )
 
 
-def test_whoever_writes_texts_is_hashed():
+def test_all_code_that_writes_texts_is_hashed():
     """By the builder, or by hand into a `KernelSource`; others only show texts, or rename kernels of packs."""
     tools = {
         "convgrad._compiler.codegen",

@@ -85,7 +85,7 @@ def test_an_error_ends_the_block_too() -> None:
         ({"winograd": True}, "options: `winograd` must be one of 'off', 'auto', 'fast', got True"),
         ({"winograd": None}, "options: `winograd` must be one of 'off', 'auto', 'fast', got None"),
         ({"winograd": ["off"]}, "options: `winograd` must be one of .*, got \\['off'\\]"),
-        ({"kernels": False}, "options: `kernels` is no option; there is winograd"),
+        ({"kernels": False}, "options: `kernels` is an unknown option; known are winograd"),
     ],
 )
 def test_mistakes(values: Any, message: str) -> None:

@@ -157,7 +157,7 @@ def test_without_the_switch_nothing_is_imported():
 
 
 def test_a_bias_is_not_told(fresh, tmp_path):
-    """The line is the same with one and without: whoever reads it explains, measures or packs the convolution."""
+    """The line is the same with one and without: a reader of it explains, measures or packs the convolution."""
     file = tmp_path / "problems.txt"
     taps, bias = np.ones((3, 3, 2, 1), np.float32), np.ones(2, np.float32)
     with config.scope(record=str(file), kernels=False):

@@ -89,7 +89,7 @@ BETWEEN = {
 Of `tf.compat.v1.nn.fused_batch_norm` these are the names, order and defaults of what it has.
 """
 TOOLS = {"explain", "export", "get_num_threads", "options", "set_num_threads", "threads"}
-"""Functions of the top level that are no operations."""
+"""Functions of the top level that are not operations."""
 
 ROWS = [
     (module, name, text) for module, names in SIGNATURES.items() for name, text in names.items()

@@ -122,7 +122,7 @@ def test_very_many_unknown_names_are_counted(environment):
     assert len(record) == 9 and "92 more" in str(record[-1].message)
 
 
-def test_whoever_shows_the_warning_may_ask_again(environment, monkeypatch):
+def test_code_that_shows_the_warning_may_ask_again(environment, monkeypatch):
     environment("CONVGRAD_THREADS", "1")
     seen = []
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""Drawing trials: trial i of a seed is a pure function of both, whoever asks and whenever.
+"""Drawing trials: trial i of a seed is a pure function of both, in any process and at any time.
 
 Dense kernels are few, so their geometry is free. A depthwise kernel knows its window, stride, dilation and often its
 columns, and nearly every free draw would compile one (60 ms, the time of a dozen problems). So most depthwise trials

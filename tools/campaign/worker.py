@@ -1,4 +1,4 @@
-"""A process that tries trials: one line of JSON in, one line out. It may crash; whoever started it takes note."""
+"""A process that tries trials: one line of JSON in, one line out. It may crash; its parent takes note."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dask's arrays: recognised without importing Dask, and planned by the bridge to it (`_dask`).
+"""Dask's arrays: recognised without importing Dask, and planned by the bridge to it.
 
 A call makes all checks, computes nothing, and returns an array of Dask. The bridge is imported by the first call with
 such an array: if there is one, Dask is loaded.

@@ -1,4 +1,4 @@
-"""JAX's arrays: recognised without importing JAX, and computed with by the bridge to it (`_jax`).
+"""JAX's arrays: recognised without importing JAX, and computed with by the bridge to it.
 
 Arrays come back as arrays of JAX, concrete or traced, under `jit`, `grad`, `vmap` and all other transforms. The bridge
 is imported by the first call with such an array: if there is one, JAX is loaded.

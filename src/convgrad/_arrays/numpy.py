@@ -46,7 +46,7 @@ def lend(function: str, array: AnyArray, row: DType, nbytes: int) -> tuple[int, 
 
 
 def recognise(value: Any) -> bool:
-    """Take everything: what is no array is refused when it is borrowed."""
+    """Take everything: what is not an array is refused when it is borrowed."""
     return True
 
 

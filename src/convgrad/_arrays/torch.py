@@ -1,4 +1,4 @@
-"""PyTorch's tensors: recognised without importing PyTorch, and computed with by the bridge to it (`_torch`).
+"""PyTorch's tensors: recognised without importing PyTorch, and computed with by the bridge to it.
 
 Tensors come back as tensors, with their gradients recorded. The bridge is imported by the first call with a tensor:
 if there is one, PyTorch is loaded. The oracle, which answers in NumPy's float64, takes a tensor as a plain array on its

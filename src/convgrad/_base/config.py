@@ -3,7 +3,7 @@
 A switch is a row of `SWITCHES`. Its value is, in this order: what an enclosing `scope()` set,
 what `set_default()` set for the process, what the environment said when first asked, the row's
 default. A value in the environment that cannot be read is reported once as a warning and
-otherwise ignored: a typo must not stop a program. So is a variable that looks like ours and is none.
+otherwise ignored: a typo must not stop a program. So is a variable that looks like ours and is unknown.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _bytes(text: str) -> int:
 
 
 LARGEST_CACHE = 1 << 40
-"""Bytes of a cache: a bound against slips of the pen."""
+"""Bytes of a cache: a bound against typing mistakes."""
 
 
 class Caches(NamedTuple):
@@ -274,7 +274,7 @@ _decided: tuple[Any, ...] | None = None
 _changes = 0
 """How often a default was set."""
 _strangers_named = False
-"""Whether the environment was searched for names that look like ours and are none."""
+"""Whether the environment was searched for unknown names that look like ours."""
 
 
 def get(name: str) -> Any:
@@ -307,7 +307,7 @@ def deciding() -> tuple[Any, ...]:
 
 
 def unusual() -> dict[str, Any]:
-    """Return the switches that decide what runs and do not say their defaults here, for who computes elsewhere."""
+    """Return the switches that decide what runs and are not at their defaults here, for code that runs elsewhere."""
     pairs = zip(DECIDING, deciding(), strict=True)
     return {name: value for name, value in pairs if value != SWITCHES[name].default}
 
@@ -404,10 +404,10 @@ _READ_ELSEWHERE = (
     "CONVGRAD_REQUIRE_BROWSER",
     "CONVGRAD_CHROMIUM",
 )
-"""No switches of a call, but no strangers: how wheels are built, how the studio is tested, and its token, which `info`
+"""Known, though not switches of a call: how wheels are built, how the studio is tested, and its token, which `info`
 must not print."""
 _MOST_NAMED = 8
-"""Unknown variables told by name; the others are counted."""
+"""Unknown variables that are named; the others are counted."""
 
 
 def _name_strangers() -> None:
@@ -415,7 +415,7 @@ def _name_strangers() -> None:
     global _strangers_named
     if _strangers_named:
         return
-    _strangers_named = True  # first, for whoever shows the warning may call us
+    _strangers_named = True  # first, because the code that shows the warning may call us
     known = [row.variable for row in SWITCHES.values()]
     # In any case: on some systems it does not matter, and users come from there.
     ours = [name for name in os.environ if name.upper().startswith(_PREFIX)]

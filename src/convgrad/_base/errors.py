@@ -25,7 +25,7 @@ class ConvgradError(Exception):
     """Base of all errors raised on purpose by this package."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Said in so many words for tblib, with which Dask sends errors: where it finds no such method of ours, it makes
+        # Spelled out for tblib, with which Dask sends errors: where it finds no such method of ours, it makes
         # an empty error by `MemoryError.__new__`, which refuses to make one of a class with another base in front.
         return type(self), self.args, self.__dict__
 
@@ -69,7 +69,9 @@ def shown(value: object) -> str:
     """
     try:
         text = " ".join(repr(value).split())
-    except Exception as error:  # an int of 5000 digits, an object whose repr raises: ours is the message that matters
+    except (
+        Exception
+    ) as error:  # an int of 5000 digits, an object whose repr raises: our message matters more
         text = f"<{type(value).__name__}, which cannot be shown: {type(error).__name__}>"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:97]}..."
 

@@ -21,7 +21,7 @@ _KINDS = (
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading; `OSError` whose `strerror` says why not, also if it is no regular file."""
+    """Open a regular file for reading; raises an `OSError` whose `strerror` says why it cannot be."""
     waiting = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     descriptor = os.open(path, os.O_RDONLY | waiting | getattr(os, "O_BINARY", 0))
     mode = os.fstat(descriptor).st_mode

@@ -1,8 +1,8 @@
 """The default floating-point mode for what Python and NumPy compute, whatever the calling thread's mode is.
 
-Kernels see to it themselves (`_codegen.fp_mode`). What is left are the reference and the oracle, sums that join parts,
-graphs, and all that is computed when a problem is planned and its kernels are written: a prediction that is rounded
-upward might choose another plan, and a constant another last digit.
+Kernels see to it themselves (`_compiler/codegen/fp_mode.py`). What is left are the reference and the oracle, sums that
+join parts, graphs, and all that is computed when a problem is planned and its kernels are written: a prediction that is
+rounded upward might choose another plan, and a constant might get another last digit.
 
 The C library sets the mode. Windows' has no function for it that knows flushing to zero; there the caller's mode holds.
 """
@@ -31,7 +31,7 @@ def is_default() -> bool:
 
 
 class default_mode:
-    """Compute in the default mode inside the ``with`` block; the caller's is back behind it.
+    """Compute in the default mode inside the ``with`` block; the caller's mode is restored after it.
 
     0.4 us where that is the caller's mode, 6 us where it is not (Zen 4).
 

@@ -1,6 +1,6 @@
 """Messages between our own processes: numbers, words, arrays and records, in JSON and raw bytes.
 
-A child may run somebody else's kernel, so what it answers is data and never code: it names none but the records the
+A child may run somebody else's kernel, so what it answers is data and never code: it names only the records the
 reader expects, and an array is a dtype, a shape and bytes.
 """
 
@@ -45,7 +45,7 @@ def write(stream: BinaryIO | Any, value: Any) -> None:
 
 
 class Garbled(EOFError):
-    """What came is no message: somebody's kernel wrote into the pipe. Nothing behind it can be understood."""
+    """What came is not a message: somebody's kernel wrote into the pipe. Nothing after it can be understood."""
 
 
 def read(stream: BinaryIO | Any, *records: type) -> Any:

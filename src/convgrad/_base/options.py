@@ -36,7 +36,7 @@ def options(**values: Any) -> config.Scope:
     for name, value in values.items():
         if name not in _PUBLIC:
             raise ArgumentError(
-                f"options: `{' '.join(name.split())[:80]}` is no option; there is {', '.join(_PUBLIC)}."
+                f"options: `{' '.join(name.split())[:80]}` is an unknown option; known are {', '.join(_PUBLIC)}."
             )
         # Of exactly that type: an object equal to everything would become part of every key.
         if type(value) is not str or value not in _PUBLIC[name]:

@@ -1,4 +1,4 @@
-"""The two parcels of the compiling end: `KernelSource` goes into `_jit`, `Kernel` comes out.
+"""The two parcels of the compiling end: `KernelSource` goes into `jit`, `Kernel` comes out.
 
 They stand apart so that the code that writes kernels, the code that compiles them and the code
 that calls them share nothing but these. Nothing here knows LLVM, files or threads.
@@ -10,7 +10,7 @@ Every kernel has one and the same signature::
 `args` is a block of 64-bit words: pointers and run-time geometry, in an order the algorithm
 chooses. `[begin, end)` are the work items of this call. `scratch` is the calling thread's own
 64-byte aligned workspace of `scratch_bytes`. A kernel keeps nothing between calls and knows no
-threads: whoever calls it splits the items. It computes in the default floating-point mode, whatever the calling
+threads: the caller splits the items. It computes in the default floating-point mode, whatever the calling
 thread's is, and leaves that as it found it.
 """
 
@@ -28,9 +28,9 @@ class KernelSource:
     """A kernel as text."""
 
     symbol: str
-    """The function's name; `_codegen.names` spells it."""
+    """The function's name; `codegen.names` spells it."""
     ir: str
-    """LLVM IR that defines `symbol`, which may call one function of its own (`_codegen.fp_mode`), and nothing else."""
+    """LLVM IR that defines `symbol`, which may call one function of its own (`codegen.fp_mode`), and nothing else."""
     scratch_bytes: int = 0
     """Workspace one thread needs."""
 

@@ -1,6 +1,6 @@
 """A machine that is described instead of asked: `explain` plans for it, and nothing runs.
 
-Apart from `_jit.host`, which knows only what this machine can run. Here any row may be named, also a device's.
+Apart from `jit.host`, which knows only what this machine can run. Here any row may be named, also a device's.
 """
 
 from __future__ import annotations

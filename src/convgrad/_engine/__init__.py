@@ -2,7 +2,7 @@
 
 What is asked (`Asked`: a convolution, a task of batch norm's, a filter's order) becomes an `Executable` once
 (`prepare`). From then on a call is a look-up and one foreign call. Arrays are
-not known here: who calls has borrowed them and holds them still.
+not known here: the caller has borrowed them and holds them still.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def program(asked: Asked) -> Executable:
 def statistics_shares(problem: Problem) -> int:
     """Return how many shares of statistics a problem writes if it is run with `statistics`, as the switches stand.
 
-    They are [shares][3][channels] of float64; see `Plan.shares`. 0 means that whoever wants them has to read the
+    They are [shares][3][channels] of float64; see `Plan.shares`. 0 means that the caller has to read the
     result: this plan cannot take them, or not faster than that. The problem is then to be run without `statistics`;
     the result has the same bits either way.
     """

@@ -1,7 +1,7 @@
 """Which algorithm computes a problem, and why: algorithms offer candidates, the cheapest by predicted time is taken.
 
-The prediction (`_costs`) is a function of the problem and the target; no clock is asked, so the choice is always the
-same. Equals are taken in the order of the table. The reference is taken only where no kernel is.
+The prediction (`_compiler/costs`) is a function of the problem and the target; no clock is asked, so the choice is
+always the same. Equals are taken in the order of the table. The reference is taken only where no kernel is.
 
 An algorithm may stand behind a switch: its module then names, under the switch's name in capitals, the least value that
 allows it. `choose` and `refusals` heed the switches of the caller's context; `choose_named` does not.

@@ -219,7 +219,7 @@ def load_runtime(source: ParforSource) -> dict[str, int]:
 
 
 def load_functions(source: Functions, imports: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Compile functions that are no kernels, or find them on disk; returns their addresses. They are never unloaded."""
+    """Compile functions that are not kernels, or find them on disk; returns their addresses. Never unloaded."""
     target = jit.host_target()
     kernel = jit.load(source, partial(functions.table, source), target, imports or {})
     _kept.append(kernel)

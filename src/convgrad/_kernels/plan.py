@@ -48,7 +48,7 @@ class Plan:
 
     problem: Problem
     algorithm: str
-    """Name of a row of `_algorithms.ALGORITHMS`."""
+    """Name of a row of `_kernels.ALGORITHMS`."""
     steps: tuple[Step, ...] = ()
     """Launches in order; each sees all that the one before wrote. None for the reference."""
     partial_bytes: int = 0

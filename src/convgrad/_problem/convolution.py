@@ -96,7 +96,7 @@ SEPARABLE_POINTWISE = replace(
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments that are no arrays, in canonical form: (rows, columns) pairs."""
+    """The arguments that are not arrays, in canonical form: (rows, columns) pairs."""
 
     strides: tuple[int, int]
     dilations: tuple[int, int]

@@ -127,7 +127,7 @@ def _complaint(text: str) -> str:
     """
     sizes, window, rest = text.rpartition(":")[2].partition("k")
     if not re.fullmatch(r"\d+(x\d+)*", sizes, re.ASCII):
-        return f"{shown(sizes)} is no list of sizes with x between them" if sizes else "it has no sizes"  # fmt: skip
+        return f"{shown(sizes)} is not a list of sizes with x between them" if sizes else "it has no sizes"  # fmt: skip
     if not window:
         return "it has no window, such as k3"
     count = sizes.count("x") + 1

@@ -1,6 +1,6 @@
 """Whole networks, layer by layer in the order they run, repeats included: what one training step calls.
 
-A network is a function that lists its convolutions as texts of `_layer_text` without batch; a new one is such a
+A network is a function that lists its convolutions as texts of `layer_text` without batch; a new one is such a
 function and a row of `NETWORKS`. Sizes are those of the published networks at 224x224 unless noted, with SAME padding
 as in their TensorFlow versions. Squeeze-and-excitation layers are 1x1 convolutions of 1x1 images; classifiers are
 left out.

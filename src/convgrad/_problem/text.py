@@ -9,7 +9,7 @@ OP is one of the six operations. INPUT and FILTER are the shapes of the forward 
 ``top,bottom:left,right``. Left out are strides and dilations of 1, SAME, NHWC and float32. ``#`` starts a comment.
 
 `write` spells every problem in one way, so that texts can be compared: keys in this order, none that says its default,
-but always the padding, as the numbers it comes to. A word of the benchmarks such as ``8x56x56x144k3s2`` (`_layer_text`)
+but always the padding, as the numbers it comes to. A word of the benchmarks such as ``8x56x56x144k3s2`` (`layer_text`)
 stands for the three operations on a layer; `dtype` and `data_format` may follow it.
 """
 

@@ -46,7 +46,7 @@ class Bound:
         kept: object = None,
         state: State = STATE_BLOCK,
     ) -> None:
-        """Bind to `kernels`, pairs of an address and the scratch bytes of the kernel's own; `kept` holds them."""
+        """Bind to `kernels`, pairs of an address and the kernel's own scratch bytes; `kept` keeps them loaded."""
         self._kept = kept, state
         chunks = [-(-each.items // each.fewest) for each in program.launches]
         self.chunks = 1 if program.serial else min(max(chunks, default=1), _MOST_THREADS)

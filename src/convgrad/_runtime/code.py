@@ -1,6 +1,6 @@
 """The compiled half of the runtime: the entry and the parallel loop, one object, loaded once per process.
 
-Who compiles it is not known here: `ensure` is handed a function that does. The code is never unloaded, because workers
+What compiles it is not known here: `ensure` is handed a function that does. The code is never unloaded, because workers
 live in it until the process ends, and it is kept for forked children, in which the compiler may be locked for ever.
 """
 

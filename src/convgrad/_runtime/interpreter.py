@@ -5,7 +5,7 @@ process when the interpreter is closed and has threads left, daemons too, and ha
 maps are. So a sub-interpreter gets neither worker threads nor the pool of result blocks; results are the same.
 
 A free-threaded Python (3.13t, 3.14t) is refused as long as no kernel was ever run on one. What is remembered is kept in
-dictionaries whose single steps are safe there; that all the steps are in the right order, nobody has tried.
+dictionaries whose single steps are safe there; whether all the steps are in the right order has not been tried.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _refuse_free_threading() -> None:
     locked = getattr(sys, "_is_gil_enabled", lambda: True)()
     if not locked and not config.get("free_threading"):
         raise ImportError(
-            "convgrad: this Python runs without its global interpreter lock, with which alone convgrad was tested; "
+            "convgrad: this Python runs without its global interpreter lock, and convgrad was tested only with it; "
             "turn the lock on with PYTHON_GIL=1 (or python -X gil=1), "
             "or set CONVGRAD_FREE_THREADING=1 to try without."
         )

@@ -1,6 +1,6 @@
 """`Program`: a plan as plain numbers, ready to run wherever its kernels are: no address, no object of Python.
 
-A program is what leaves the house. `_prepare` makes it from a plan and binds it to kernels in this process
+A program is what leaves the house. `_engine/prepare.py` makes it from a plan and binds it to kernels in this process
 (`_runtime.bound`); an exporter writes it down and binds it elsewhere. Nothing here knows convolution, arrays or
 threads.
 
@@ -65,9 +65,9 @@ class Program:
     """Launches in order; each sees all that the one before wrote."""
 
     kernels: tuple[str, ...]
-    """Names of the kernels, each once; whoever binds the program knows them by these."""
+    """Names of the kernels, each once; the code that binds the program knows them by these."""
     places: tuple[str, ...]
-    """Names of the places it runs on: whoever runs it gives their addresses in this order."""
+    """Names of the places it runs on: the caller gives their addresses in this order."""
     launches: tuple[Launch, ...]
     partial_bytes: int = 0
     packed_bytes: int = 0

@@ -29,7 +29,7 @@ def run(program: Bound, *addresses: int) -> None:
 
 
 def try_again(program: Bound, words: bytes, status: int) -> None:
-    """Make a call once more that has failed for want of memory, after idle memory was given back; or raise."""
+    """Repeat a call that ran out of memory, after giving idle memory back; raise if it fails again."""
     if status == entry.NO_MEMORY:
         trim()
         status = code.entry_call()(words)

@@ -15,7 +15,7 @@ from types import ModuleType
 
 
 def offer(name: str, folder: Path) -> None:
-    """Let a module be found in a folder, behind all others, and its neighbours by whoever lies there."""
+    """Let a module be found in a folder, behind all others, and let files that lie there find its neighbours."""
     known = [each for each in sys.meta_path if isinstance(each, Beside)]
     found = next((each for each in known if each.folder == str(folder)), None)
     if found is None:

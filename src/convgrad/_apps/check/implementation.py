@@ -40,7 +40,7 @@ BROKEN = (
     RecursionError,
     SystemError,
 )
-"""Exceptions that are no way to refuse a problem: the kernel has a bug."""
+"""Exceptions that do not count as refusing a problem: the kernel has a bug."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ Attempt = Callable[[Case, Data, AnyArray, AnyArray], Found | None]
 
 @dataclass
 class Budget:
-    """How long to go on: calls and seconds. Whoever calls may take away what is left of `calls`."""
+    """How long to go on: calls and seconds. The caller may take away what is left of `calls`."""
 
     calls: int
     seconds: float

@@ -178,7 +178,7 @@ def check(given: Namespace) -> None:
     try:
         re.compile(given.filter)
     except re.error as error:
-        raise Refusal(f"--filter {given.filter!r} is no regular expression: {error}") from None
+        raise Refusal(f"--filter {given.filter!r} is not a regular expression: {error}") from None
     words("ops", given.ops, OPS)
     words("panels", given.panels, PANELS)
     if given.compare and len(given.compare) > 2:

@@ -185,7 +185,7 @@ def _called(work: Work, arrays: dict[str, Any], call: Call) -> Any:
 
 @dataclass(frozen=True)
 class _Job:
-    """What is to be computed, by whom, and who wants to know."""
+    """What is to be computed, by whom, and who reports progress."""
 
     given: Namespace
     screen: Screen
@@ -210,7 +210,7 @@ class _Job:
         return Account(self.scheduler.name, whole, tasks, moved, checksum=self.summary.checksum)
 
     def large(self, result: Any, output: Output | None, moved: int) -> Account:
-        """Compute images, which are written by who computes them."""
+        """Compute images; each is written by the task that computes it."""
         row, shape = self.work.first.dtype, self.work.last.result_shape
         chunks: Chunks = result.chunks if output is None else output.blocks(result.chunks, row)
         if chunks != result.chunks:

@@ -95,7 +95,7 @@ def run(given: Namespace, screen: Screen) -> int:
     """Do what the action says."""
     for option in (option for options in _ONLY.values() for option in options):
         if option not in _ONLY[given.action] and getattr(given, option, None):
-            raise Refusal(f"--{option} is no option of `graph {given.action}`")
+            raise Refusal(f"--{option} is not an option of `graph {given.action}`")
     page = read_page(given.page)
     built = build(page)
     if given.action == "check":

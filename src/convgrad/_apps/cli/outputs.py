@@ -174,7 +174,7 @@ class Files:
 
 @dataclass(frozen=True)
 class FilesPlace:
-    """Files of a folder that is there; whoever comes first makes a file."""
+    """Files of a folder that is there; the first task that needs a file makes it."""
 
     folder: str
     pattern: str

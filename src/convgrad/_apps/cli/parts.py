@@ -44,7 +44,7 @@ class Chunked(Protocol):
     def dtype(self) -> DType: ...
     @property
     def paths(self) -> tuple[str, ...]:
-        """Files and folders that whoever reads must see."""
+        """Files and folders that a reader must see."""
         ...
 
     def readable(self, wanted: Chunks) -> Chunks:
@@ -178,7 +178,7 @@ class FilePart:
     region: Region
 
     def read(self) -> AnyArray:
-        """Return the numbers in the machine's byte order, copied: a view of a file that is cut off kills who looks."""
+        """Return the numbers in native byte order, copied: reading a view of a truncated file kills the process."""
         file, (images, rows, *rest) = self.file, self.region
         dtype = row_called(file.dtype).numpy
         whole = tuple((0, size) for size in file.shape[1:])

@@ -1,6 +1,6 @@
 """Problems as verbs take them: lines of text, layers, and files of both, behind an @.
 
-How a line reads stands in `_problem_text`. One word of a layer, such as 8x56x56x144k3s2, is its three operations.
+How a line reads stands in `_problem/text.py`. One word of a layer, such as 8x56x56x144k3s2, is its three operations.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _of_file(path: Path) -> list[Line]:
         text = data.decode()
     except UnicodeDecodeError as error:
         raise Refusal(
-            f"cannot read problems from {str(path)!r}: it is no text, {error.reason}"
+            f"cannot read problems from {str(path)!r}: it is not text, {error.reason}"
         ) from None
     return parse_lines(text, str(path))
 

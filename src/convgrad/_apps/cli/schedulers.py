@@ -42,7 +42,7 @@ class Scheduler(Protocol):
     @property
     def name(self) -> str: ...
     def check(self, paths: Sequence[str]) -> None:
-        """Refuse if who computes does not see files."""
+        """Refuse if a worker does not see the files."""
         ...
 
     def compute(self, collection: Any, done: Done) -> Any:
@@ -273,7 +273,7 @@ def _client(address: str) -> Any:
     from distributed.comm import get_address_host_port, resolve_address
 
     try:
-        # A client of an address that is none waits for itself when it is given up.
+        # A client of an invalid address waits for itself when it is given up.
         get_address_host_port(resolve_address(address), strict=True)
         return distributed.Client(address, timeout=PATIENCE, set_as_default=False)
     except Exception as error:  # no address, nobody there: of many kinds

@@ -90,7 +90,7 @@ class Screen:
     def error(self, where: str, error: BaseException) -> None:
         """Print why the job ended, in one line on standard error, and as JSON if that was asked for."""
         text = " ".join(str(error).split()) or type(error).__name__
-        # Words of a command line that are no text come as half characters, which no stream takes.
+        # Words of a command line that are not text come as half characters, which no stream takes.
         text = text.encode(errors="backslashreplace").decode()
         if self.as_json:
             with suppress(OSError):  # nobody takes it, which may be the error to report

@@ -130,10 +130,10 @@ def read(text: str, dtype: DType | None) -> Stored:
     path, member = split(text)
     if not path.is_dir():
         raise Refusal(
-            f"cannot read {path}: {'it is no folder' if path.exists() else 'no such store'}"
+            f"cannot read {path}: {'it is not a folder' if path.exists() else 'no such store'}"
         )
     if not has_mark(path):
-        raise Refusal(f"{path} is no Zarr store: it has none of {', '.join(_MARKS)}")
+        raise Refusal(f"{path} is not a Zarr store: it has none of {', '.join(_MARKS)}")
     try:
         found: Any = zarr.open(path, mode="r")
         if not isinstance(found, zarr.Array):

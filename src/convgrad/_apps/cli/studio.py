@@ -4,8 +4,8 @@ FILE is the page to open: one of ours (.json), which is also where it is saved, 
 file that is not there yet begins an empty page. Without FILE the studio opens with its gallery, and pages are
 downloaded.
 
-The server listens on the loopback address alone and answers only who knows the token in the address it prints. Every
-run of a page is a process of its own, ended after --seconds, with at most --memory. Ctrl-C ends the studio.
+The server listens on the loopback address alone and answers only requests with the token in the address it prints.
+Every run of a page is a process of its own, ended after --seconds, with at most --memory. Ctrl-C ends the studio.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def run(given: Namespace, screen: Screen) -> int:
     try:
         server = Server(Studio(runs, file, page), given.port, token)
     except OSError as error:
-        raise Refusal(f"port {given.port} cannot be had: {error.strerror or error}") from None
+        raise Refusal(f"port {given.port} cannot be used: {error.strerror or error}") from None
     with server, ExitStack() as stack:
         if "/" not in server.static:
             screen.note(HOW)

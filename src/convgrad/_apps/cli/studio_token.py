@@ -23,7 +23,7 @@ _LONGEST = 1000
 
 
 def add_argument(parser: ArgumentParser) -> None:
-    """Add the file, and a reason for who gives the token itself."""
+    """Add the file, and a refusal for anyone who gives the token itself."""
     parser.add_argument(
         "--token-file",
         metavar="FILE",

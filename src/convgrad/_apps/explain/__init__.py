@@ -472,7 +472,7 @@ def _row(call: Call, dtype: Any) -> DType:
         return by_name[dtype]
     try:
         found = dtypes.find(np.dtype(dtype))
-    except Exception:  # NumPy raises five kinds of errors for what is no dtype
+    except Exception:  # NumPy raises five kinds of errors for what is not a dtype
         found = None
     if found is None or found.name not in by_name:
         raise DTypeError(

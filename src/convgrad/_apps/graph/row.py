@@ -76,7 +76,7 @@ class Call:
         return self.inputs[self.row.pin_at(name)]
 
     def refuse(self, rule: str, got: Any) -> ArgumentError:
-        """Return the error that says which rule is broken; the node's name is added by whoever knows it."""
+        """Return the error that says which rule is broken; the node's name is added by code that knows it."""
         return ArgumentError(
             f"{self.row.name}: {rule}, got {got if isinstance(got, str) else shown(got)}."
         )

@@ -214,7 +214,7 @@ class Scope:
 
     def _literal(self, row: Row, pin: Pin, value: Any, dtype: Dtype | None) -> Output:
         if dtype is None and pin.allowed <= dtypes.INDICES and isinstance(value, list | tuple):
-            dtype = dtypes.INT32  # an empty list of axes is no list of floats
+            dtype = dtypes.INT32  # an empty list of axes is not a list of floats
         array = dtypes.array(row.name, pin.name, value, dtype)
         name = f"{self._op_name}/{pin.name}" if self._op_name else ""
         plain = Scope(self._shared, self._prefix, name)
@@ -229,9 +229,9 @@ class Scope:
 
 
 def infer(row: Row, attrs: Mapping[str, Any], specs: tuple[Spec, ...]) -> tuple[Spec, ...]:
-    """Return what is known of a node's outputs, or raise the error that its inputs deserve.
+    """Return what is known of a node's outputs, or raise the error that its inputs cause.
 
-    Remembered: whoever edits a page asks again for all that did not change, and a convolution's rule takes 30 us.
+    Remembered: after each edit, a page asks again for all that did not change, and a convolution's rule takes 30 us.
     """
     if row is CONST:
         return tuple(row.infer(Call(row, attrs, specs)))

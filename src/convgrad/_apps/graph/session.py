@@ -239,7 +239,7 @@ class ClientSession:
                 if step.updates is not None:
                     _note_update(pending, step)
                 if len(step.outputs) == 1:
-                    # A ufunc gives a scalar, no array, for arrays without dimensions.
+                    # A ufunc gives a scalar, not an array, for arrays without dimensions.
                     values[step.outputs[0]] = (
                         result if type(result) is array else np.asarray(result)
                     )

@@ -1,7 +1,7 @@
 """What every block of a page has: pins, defaults, outputs.
 
 On our pages a block is an op: its inputs take wires or literals, its required attributes are pins with texts, the
-others stand together on the pin `attrs`. A few blocks are no ops: lists, gradients, sessions.
+others stand together on the pin `attrs`. A few blocks are not ops: lists, gradients, sessions.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class _Builder:
                 continue
             found[target, pin] = kept = [wire for wire in each if wire.source not in foreign]
             if len(kept) < len(each):
-                text = f"a wire into `{pin[:50]}` is dropped: it comes from no block of a graph"
+                text = f"a wire into `{pin[:50]}` is dropped: its source is not a block of a graph"
                 self.result.notes.append(Note(target, text))
         return found
 
@@ -91,7 +91,8 @@ class _Builder:
         if not block.in_graph:
             self.result.notes.append(
                 Note(
-                    block.id, f"{block.symbol} is shown and not computed: it is no block of a graph"
+                    block.id,
+                    f"{block.symbol} is shown and not computed: it is not a block of a graph",
                 )
             )
             return
@@ -230,7 +231,7 @@ class _Builder:
         self.result.notes += [Note(block.id, note) for note in notes]
         return given
 
-    # Blocks that are no rows of the table, or more than one: see `_SPECIAL`.
+    # Blocks that are not rows of the table, or are more than one: see `_SPECIAL`.
 
     def _const(self, block: Block, symbol: Symbol) -> Tensors:
         array = values.initial(self._text(block, symbol, "val"), None, self.strict)

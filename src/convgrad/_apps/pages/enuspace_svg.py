@@ -57,7 +57,7 @@ class _Reader:
         self.current: list[Block | None] = []
         """The `use` elements that are open; None for one that was passed over."""
         self.symbols = 0
-        """How many `defs` and `symbol` elements are open: what is in them is no part of the page."""
+        """How many `defs` and `symbol` elements are open: what is in them is not part of the page."""
         self.project: list[str] | None = None
         """The pages of a project, if this is one."""
 

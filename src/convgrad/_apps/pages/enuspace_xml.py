@@ -84,7 +84,7 @@ def walk(
     except ExpatError as error:
         reason = errors.messages.get(error.code, "a mistake")
         raise ArgumentError(
-            f"{place.where}: line {error.lineno}, column {error.offset + 1}: no XML: {reason}"
+            f"{place.where}: line {error.lineno}, column {error.offset + 1}: not XML: {reason}"
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Two blocks that are no ops: `GradientCheck` compares a gradient with differences, `Loop` follows a loss.
+"""Two blocks that are not ops: `GradientCheck` compares a gradient with differences, `Loop` follows a loss.
 
 The weighted sum of `y` has a symbolic gradient with respect to `x`; the same sum is computed again for every element of
 `x`, moved a little to both sides. That is done in float64, on a copy of the nodes between `x` and `y`, so that what is

@@ -41,7 +41,7 @@ def text_of(data: bytes, where: str) -> tuple[str, str]:
         text = data.decode("utf-16" if encoding == "UTF-16" else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise ArgumentError(
-            f"{where}: the file is no {encoding}: {error.reason} at byte {error.start}"
+            f"{where}: the file is not {encoding}: {error.reason} at byte {error.start}"
         ) from None
     if text.startswith("\ufeff"):
         text = text[1:]
@@ -60,7 +60,7 @@ def json_of(text: str, where: str) -> Any:
         )
 
     def refuse(word: str) -> NoReturn:
-        raise ArgumentError(f"{where}: {word} is no number of JSON")
+        raise ArgumentError(f"{where}: {word} is not a number in JSON")
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -77,7 +77,7 @@ def json_of(text: str, where: str) -> Any:
         return value
     except json.JSONDecodeError as error:
         raise ArgumentError(
-            f"{where}: line {error.lineno}, column {error.colno}: no JSON: {error.msg}"
+            f"{where}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
         ) from None
     except RecursionError:
         raise ArgumentError(f"{where}: lists and objects are nested too deeply") from None

@@ -1,7 +1,7 @@
 """A page as data: blocks with pins, wires between them, and notes on how it was read.
 
 Nothing here knows files or graphs. A page may be wrong in every way a drawing can be (wires to pins that no block
-has, texts that mean nothing); whoever builds a graph from it says so.
+has, texts that mean nothing); the code that builds a graph from it says so.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Page:
         return next((block for block in self.blocks if block.id == id), None)
 
     def by_id(self) -> dict[str, Block]:
-        """Return all blocks by their ids: for whoever asks often."""
+        """Return all blocks by their ids: for callers that ask often."""
         return {block.id: block for block in self.blocks}
 
     def wires_into(self, target: str, pin: str | None = None) -> Iterator[Wire]:
@@ -139,7 +139,7 @@ class Page:
         )
 
     def wires_by_pin(self) -> dict[tuple[str, str], list[Wire]]:
-        """Return the wires by target block and pin, each list in document order: for whoever asks often."""
+        """Return the wires by target block and pin, each list in document order: for callers that ask often."""
         found: dict[tuple[str, str], list[Wire]] = {}
         for wire in self.wires:
             found.setdefault((wire.target, wire.target_pin), []).append(wire)

@@ -204,7 +204,7 @@ def _first(graph: Graph, initial: Mapping[Operation, Any]) -> tuple[Operation, .
 
 
 def _read_variables(graph: Graph, fetches: Sequence[Output]) -> list[Operation]:
-    """Return the Variables whose values the fetches need; to be assigned to is no need."""
+    """Return the Variables whose values the fetches need; an Assign does not need the old one."""
     needed = upstream([each.operation for each in fetches])
     read = {each.operation for each in fetches}
     for node in needed:

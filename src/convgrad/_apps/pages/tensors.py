@@ -60,7 +60,7 @@ def _decoded(encoded: Any, dtype: np.dtype[Any], count: int) -> AnyArray:
     try:
         data = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        raise Misfit(".base64 is no base64") from None
+        raise Misfit(".base64 is not valid base64") from None
     if len(data) != wanted:
         raise Misfit(f".base64 must hold {wanted} bytes, got {len(data)}")
     if dtype.kind == "b":

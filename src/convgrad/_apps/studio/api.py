@@ -49,7 +49,7 @@ class Refused(Exception):
 
 @dataclass
 class Raw:
-    """An answer that is no JSON."""
+    """An answer that is not JSON."""
 
     content: bytes
     headers: dict[str, str]

@@ -1,4 +1,4 @@
-"""The process of one run: gets a page, steps it, tells how far it is, and keeps the numbers for whoever asks.
+"""The process of one run: gets a page, steps it, tells how far it is, and keeps the numbers to answer questions about.
 
 It ends when its parent closes the pipe, also while it computes.
 """

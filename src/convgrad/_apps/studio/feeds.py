@@ -49,7 +49,7 @@ def read(name: str, data: bytes, member: str | None = None) -> tuple[AnyArray, l
         raise
     except (
         Exception
-    ) as error:  # NumPy and zipfile raise a dozen kinds for what is no file of theirs
+    ) as error:  # NumPy and zipfile raise a dozen kinds for what is not a file of theirs
         raise ArgumentError(f"{where}: it cannot be read as an array: {said(error)}") from None
 
 

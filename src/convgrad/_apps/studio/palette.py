@@ -25,7 +25,7 @@ _KINDS = {
 }
 _WIRED = (symbols.WIRE, symbols.WIRES, symbols.LITERAL, symbols.LITERALS)
 _PAGE_GROUP = {"Const_ex": "sources", "RandomNormal_ex": "sources", "InputList": "arrays"}
-"""Of blocks that are no ops; the others are about the page."""
+"""Of blocks that are not ops; the others are about the page."""
 _PAGE_SUMMARIES = {
     "AddSymbolicGradients": "The gradients of the sum of `outputs` with respect to each of `inputs`.",
     "ClientSession": "Says what a step computes: `fetch_outputs`, and `run_outputs` for their effect.",

@@ -26,7 +26,7 @@ _BYTES_OF_A_DIAGONAL = 100
 def pixels(data: bytes, most: int) -> AnyArray:
     """Return rows, columns and channels as bytes; `most` is how many of them there may be."""
     if not data.startswith(_MARK):
-        raise ArgumentError("it is no PNG")
+        raise ArgumentError("it is not a PNG")
     header, packed, at = b"", [], len(_MARK)
     while at + 8 <= len(data):
         length, kind = struct.unpack(">I4s", data[at : at + 8])

@@ -77,7 +77,7 @@ class _Process:
         return messages.read(self.child.stdout)
 
     def end(self, patience: float = 0.0) -> None:
-        """End it: asked first, if there is patience."""
+        """End it: ask first, if there is time to wait."""
         if patience and self.child.poll() is None:
             self.child.terminate()
             with suppress(subprocess.TimeoutExpired):

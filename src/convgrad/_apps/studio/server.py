@@ -156,7 +156,7 @@ class Handler(BaseHTTPRequestHandler):
         return super().parse_request()
 
     def _may_take(self, seconds: float | None) -> None:
-        """Say how long to wait for the other side; who has not shown the token gets no more time than it had."""
+        """Say how long to wait for the other side; without the token it gets no more time than it had."""
         if self._known:
             self.server.connections.wait(self.connection, seconds)
 
@@ -208,7 +208,7 @@ class Handler(BaseHTTPRequestHandler):
         return "Transfer-Encoding" in self.headers or any(each.strip() != "0" for each in lengths)
 
     def _guard(self) -> None:
-        """Refuse whoever reaches us under another name, or from another page."""
+        """Refuse requests that reach us under another name, or from another page."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0].strip().lower() not in self.server.hosts:
             raise Refused(403, "the host of the address must be 127.0.0.1 or localhost")

@@ -48,7 +48,7 @@ def layer(name: str, blocks: Mapping[Hashable, Block], operands: Sequence[Any]) 
     """Return tasks of blocks, by keys `(name, *place)`, as a layer that Dask can fuse; None if it cannot.
 
     It can if each takes a chunk of each operand, found by its place along the axes. A chunk that several blocks take
-    would be made for each of them, so there must be none; strips are no such chunks.
+    would be made for each of them, so there must be none; strips do not count as such.
     """
     places: list[Place] = [key[1:] for key in blocks]  # type: ignore[index]  # keys are tuples
     counts = tuple(max(each) + 1 for each in zip(*places, strict=True))

@@ -140,7 +140,7 @@ class Layer:
         for band in block.halo.bands:
             inside = ordered(problem, (whole[0], *map(tuple, band.inside), whole[3]))
             rows, cols = band.at
-            # Of images and channels there is no band: everything is taken.
+            # Images and channels have no bands: all of them are taken.
             at = ordered(problem, ((0, None), tuple(rows), tuple(cols), (0, None)))
             bands.append((self._text(band.problem), inside, at))
         return haloed, box.middle, tuple(bands)

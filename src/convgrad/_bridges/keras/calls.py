@@ -79,7 +79,7 @@ def take(layer: Any, call: Callable[..., Any]) -> None:
     if not _computer.COMPILES_WITH_XLA:
         own[_KEPT] = layer.supports_jit
         own["supports_jit"] = (
-            False  # Keras then compiles models without XLA, and warns who asks for it
+            False  # Keras then compiles models without XLA, and warns a user who asks for it
         )
 
 
@@ -111,7 +111,7 @@ def _native(layer: Any, inputs: Any) -> Any:
 
 
 def _computable(inputs: Any, kernel: Any, how: Settings, forwards: bool = True) -> bool:
-    """Tell whether a call is one of ours. Keras computes what else it accepts, and has words for what it refuses."""
+    """Tell whether a call is one of ours. Keras computes what else it accepts, and raises for what it refuses."""
     if isinstance(inputs, keras.KerasTensor) or len(inputs.shape) != 4:
         return False
     if inputs.dtype != kernel.dtype or not _computer.is_computable(inputs):

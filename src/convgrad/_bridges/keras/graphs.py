@@ -120,7 +120,7 @@ def _pair(norm: Any, followers: list[Any]) -> Pair | str:
     (after,) = followers
     computes = activations.of(after)
     if computes is None:
-        return f"{after.name} behind it is no activation of ours"
+        return f"{after.name} behind it is not an activation that convgrad computes"
     if norm.activity_regularizer is not None:
         return "its result is regularized"
     if after.compute_dtype != norm.compute_dtype:

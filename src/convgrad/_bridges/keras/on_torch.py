@@ -19,7 +19,7 @@ COMPILES_WITH_XLA = True
 """Whether a model may be compiled with `jit_compile=True`, which is `torch.compile` here."""
 
 FUSES_COMPILED = False
-"""Whether batch norms of such a model may be fused: `torch.compile` cannot follow who runs."""
+"""Whether batch norms of such a model may be fused: `torch.compile` cannot follow which model runs."""
 
 
 def is_computable(image: Any) -> bool:
@@ -80,7 +80,7 @@ def batch_norm(
 ) -> tuple[Any, Any, Any] | None:
     """Normalise an image by its own or by given statistics, which it returns too, and apply an activation.
 
-    Of one value per channel, or none, PyTorch refuses to take statistics, which Keras does not: None says so.
+    PyTorch refuses to take statistics of one value per channel or none, and Keras does not: the answer is None then.
     """
     seen = image.permute(0, 3, 1, 2) if data_format == "NHWC" else image
     channels = seen.shape[1]

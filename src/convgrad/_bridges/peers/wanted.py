@@ -16,7 +16,7 @@ Pair = tuple[int, int]
 class Wanted:
     """One operation on arrays of some shapes. The operands are those that TensorFlow's operation takes, in its order.
 
-    Whoever asks states the pads, too. A test can thus work them out apart from the package it tests.
+    The caller states the pads, too. A test can thus work them out apart from the package it tests.
     """
 
     kind: Kind
@@ -31,7 +31,7 @@ class Wanted:
     padding: Literal["SAME", "VALID"] | tuple[Pair, Pair]
     """As TensorFlow is told it: a word, or ((top, bottom), (left, right))."""
     pads: tuple[Pair, Pair]
-    """The cells that come to, for those who know no word: ((top, bottom), (left, right))."""
+    """The cells that come to, for frameworks without such words: ((top, bottom), (left, right))."""
 
     @property
     def groups(self) -> int:

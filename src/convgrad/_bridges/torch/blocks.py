@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
 
 class Unfit(Exception):
-    """The convolution's result is nothing for our passes; whoever called runs the layers one by one."""
+    """The convolution's result does not suit our passes; the caller runs the layers one by one."""
 
 
 def convolve_and_normalize(
@@ -204,7 +204,7 @@ class _Block(torch.autograd.Function):
             )
         elif image is None:
             raise RuntimeError(
-                "second derivatives of a block whose image is computed anew are not there: "
+                "a block whose image is computed anew has no second derivatives: "
                 "accelerate(model, fuse=True) without recompute=True has them"
             )
         else:

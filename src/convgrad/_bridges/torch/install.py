@@ -158,7 +158,7 @@ class Handlers:
         with _heeding:
             self._block[handler.BLOCK.index("SETTINGS")] = hash(config.deciding())
             STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = threads.ready()
-            # Last: who finds it trusts the words above.
+            # Last: a handler that finds it trusts the words above.
             self._seen, self._process = config.seen(), os.getpid()
 
     def add_layer(self, number: int, settings: Sequence[int]) -> None:

@@ -75,7 +75,7 @@ class Patches:
 
 
 def from_outside(error: Exception) -> bool:
-    """Tell whether an exception that ended a trace is not about the forward, and must go on to whoever waits for it.
+    """Tell whether an exception that ended a trace is not about the forward, and must reach the code that waits for it.
 
     That is what a signal's handler raised, whatever its class; `TimeoutError` and `MemoryError`; and an exception of a
     class of its own that no `raise` raised, but another thread did.

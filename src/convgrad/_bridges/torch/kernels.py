@@ -319,7 +319,7 @@ def declined_layer(
     rows = list(LAYERS)
     if not 0 <= number < len(rows):
         raise ArgumentError(
-            f"layer: there are {len(rows)} rows of settings, and {number} is none of them."
+            f"layer: the number of a row of settings must be below {len(rows)}, got {number}."
         )
     return declined_forward(image, weight, bias, *rows[number])
 

@@ -355,7 +355,7 @@ class Matcher:
         )
 
     def _structure(self) -> tuple[tuple[Path, Children], ...]:
-        """Return the modules whose children decided what is called: the root, and whoever is not called itself."""
+        """Return the modules whose children decided what is called: the root, and modules not called themselves."""
         called = {str(node.target) for node in self._nodes if node.op == "call_module"}
         passed: dict[str, None] = {"": None}
         for target in called:

@@ -1,4 +1,4 @@
-"""One line about work that takes longer than a second, for whoever waits for it."""
+"""One line about work that takes longer than a second, for the person who waits for it."""
 
 from __future__ import annotations
 

@@ -48,14 +48,14 @@ _REFUSED = {
     "MATCH_CLASS": "asks for types",
 }
 _TYPES = {"LOAD_GLOBAL": "type", "LOAD_NAME": "type", "LOAD_ATTR": "__class__"}
-"""Instructions that ask for a type, and of what: a proxy's is no tensor's."""
+"""Instructions that ask for a type, and of what: a proxy's type is not a tensor's."""
 _CHANGING = (
     *("append", "extend", "insert", "pop", "popitem", "remove", "discard", "clear", "sort"),
     *("reverse", "update", "add", "setdefault"),
 )
 """Methods that change their container: for those that the forward has made itself only."""
 COMPILED = (operator.attrgetter, operator.methodcaller, operator.itemgetter, partial)
-"""Kinds of callables that read attributes, or call who does, without code that names them."""
+"""Kinds of callables that read attributes, or call something that does, without code that names them."""
 _DEPTH = 3
 _OURS = __name__.rpartition(".")[0]
 _TRACER = ("torch.fx.", f"{_OURS}.tracing", f"{_OURS}.watching")
@@ -148,7 +148,7 @@ class Watch:
         """All names in code that had a module at hand: attributes it read are among them."""
         self._own = list(_containers(module.__dict__, _DEPTH))
         self._known: set[CodeType] = set()
-        """Code that needs no second look, whoever calls it."""
+        """Code that needs no second look, wherever it is called from."""
         self._seen: set[CodeType] = set()
         self._spaces: dict[str, bool | None] = {}
         """Whose the code of a module of Python's is, as far as its name tells."""
@@ -187,7 +187,7 @@ class Watch:
             known: bool | None = None
             if root == "torch" or space.startswith(_OURS):
                 known = False
-            # What is neither of a library nor in a module, such as a named tuple's code, is who calls it.
+            # What is neither of a library nor in a module, such as a named tuple's code, belongs to its caller.
             elif space == "__main__" or (
                 space in sys.modules and root not in sys.stdlib_module_names
             ):

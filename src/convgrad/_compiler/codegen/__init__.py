@@ -31,7 +31,7 @@ code generator gets.
 >>> source.ir.splitlines()[0].split("(")[0]
 'define void @cg_saxpy_f32_1024_avx2v256_6b500cbb'
 
-`_jit.load` turns the source into an address; `tests/codegen/test_example.py` runs this very kernel.
+`jit.load` turns the source into an address; `tests/codegen/test_example.py` runs this very kernel.
 
 Loads give the compute type and stores round: a kernel written with `F16` or `BF16` pointers is
 otherwise the float32 kernel. ``count=`` and ``mask=`` keep accesses inside the array. Sums over

@@ -10,7 +10,7 @@ be the result of arithmetic on numbers that were bfloat16: x86 and ARM make NaNs
 payload, or pass on one of an operand's, and the 16 bits that widening appended are zero in both.
 So no kernel can have a NaN that rounding would carry into an infinity or a zero, and half the
 instructions that would look for one are saved. (AVX512-BF16's own conversion takes a subnormal for
-zero, whatever the process has set, which is why no row of `_targets` has it.)
+zero, whatever the process has set, which is why no row of `targets` has it.)
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The floating-point mode a kernel computes in: always the default one, whoever calls it.
+"""The floating-point mode a kernel computes in: always the default one, whatever the caller's is.
 
 Rounding, flushing of subnormal numbers and traps are a register of each thread, and a function computes by what it
 finds there. TensorFlow and XLA flush subnormals on their threads, so does PyTorch if asked, and a library built with
--ffast-math does it to whoever loads it. A kernel called from there would lose subnormals, and one whose items are
-shared among threads with different modes would lose other ones at each call.
+-ffast-math does it to the thread that loads it. A kernel called from there would lose subnormals, and one whose items
+are shared among threads with different modes would lose other ones at each call.
 
 So the function others call is a frame: it saves the register, sets the default (round to nearest even, keep
 subnormals, no traps), calls the function with the items, and puts the register back, flags included: nobody can tell
-from the flags that a kernel ran. All who run kernels come through it: both pools, bridges, packs, tests. The items are
-a function of their own because LLVM may move arithmetic across a change of the mode within one function; it moves none
-across a call.
+from the flags that a kernel ran. Everything that runs kernels comes through it: both pools, bridges, packs, tests. The
+items are a function of their own because LLVM may move arithmetic across a change of the mode within one function; it
+moves none across a call.
 
 The frame takes 8 ns on x86-64 (Zen 4), once per chunk of items.
 """

@@ -19,7 +19,7 @@ class Element:
     """One element type; the constants below are the only instances."""
 
     short: str
-    """The name in kernel symbols, the same as `_dtypes.DType.short`."""
+    """The name in kernel symbols, the same as `DType.short` of `_base/dtypes.py`."""
     size: int
     """Bytes in memory."""
     llvm: str

@@ -1,4 +1,4 @@
-"""What work costs: nanoseconds per unit, one table per row of `_targets`. Knows neither convolution nor the clock.
+"""What work costs: nanoseconds per unit, one table per row of `targets`. Knows neither convolution nor the clock.
 
 An algorithm counts what a plan does in units that have a price (`Work`); its predicted time is the sum of amounts times
 prices. The prices of a row were fitted to times measured on one machine of that kind, by ``tools/fit.py``: the table
@@ -26,7 +26,7 @@ RANKED = 2
 """Threads for which plans are ranked, whatever a call may use: the number of threads must not change the bits."""
 LAUNCH = "launch"
 WAKE = "wake"
-"""What a launch costs whoever runs it, and what sharing it with other threads adds."""
+"""What a launch costs by itself, and what sharing it with other threads adds."""
 
 TABLES: Mapping[str, Mapping[str, Prices]] = MappingProxyType(
     dict.fromkeys((row.name for row in targets.ALL), avx2.NANOSECONDS)

@@ -204,7 +204,7 @@ def _place(
 
 def _before_fork() -> None:
     # A child forked while another thread is inside LLVM would find LLVM's locks taken for ever.
-    # The wait is bounded: whoever holds the lock might be waiting for the forking thread.
+    # The wait is bounded: the thread that holds the lock might be waiting for the forking thread.
     _forking.held = llvm.lock.acquire(timeout=10.0)
 
 

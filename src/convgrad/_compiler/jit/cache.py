@@ -114,7 +114,7 @@ def _read_from(name: str, key: str, by_text: bool) -> Entry | None:
 
 
 def _read(inside: Folder, name: str, key: str, by_text: bool) -> Entry | None:
-    """Return an entry, or None; what is there and no such entry is removed."""
+    """Return an entry, or None; a file that is there and not a valid entry is removed."""
     try:
         entry = _take(inside, name, key, by_text)
     except OSError as error:
@@ -337,7 +337,7 @@ class _File(NamedTuple):
     names: list[str]
     size: int
     used: float
-    """When it was last."""
+    """When it was last used."""
 
 
 def _files(inside: Folder) -> list[_File]:

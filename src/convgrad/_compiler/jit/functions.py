@@ -1,4 +1,4 @@
-"""Functions that are no kernels, as one kernel: it writes their addresses to its words.
+"""Functions that are not kernels, as one kernel: it writes their addresses to its words.
 
 The entry, the parallel loop and the handlers of bridges come as text, with symbols to be found. This adds the text
 that finds them, so it is hashed with all that writes kernels (`key`).

@@ -26,7 +26,7 @@ lock = threading.RLock()
 OPT_LEVEL = 2
 """The code generator's level, unless a switch says otherwise. 1, 2 and 3 took the same time (15-37 ms on Zen 3) and
 made equally fast code on depthwise kernels of 450-1360 lines; 0 took a fifth of it (11 kernels, 98 ms against 545 on
-Zen 4) and its code runs several times slower. No mid-level passes: `_codegen` writes what they would leave. Turning
+Zen 4) and its code runs several times slower. No mid-level passes: `codegen` writes what they would leave. Turning
 the machine scheduler off would save about 10 %, but only by an option that reaches every user of LLVM in the
 process."""
 

@@ -1,7 +1,7 @@
 """Kernels as object files for other systems, compiled in a process of its own.
 
 LLVM ends its process where it cannot go on: on a feature it does not know how to select, or without memory. That must
-not be the end of whoever exports a pack. A child compiles many kernels of an export, because starting one takes 0.2 s.
+not end the process that exports a pack. A child compiles many kernels of an export, because starting one takes 0.2 s.
 It is told in LLVM's words what to compile for and answers with bytes; a time limit ends it where it hangs.
 """
 
@@ -127,7 +127,7 @@ class _Compiler:
         self._errors.close()
 
     def kill(self) -> None:
-        """End the child; whoever waits for its answer gets an error."""
+        """End the child; a thread that waits for its answer gets an error."""
         self._process.kill()
 
     def compile(self, source: KernelSource, place: str, seconds: float) -> bytes:
@@ -150,7 +150,7 @@ class _Compiler:
             if late.is_set():
                 ending = f"was ended because it took longer than {seconds:g} s"
             elif isinstance(error, messages.Garbled):
-                ending = f"answered something that is no object ({error})"
+                ending = f"answered with something that is not an object file ({error})"
             last = self._last_words()
             raise CompileError(
                 f"LLVM's process {ending} at {place}" + (f": {last}" if last else "")

@@ -21,7 +21,7 @@ def in_pack(source: KernelSource, target: Target, triple: str) -> KernelSource:
     >>> in_pack(source, find("avx2"), find("avx2").triple)
     KernelSource(symbol='cgk_3c2ce875b098e835', ir='define void @cgk_3c2ce875b098e835() { ret void }', scratch_bytes=64)
     """
-    # The function with its items is named after it (`_codegen.fp_mode`).
+    # The function with its items is named after it (`codegen.fp_mode`).
     own_name = re.compile(rf"@{re.escape(source.symbol)}(?=\.items\(|(?![\w.$-]))")
     neutral = own_name.sub("@kernel", source.ir)
     told = f"{target.name} {target.cpu} {target.features}\n{triple}\n{neutral}"

@@ -1,4 +1,4 @@
-"""Why the kernel cache is of no use, in words a person can act on. Calls never hear of it; the command line asks."""
+"""Why the kernel cache cannot be used, in words a person can act on. Calls never report it; the command line asks."""
 
 from __future__ import annotations
 

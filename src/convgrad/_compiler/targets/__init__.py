@@ -9,7 +9,7 @@ machines they do not have.
 Kernels are also compiled ahead of time, for other systems (`systems`) and for devices that never compile anything
 (`FOREIGN`). A host is never offered one of the latter.
 
-Nothing here looks at the host; `_jit.host` does that and passes in what it found.
+Nothing here looks at the host; `jit.host` does that and passes in what it found.
 """
 
 from __future__ import annotations

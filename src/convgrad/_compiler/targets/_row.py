@@ -9,7 +9,7 @@ from typing import Literal
 from .systems import SYSTEMS, System
 
 Register = Literal["mxcsr", "fpcr", "fpscr", "frm"]
-"""Where a thread keeps how it rounds and whether it flushes subnormal numbers to zero; `_codegen.fp_mode` sets them.
+"""Where a thread keeps how it rounds and whether it flushes subnormal numbers to zero; `codegen.fp_mode` sets them.
 RISC-V's `frm` is the rounding alone: it has no flushing and no traps."""
 
 

@@ -33,7 +33,7 @@ def kind_of(name: str, problem: Problem) -> str:
 
 
 class Ranking:
-    """Compares schedules of one problem as `_costs.rank` would compare their plans, only quicker."""
+    """Compares schedules of one problem as `costs.rank` would compare their plans, only quicker."""
 
     def __init__(self, problem: Problem, target: Target, name: str, passes: int) -> None:
         known = prices(kind_of(name, problem), target)

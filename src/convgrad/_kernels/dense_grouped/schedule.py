@@ -83,7 +83,7 @@ def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
 
 @lru_cache(maxsize=8)
 def _sizes(problem: Problem, target: Target) -> GroupedSizes:
-    """Return the sizes, worked out once for whoever asks in a row."""
+    """Return the sizes, worked out once for callers that ask in a row."""
     return GroupedSizes(problem, target)
 
 

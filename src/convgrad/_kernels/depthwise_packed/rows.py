@@ -10,7 +10,7 @@ storage type. `V` below is the vector's number of lanes.
 * Multiplier M, input gradient: channel c * M + m of `out_backprop` goes to plane m, and the planes are summed like
   further rows of the window.
 
-Writes may run over the end of what was asked for, by less than `overrun` elements; whoever packs goes from left to
+Writes may run over the end of what was asked for, by less than `overrun` elements; the packing code goes from left to
 right, zeroes the pads last, and leaves that much room at the end of a row.
 """
 

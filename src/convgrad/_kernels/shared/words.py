@@ -1,7 +1,7 @@
 """Run-time words by name: a kernel's `WORDS` say which it reads, in the order they lie in memory.
 
-A plan hands words over as numbers in a row. Whoever fills them in names each, so that neither side counts places. The
-rows of a plan's table are treated alike.
+A plan hands words over as numbers in a row. The code that fills them in names each, so that neither side counts places.
+The rows of a plan's table are treated alike.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the kernels of `winograd_gradient` are told: the first one's identity, and the words of both when they run.
 
-All blocks of channels have one size. Where the channels are no multiple of it, the last block is moved back to end with
-the last channel; a single block may be larger than all channels, by less than a register tile.
+All blocks of channels have one size. Where the channels are not a multiple of it, the last block is moved back to end
+with the last channel; a single block may be larger than all channels, by less than a register tile.
 """
 
 from __future__ import annotations

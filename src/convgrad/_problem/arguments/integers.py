@@ -33,7 +33,7 @@ def elements(value: Any) -> tuple[Any, ...] | None:
         return first_of(value)
     if not isinstance(value, np.ndarray):
         try:
-            if hasattr(value, "as_list"):  # a TensorShape, which is no sequence
+            if hasattr(value, "as_list"):  # a TensorShape, which is not a sequence
                 found = value.as_list()
                 return first_of(found) if isinstance(found, list) else None
             if not hasattr(value, "__array__") or is_lazy(value):

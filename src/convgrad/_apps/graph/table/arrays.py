@@ -193,7 +193,7 @@ def _broadcast_infer(call: Call) -> Sequence[Spec]:
 
 
 def _reached(result: Shape, wanted: Shape) -> bool:
-    """Return whether broadcasting stays within the wanted sizes: 1 and 3 give 3, which is no 1."""
+    """Return whether broadcasting stays within the wanted sizes: 1 and 3 give 3, which is not 1."""
     assert result is not None and wanted is not None
     return all(b is None or a is None or a == b for a, b in zip(result, wanted, strict=True))
 

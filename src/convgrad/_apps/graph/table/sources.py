@@ -84,7 +84,7 @@ def range_size(start: Any, limit: Any, delta: Any) -> int:
         return -(-abs(int(limit) - start) // abs(int(delta)))
     with np.errstate(over="ignore"):
         size = np.ceil(abs((np.float64(limit) - np.float64(start)) / np.float64(delta)))
-    return int(min(size, 2.0**63))  # a delta may be so small that their number is no number
+    return int(min(size, 2.0**63))  # a delta may be so small that the count overflows to infinity
 
 
 def _range_infer(call: Call) -> Sequence[Spec]:
