@@ -14,6 +14,8 @@ import ml_dtypes
 import numpy as np
 
 import convgrad
+from convgrad._apps.check.draws import Each, Families, problem
+from convgrad._apps.check.draws import pads as pads_of
 
 DTYPES = {
     "half": np.dtype(np.float16),
@@ -127,39 +129,38 @@ class Case:
 KINDS = ("forward", "input", "filter")
 
 
-def random_case(rng: np.random.Generator, **fixed: Any) -> Case:
+_SMALL = {
+    "batch": range(1, 4),
+    "size": Each(range(1, 10)),
+    "window": Each(range(1, 6)),
+    "strides": Each(range(1, 5)),
+    "dilations": Each(range(1, 4)),
+    "padding": ("SAME", "VALID", pads_of(range(7))),
+    "data_format": ("NHWC", "NCHW"),
+    "dtype": tuple(DTYPES),
+}
+SMALL: Families = (
+    (
+        0.5,
+        _SMALL
+        | {"depthwise": True, "groups": range(1, 6), "group_in": 1, "group_out": (1, 1, 2, 3)},
+    ),
+    (
+        0.5,
+        _SMALL
+        | {
+            "depthwise": False,
+            "groups": (1, 1, 2, 3),
+            "group_in": range(1, 5),
+            "group_out": range(1, 5),
+        },
+    ),
+)
+
+
+def random_case(rng: np.random.Generator, families: Families = SMALL, **fixed: Any) -> Case:
     """Draw a legal small case; remainders, skipped cells, wide pads and empty axes all turn up."""
-    while True:
-        depthwise = bool(fixed.get("depthwise", rng.integers(2)))
-        groups = int(rng.integers(1, 6)) if depthwise else int(rng.choice([1, 1, 2, 3]))
-        draw: dict[str, Any] = {
-            "depthwise": depthwise,
-            "batch": int(rng.integers(1, 4)),
-            "size": (int(rng.integers(1, 10)), int(rng.integers(1, 10))),
-            "groups": groups,
-            "group_in": 1 if depthwise else int(rng.integers(1, 5)),
-            "group_out": int(rng.choice([1, 1, 2, 3])) if depthwise else int(rng.integers(1, 5)),
-            "window": (int(rng.integers(1, 6)), int(rng.integers(1, 6))),
-            "strides": (int(rng.integers(1, 5)), int(rng.integers(1, 5))),
-            "dilations": (int(rng.integers(1, 4)), int(rng.integers(1, 4))),
-            "padding": _random_padding(rng),
-            "data_format": str(rng.choice(["NHWC", "NCHW"])),
-            "dtype": str(rng.choice(list(DTYPES))),
-        }
-        if rng.random() < 0.06:  # an empty axis somewhere
-            name = str(rng.choice(["batch", "group_out", "size"]))
-            draw[name] = (0, draw["size"][1]) if name == "size" else 0
-        case = Case(**{**draw, **fixed})
-        if case.legal:
-            return case
-
-
-def _random_padding(rng: np.random.Generator) -> Padding:
-    which = rng.integers(3)
-    if which < 2:
-        return ("SAME", "VALID")[int(which)]
-    top, bottom, left, right = (int(pad) for pad in rng.integers(0, 7, 4))
-    return (top, bottom), (left, right)
+    return problem(rng, families, Case, empty=0.06, **fixed)
 
 
 @dataclass(frozen=True)

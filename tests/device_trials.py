@@ -28,7 +28,7 @@ from convgrad._compiler.targets import System, Target, find
 from convgrad._engine import planner, prepare
 from convgrad._kernels.plan import Plan
 from convgrad._runtime.run import run as run_program
-from kernels import NAMES, drawn, expected_exactly, problem_of
+from kernels import NAMES, expected_exactly, families, problem_of
 
 HERE = Path(__file__).resolve().parent / "export"
 LAYOUTS = ("NHWC", "NCHW")
@@ -111,6 +111,9 @@ class Size:
     """Whether all plans are tried, not only the best of each algorithm."""
 
 
+FAMILIES = families(14)
+
+
 def trials(target: Target, rng: np.random.Generator, size: Size) -> Iterator[Trial]:
     """Draw problems of every operation, dtype and layout, and plan each in several ways.
 
@@ -135,8 +138,8 @@ def trials(target: Target, rng: np.random.Generator, size: Size) -> Iterator[Tri
 
 def _drawn(rng: np.random.Generator, depthwise: bool, dtype: str, layout: str) -> Case:
     while True:
-        fixed = {**drawn(rng, depthwise, 14), "dtype": dtype, "data_format": layout}
-        case = random_case(rng, **fixed)
+        how = {"depthwise": depthwise, "dtype": dtype, "data_format": layout}
+        case = random_case(rng, FAMILIES, **how)
         if 0 not in (*case.input_shape, *case.output_shape) and case.products <= MOST_PRODUCTS:
             return case
 

@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 
 import convgrad
-from cases import KINDS, NUMPY, Case, Data, random_case, run
+from cases import KINDS, NUMPY, SMALL, Case, Data, random_case, run
+from convgrad._apps.check.draws import ONE, Each, Families, Mix, Value
 from convgrad._base import config, dtypes
 from convgrad._compiler import jit
 from convgrad._compiler.targets import Target
@@ -145,10 +146,9 @@ def random_case_for(
     rng: np.random.Generator, name: str, target: Target, largest: int = 24, **fixed: Any
 ) -> tuple[Case, tuple[str, ...]]:
     """Draw a case one algorithm takes, and the operations it takes it for; `whole=False` leaves int32 out."""
-    whole = fixed.pop("whole", True)
+    whole, sorts = fixed.pop("whole", True), families(largest)
     for _ in range(5_000):
-        depthwise = fixed.get("depthwise", rng.random() < 0.25)
-        case = random_case(rng, **{**drawn(rng, depthwise, largest), **fixed})
+        case = random_case(rng, sorts, **fixed)
         if 0 in (*case.input_shape, *case.output_shape) or case.products > MOST_PRODUCTS:
             continue
         if case.dtype == "int32" and not whole:
@@ -169,66 +169,49 @@ def taken(name: str, case: Case, target: Target) -> tuple[str, ...]:
     return tuple(k for k in kinds if why_not(name, problem_of(case, k), target) is None)
 
 
-def drawn(rng: np.random.Generator, depthwise: bool, largest: int) -> dict[str, Any]:
-    """Draw what `random_case` should not draw by itself, for kernels of one family."""
-    if depthwise:
-        return _depthwise_draw(rng, largest)
-    draw = _dense_draw(rng, largest)
-    return {**draw, **_plain_draw(rng, largest)} if rng.random() < 0.3 else draw
+def families(largest: int, depthwise: float = 0.25) -> Families:
+    """Return what kernels are tried on, with images up to a size; `depthwise` is the share of such.
 
-
-def _depthwise_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
-    """Narrow and wide, few and many channels."""
-    draw: dict[str, Any] = {
-        "depthwise": True,
-        "size": tuple(int(n) for n in rng.integers(1, largest, 2)),
-        "groups": int(rng.choice([1, 2, 3, 5, 6, 7, 8, 9, 12, 16, 17, 24, 40, 72])),
-        "group_out": int(rng.choice([1, 1, 1, 1, 2, 3, 4])),
+    The last family is the layer most networks are made of: 3x3, stride 1, enough channels and pixels for Winograd.
+    """
+    (_, thin), (_, dense) = SMALL
+    sides = Each(range(1, largest))
+    one = {"strides": ONE, "dilations": ONE}
+    dense = dense | {
+        "batch": (1, 1, 2, 2, 3, 5, 9),
+        "size": sides,
+        "strides": Mix((0.5, ONE), (0.5, dense["strides"])),
+        "dilations": Mix((0.6, ONE), (0.4, dense["dilations"])),
+        "window": (*map(Value, ((3, 3), (3, 3), (1, 1), (1, 7), (7, 1))), Each(range(1, 8))),
+        "dtype": Mix((0.9, dense["dtype"]), (0.1, "int32")),
     }
-    if rng.random() < 0.6:
-        draw["window"] = tuple(int(n) for n in rng.choice([1, 2, 3, 3, 3, 5, 7], 2))
-        draw["strides"] = tuple(int(n) for n in rng.integers(1, 3, 2))
-    if rng.random() < 0.4:
-        draw["padding"] = "SAME"
-        draw["dilations"] = (1, 1)
-    return draw
-
-
-def _dense_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
-    """Any channels in one or a few groups, or many narrow groups; windows networks have, and others."""
-    narrow = rng.random() < 0.15
-    windows = ((3, 3), (3, 3), (1, 1), (1, 7), (7, 1), tuple(int(n) for n in rng.integers(1, 8, 2)))
-    channels = rng.choice([1, 2, 4, 8] if narrow else _CHANNELS, 2)
-    draw: dict[str, Any] = {
-        "depthwise": False,
-        "batch": int(rng.choice([1, 1, 2, 2, 3, 5, 9])),
-        "size": tuple(int(n) for n in rng.integers(1, largest, 2)),
-        "groups": int(rng.choice([8, 16, 24, 32] if narrow else [1, 1, 1, 1, 2, 3, 4, 8])),
-        "group_in": int(channels[0]),
-        "group_out": int(channels[1]),
-        "window": windows[int(rng.integers(len(windows)))],
+    thin = thin | {
+        "size": sides,
+        "groups": (1, 2, 3, 5, 6, 7, 8, 9, 12, 16, 17, 24, 40, 72),
+        "group_out": (1, 1, 1, 1, 2, 3, 4),
     }
-    if rng.random() < 0.5:
-        draw["strides"] = (1, 1)
-    if rng.random() < 0.6:
-        draw["dilations"] = (1, 1)
-    if rng.random() < 0.1:
-        draw["dtype"] = "int32"
-    return draw
-
-
-def _plain_draw(rng: np.random.Generator, largest: int) -> dict[str, Any]:
-    """The layer most networks are made of: 3x3, stride 1, enough channels and pixels for Winograd."""
-    return {
-        "batch": int(rng.choice([1, 1, 2, 3])),
-        "size": tuple(int(n) for n in rng.integers(largest // 2, largest + 2, 2)),
-        "groups": int(rng.choice([1, 1, 1, 2])),
-        "group_in": int(rng.choice([16, 32, 33, 36, 40, 48, 64])),
-        "group_out": int(rng.choice([16, 32, 33, 36, 40, 48, 64])),
-        "window": (3, 3),
-        "strides": (1, 1),
-        "dilations": (1, 1),
+    usual = thin | {"window": Each((1, 2, 3, 3, 3, 5, 7)), "strides": Each((1, 2))}
+    wide = dense | {"groups": (1, 1, 1, 1, 2, 3, 4, 8), "group_in": _CHANNELS}
+    narrow = dense | {
+        "groups": (8, 16, 24, 32),
+        "group_in": (1, 2, 4, 8),
+        "group_out": (1, 2, 4, 8),
     }
+    plain = dense | {
+        "batch": (1, 1, 2, 3),
+        "size": Each(range(largest // 2, largest + 2)),
+        "groups": (1, 1, 1, 2),
+        "group_in": (16, 32, 33, 36, 40, 48, 64),
+        "group_out": (16, 32, 33, 36, 40, 48, 64),
+        "window": Value((3, 3)),
+    }
+    others = ((0.6, wide | {"group_out": _CHANNELS}), (0.1, narrow), (0.3, plain | one))
+    same = {"padding": "SAME", "dilations": ONE}
+    rows = ((0.35, usual), (0.25, usual | same), (0.25, thin), (0.15, thin | same))
+    return (
+        *((depthwise * share, row) for share, row in rows),
+        *(((1 - depthwise) * share, row) for share, row in others),
+    )
 
 
 def _is_opt_in(name: str) -> bool:

@@ -48,6 +48,7 @@ import numpy as np  # noqa: E402
 import calling  # noqa: E402
 from cases import DTYPES, KINDS, NUMPY, Case, random_case, whole_numbers  # noqa: E402
 from convgrad import _kernels  # noqa: E402
+from convgrad._apps.check.draws import ONE, Alike, Each, Value, varied  # noqa: E402
 from convgrad._compiler import targets as _targets  # noqa: E402
 from convgrad._compiler.jit import elf, functions, llvm  # noqa: E402
 from convgrad._compiler.kernel import Kernel, KernelSource  # noqa: E402
@@ -57,7 +58,7 @@ from convgrad._kernels.plan import Plan  # noqa: E402
 from convgrad._runtime import parfor, parking  # noqa: E402
 from convgrad._runtime.pointers import pack_words  # noqa: E402
 from convgrad._runtime.program import MEMORY, Launch  # noqa: E402
-from kernels import NAMES, drawn, expected_exactly, problem_of  # noqa: E402
+from kernels import NAMES, expected_exactly, families, problem_of  # noqa: E402
 
 EMULATOR, COMPILER, CPU = "qemu-aarch64", "aarch64-linux-gnu-gcc", "cortex-a57"
 PACKAGES = "apt-get install qemu-user gcc-aarch64-linux-gnu"
@@ -348,27 +349,37 @@ def draw(seed: int, count: int) -> Iterator[Chosen]:
                 break
 
 
+FAMILIES = families(24, depthwise=0.5)
+FAMILIES = (  # and depthwise in all but name
+    *FAMILIES,
+    (0.05, FAMILIES[-2][1] | {"groups": (2, 4, 16, 24, 72), "group_in": 1, "group_out": (1, 1, 2)}),
+)
+LARGE = [
+    (
+        1.0,
+        FAMILIES[0][1]
+        | {
+            "batch": 1,
+            "size": Each(range(50, 70)),
+            "group_out": 1,
+            "window": Value((3, 3)),
+            "strides": Alike((1, 2)),
+            "dilations": ONE,
+            "padding": "SAME",
+        },
+    )
+]
+
+
 def _random_case(
     rng: np.random.Generator, large: bool, depthwise: bool, dtype: str, layout: str
 ) -> Case:
     """Draw narrow and wide, few and many channels; a large one has more than a megabyte of images."""
-    fixed = {**drawn(rng, depthwise, 24), "dtype": dtype, "data_format": layout}
-    if not depthwise and rng.random() < 0.1:  # depthwise in all but name
-        fixed |= {"groups": int(rng.choice([2, 4, 16, 24, 72])), "group_in": 1}
-        fixed["group_out"] = int(rng.choice([1, 1, 2]))
+    how = {"depthwise": depthwise, "dtype": dtype, "data_format": layout}
     if large:
-        stride = int(rng.integers(1, 3))
-        fixed |= {
-            "batch": 1,
-            "size": tuple(int(n) for n in rng.integers(50, 70, 2)),
-            "groups": int(rng.choice([64, 80, 96])) * (2 if NUMPY[dtype].itemsize == 2 else 1),
-            "group_out": 1,
-            "window": (3, 3),
-            "strides": (stride, stride),
-            "dilations": (1, 1),
-            "padding": "SAME",
-        }
-    return random_case(rng, **fixed)
+        wide = 2 if NUMPY[dtype].itemsize == 2 else 1
+        return random_case(rng, varied(LARGE, groups=(64 * wide, 80 * wide, 96 * wide)), **how)
+    return random_case(rng, FAMILIES, **how)
 
 
 class Kernels:

@@ -20,7 +20,7 @@ from convgrad._engine import planner
 from convgrad._kernels import ALGORITHMS, reference
 from convgrad._kernels.dense_filter import choice, schedule
 from convgrad._problem.convolution import Problem
-from kernels import drawn, problem_of
+from kernels import families, problem_of
 
 HOST = jit.host_target()
 
@@ -29,9 +29,9 @@ def problems(seed: int, count: int, largest: int = 40) -> list[Problem]:
     """Draw problems of every operation, dtype and layout that add something up."""
     rng = np.random.default_rng(seed)
     found: list[Problem] = []
+    sorts = families(largest, depthwise=0.5)
     while len(found) < count:
-        depthwise = bool(rng.random() < 0.5)
-        case = random_case(rng, **drawn(rng, depthwise, largest))
+        case = random_case(rng, sorts)
         kinds = KINDS[:2] if case.dtype == "int32" else KINDS
         if case.legal and 0 not in (*case.input_shape, *case.output_shape):
             found.append(problem_of(case, kinds[int(rng.integers(len(kinds)))]))

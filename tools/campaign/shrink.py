@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+
+from convgrad._apps.check.shrink import descend, smaller_cases
 
 from . import ROOT
 from .trial import Trial
@@ -26,17 +27,12 @@ def signature(trial: Trial, failure: str) -> str:
 def shrink(trial: Trial, failure: str, worker: Worker, seconds: float = 60.0) -> tuple[Trial, str]:
     """Try smaller trials while they fail in the same way: wrong, error, crash or hang."""
     manner, until = failure.split(":")[0], time.monotonic() + seconds
-    again = True
-    while again:
-        again = False
-        for smaller in _smaller(trial):
-            if time.monotonic() > until:
-                return trial, failure
-            found = fails(smaller, worker)
-            if found.split(":")[0] == manner:
-                trial, failure, again = smaller, found, True
-                break
-    return trial, failure
+
+    def again(smaller: Trial) -> str | None:
+        found = fails(smaller, worker)
+        return found if found.split(":")[0] == manner else None
+
+    return descend(trial, failure, _smaller, again, lambda: time.monotonic() <= until)
 
 
 def fails(trial: Trial, worker: Worker, silence: float = 30.0) -> str:
@@ -68,42 +64,14 @@ def _smaller(trial: Trial) -> Iterator[Trial]:
         changed = replace(trial, **plain)
         if changed != trial:
             yield changed
-    for case in _smaller_cases(trial):
-        if case.legal and 0 not in (*case.output_shape, *case.input_shape):
+    for case in smaller_cases(trial.case):
+        same = case.dtype == trial.case.dtype  # the data are made for it
+        if same and case.legal and 0 not in (*case.output_shape, *case.input_shape):
             yield replace(trial, case=case)
     if trial.data == "special":
         yield replace(trial, data="whole")
     if trial.data == "normal":
         yield replace(trial, data="whole")
-
-
-def _smaller_cases(trial: Trial) -> Iterator[Any]:
-    case = trial.case
-    for name in ("batch", "groups", "group_in", "group_out"):
-        for value in _below(getattr(case, name)):
-            yield replace(case, **{name: value})
-    for name in ("size", "window", "strides", "dilations"):
-        first, second = getattr(case, name)
-        for value in _below(first):
-            yield replace(case, **{name: (value, second)})
-        for value in _below(second):
-            yield replace(case, **{name: (first, value)})
-    if case.padding != "VALID":
-        yield replace(case, padding="VALID")
-    if not isinstance(case.padding, str):
-        for axis in (0, 1):
-            for side in (0, 1):
-                for value in _below(case.padding[axis][side], 0):
-                    pads = [list(pair) for pair in case.padding]
-                    pads[axis][side] = value
-                    yield replace(case, padding=tuple((a, b) for a, b in pads))
-    if case.data_format != "NHWC":
-        yield replace(case, data_format="NHWC")
-
-
-def _below(value: int, least: int = 1) -> list[int]:
-    """Return a few smaller values, the smallest first."""
-    return sorted({least, value // 2, value - 8, value - 1} & set(range(least, value)))
 
 
 def save(trial: Trial, failure: str, seed: int, index: int, folder: Path = REGRESSIONS) -> Path:

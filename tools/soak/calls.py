@@ -21,7 +21,7 @@ import numpy as np
 import convgrad
 from cases import DOORS, KINDS, normal, random_case, run, whole_numbers
 from convgrad._compiler import jit
-from kernels import drawn
+from kernels import families
 from tolerance import assert_close
 
 REMEMBERED = 3000
@@ -209,9 +209,7 @@ def draw(rng: np.random.Generator) -> Any:
     """Draw a geometry: mostly small, now and then one whose result comes from the pool of blocks."""
 
     while True:
-        depthwise = bool(rng.integers(2))
-        fixed = drawn(rng, depthwise, 64 if rng.random() < 0.05 else 20)
-        case = random_case(rng, **fixed)
+        case = random_case(rng, families(64 if rng.random() < 0.05 else 20, depthwise=0.5))
         elements = prod(case.input_shape) + prod(case.output_shape) + prod(case.filter_shape)
         if case.products <= 60_000_000 and elements <= 1_500_000:
             return case

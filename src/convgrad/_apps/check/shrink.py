@@ -13,6 +13,8 @@ from ..._base.dtypes import AnyArray
 from .problems import LONG, Case, Data, Operands, Trial, fill
 
 Found = TypeVar("Found")
+Step = TypeVar("Step")
+Sized = TypeVar("Sized", bound=Any)
 Attempt = Callable[[Case, Data, AnyArray, AnyArray], Found | None]
 """Calls the kernel; returns what was found if the problem still fails in the same way."""
 
@@ -52,19 +54,18 @@ def smallest(
         result = attempt(plainest, data, *drawn)
         if result is not None:
             case, operands, found = plainest, drawn, result
-    going = True
-    while going:
-        going = False
-        for smaller in _smaller(case):
-            if not smaller.legal or (smaller.problem.is_empty and not case.problem.is_empty):
-                continue  # a problem with nothing in it shows little
-            if not budget.spend():
-                break
-            drawn = fill(smaller, data, trial.seed)
-            result = attempt(smaller, data, *drawn)
-            if result is not None:
-                case, operands, found, going = smaller, drawn, result, True
-                break
+
+    def again(smaller: Case) -> tuple[Operands, Found] | None:
+        drawn = fill(smaller, data, trial.seed)
+        result = attempt(smaller, data, *drawn)
+        return None if result is None else (drawn, result)
+
+    def tried(case: Case) -> Iterator[Case]:
+        for each in smaller_cases(case):  # a problem with nothing in it shows little
+            if each.legal and (case.problem.is_empty or not each.problem.is_empty):
+                yield each
+
+    case, (operands, found) = descend(case, (operands, found), tried, again, budget.spend)
     return _simpler_data(case, data, operands, found, attempt, budget)
 
 
@@ -73,8 +74,29 @@ def _plainest(case: Case) -> Case:
     return Case(case.op, batch=1, size=(1, 1), groups=1, group_in=1, group_out=1, window=(1, 1))
 
 
-def _smaller(case: Case) -> Iterator[Case]:
-    """Yield simpler cases, the boldest first."""
+def descend(
+    start: Step,
+    found: Found,
+    smaller: Callable[[Step], Iterator[Step]],
+    attempt: Callable[[Step], Found | None],
+    may_try: Callable[[], bool],
+) -> tuple[Step, Found]:
+    """Go to the first smaller one that still fails, and on from there, until none does or no more may be tried."""
+    going = True
+    while going:
+        going = False
+        for each in smaller(start):
+            if not may_try():
+                return start, found
+            result = attempt(each)
+            if result is not None:
+                start, found, going = each, result, True
+                break
+    return start, found
+
+
+def smaller_cases(case: Sized) -> Iterator[Sized]:
+    """Yield simpler cases, the boldest first; the tests' cases have the same fields. Some are not legal."""
     plain = (
         ("data_format", "NHWC"),
         ("dtype", "float32"),
@@ -115,9 +137,9 @@ def _smaller(case: Case) -> Iterator[Case]:
                 yield replace(case, padding=((less[0], less[1]), (less[2], less[3])))
 
 
-def _changed(case: Case, name: str, value: Any) -> Case:
-    change: dict[str, Any] = {name: value}
-    return replace(case, **change)
+def _changed(case: Sized, name: str, value: Any) -> Sized:
+    changed: Sized = replace(case, **{name: value})
+    return changed
 
 
 def below(value: int, least: int) -> list[int]:
