@@ -15,7 +15,7 @@ import pytest
 
 import convgrad
 from convgrad import _arrays
-from convgrad._api import repeated
+from convgrad._arrays import repeated
 from convgrad.errors import (
     AllocationError,
     ArgumentError,

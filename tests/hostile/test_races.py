@@ -14,7 +14,7 @@ import pytest
 
 import convgrad
 from convgrad import _engine, reference
-from convgrad._api import repeated
+from convgrad._arrays import repeated
 from convgrad.errors import ArgumentError
 
 SHAPE, FILTER = (2, 32, 32, 16), np.ones((3, 3, 16, 1), np.float32)

@@ -61,6 +61,8 @@ ALLOWED = {
         "_bridges/jax",
         "_bridges/tensorflow",
         "_bridges/torch",
+        "_engine",
+        "_problem",
         "_runtime",
     },
     "_api": {"_arrays", "_engine", "_problem", "_runtime"},

@@ -56,7 +56,7 @@ def conv2d(
            [20., 24.]], dtype=float32)
     """
     how = (FRIENDLY, strides, padding, data_format, dilations)
-    return calls.forward_batched(calls.CONV2D, input, filters, how)
+    return calls.compute(calls.CONV2D, how, None, input, filters)
 
 
 @add_dispatch_list
@@ -101,7 +101,7 @@ def conv2d_backprop_input(
            [ 3.,  7.,  4.]], dtype=float32)
     """
     how = (FRIENDLY, strides, padding, data_format, dilations)
-    return calls.input_gradient(calls.CONV2D_INPUT, input_sizes, filter, out_backprop, how)
+    return calls.compute(calls.CONV2D_INPUT, how, input_sizes, filter, out_backprop)
 
 
 @add_dispatch_list
@@ -144,7 +144,7 @@ def conv2d_backprop_filter(
            [20., 24.]], dtype=float32)
     """
     how = (FRIENDLY, strides, padding, data_format, dilations)
-    return calls.filter_gradient(calls.CONV2D_FILTER, input, filter_sizes, out_backprop, how)
+    return calls.compute(calls.CONV2D_FILTER, how, filter_sizes, input, out_backprop)
 
 
 @add_dispatch_list
@@ -187,7 +187,7 @@ def conv2d_transpose(
            [3., 3., 4., 4.]], dtype=float32)
     """
     how = (FRIENDLY, strides, padding, data_format, dilations)
-    return calls.transpose(calls.CONV2D_TRANSPOSE, input, filters, output_shape, how)
+    return calls.compute(calls.CONV2D_TRANSPOSE, how, output_shape, filters, input)
 
 
 @add_dispatch_list
@@ -233,7 +233,7 @@ def depthwise_conv2d(
            [  5., 100.]], dtype=float32)
     """
     how = (FRIENDLY, strides, padding, data_format, dilations)
-    return calls.forward(calls.DEPTHWISE, input, filter, how)
+    return calls.compute(calls.DEPTHWISE, how, None, input, filter)
 
 
 @add_dispatch_list
@@ -275,7 +275,7 @@ def depthwise_conv2d_backprop_input(
     array([3., 3., 6., 5., 5.], dtype=float32)
     """
     how = (FRIENDLY, strides, padding, data_format, dilations)
-    return calls.input_gradient(calls.DEPTHWISE_INPUT, input_sizes, filter, out_backprop, how)
+    return calls.compute(calls.DEPTHWISE_INPUT, how, input_sizes, filter, out_backprop)
 
 
 @add_dispatch_list
@@ -317,7 +317,7 @@ def depthwise_conv2d_backprop_filter(
     array([ 3., 10.,  9.], dtype=float32)
     """
     how = (FRIENDLY, strides, padding, data_format, dilations)
-    return calls.filter_gradient(calls.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how)
+    return calls.compute(calls.DEPTHWISE_FILTER, how, filter_sizes, input, out_backprop)
 
 
 @add_dispatch_list

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from .. import _engine
-from .._arrays import framework_of
-from .._arrays.numpy import Borrowed, allocate, borrow
+from .._arrays import Borrowed, framework_of
+from .._arrays.holding import lend
+from .._arrays.numpy import borrow
 from .._base.dtypes import FLOATING, AnyArray, DType, accumulator, round_once
 from .._base.errors import AllocationError, ArgumentTypeError
 from .._problem.norm import PLACES, SAVED, SCALARS, Task, oracle
@@ -28,6 +29,8 @@ from .._problem.norm.call import (
     check_statistics,
     sizes,
 )
+from .._runtime.pointers import data_pointer
+from .._runtime.results import new_result
 
 FORWARD, BACKWARD = "batch_norm_act", "batch_norm_act_grad"
 _BRIDGES = {"PyTorch": "torch", "JAX": "jax", "TensorFlow": "tensorflow"}
@@ -67,18 +70,20 @@ class _Arrays:
         addresses = {}
         for name, lent in (*self.images.items(), *self.rows.items()):
             count = numbers if name in self.images else found.channels
-            addresses[name], held = lent.lend(self.function, count * lent.row.itemsize)
+            addresses[name], held = lend(
+                self.function, lent.array, lent.row, count * lent.row.itemsize
+            )
             self._held.append(held)
         return addresses
 
     def new(self, shape: tuple[int, ...], row: DType) -> tuple[AnyArray, int]:
         """Return an array, its numbers not set, and their address; it is kept until the end of the call."""
         try:
-            made, address = allocate(shape, row)
+            made = new_result(shape, row.numpy)
         except AllocationError as error:
             raise AllocationError(f"{self.function}: {error}.") from None
         self._held.append(made)
-        return made, address
+        return made, data_pointer(made)
 
     def new_from(self, values: AnyArray, row: DType) -> AnyArray:
         """Return a copy of our own."""
@@ -91,7 +96,8 @@ class _Arrays:
         if name not in self.rows:
             return None
         with np.errstate(invalid="ignore"):  # signalling NaNs
-            return self.rows[name].array.astype(np.float64)
+            values: AnyArray = self.rows[name].array.astype(np.float64)
+        return values
 
     def run(self, task: Task, settings: Settings, addresses: Mapping[str, int]) -> None:
         """Carry out a task on addresses by place."""

@@ -8,17 +8,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
+from .._arrays import Like
 from .._base.errors import ArgumentTypeError
-from .._problem.arguments import RAW
+from .._problem.arguments import RAW, Given
 from . import calls
 from .dispatch import as_it_is
-from .repeated import Given
 from .types import Array, Result, Sizes, StrictInts
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_CONV2D = replace(calls.CONV2D, function="Conv2D", filter="filter")
+_CONV2D = replace(calls.CONV2D, function="Conv2D", filter="filter", batched=False)
 _CONV2D_INPUT = replace(calls.CONV2D_INPUT, function="Conv2DBackpropInput")
 _CONV2D_FILTER = replace(calls.CONV2D_FILTER, function="Conv2DBackpropFilter")
 _CONV2D_INPUT_V2 = replace(calls.CONV2D_INPUT, function="Conv2DBackpropInputV2", input="input")
@@ -95,7 +95,7 @@ def Conv2D(
     array([2., 4.], dtype=float32)
     """
     how = _given(strides, padding, explicit_paddings, data_format, dilations)
-    return calls.forward(_CONV2D, input, filter, how)
+    return calls.compute(_CONV2D, how, None, input, filter)
 
 
 @keywords_only
@@ -127,7 +127,7 @@ def Conv2DBackpropInput(
     array([2., 3., 3., 2.], dtype=float32)
     """
     how = _given(strides, padding, explicit_paddings, data_format, dilations)
-    return calls.input_gradient(_CONV2D_INPUT, input_sizes, filter, out_backprop, how)
+    return calls.compute(_CONV2D_INPUT, how, input_sizes, filter, out_backprop)
 
 
 @keywords_only
@@ -158,7 +158,7 @@ def Conv2DBackpropFilter(
     array([3., 6., 6.], dtype=float32)
     """
     how = _given(strides, padding, explicit_paddings, data_format, dilations)
-    return calls.filter_gradient(_CONV2D_FILTER, input, filter_sizes, out_backprop, how)
+    return calls.compute(_CONV2D_FILTER, how, filter_sizes, input, out_backprop)
 
 
 @keywords_only
@@ -190,7 +190,7 @@ def Conv2DBackpropInputV2(
     array([2., 3., 3., 2.], dtype=float32)
     """
     how = _given(strides, padding, explicit_paddings, data_format, dilations)
-    return calls.input_gradient_like(_CONV2D_INPUT_V2, input, filter, out_backprop, how)
+    return calls.compute(_CONV2D_INPUT_V2, how, Like(input), filter, out_backprop)
 
 
 @keywords_only
@@ -221,7 +221,7 @@ def Conv2DBackpropFilterV2(
     array([3., 4., 3.], dtype=float32)
     """
     how = _given(strides, padding, explicit_paddings, data_format, dilations)
-    return calls.filter_gradient_like(_CONV2D_FILTER_V2, input, filter, out_backprop, how)
+    return calls.compute(_CONV2D_FILTER_V2, how, Like(filter), input, out_backprop)
 
 
 @keywords_only
@@ -249,7 +249,7 @@ def DepthwiseConv2dNative(
     array([4., 4., 4., 4.], dtype=float32)
     """
     how = _given(strides, padding, explicit_paddings, data_format, dilations)
-    return calls.forward(_DEPTHWISE, input, filter, how)
+    return calls.compute(_DEPTHWISE, how, None, input, filter)
 
 
 @keywords_only
@@ -280,7 +280,7 @@ def DepthwiseConv2dNativeBackpropInput(
     array([2., 3., 3., 2.], dtype=float32)
     """
     how = _given(strides, padding, explicit_paddings, data_format, dilations)
-    return calls.input_gradient(_DEPTHWISE_INPUT, input_sizes, filter, out_backprop, how)
+    return calls.compute(_DEPTHWISE_INPUT, how, input_sizes, filter, out_backprop)
 
 
 @keywords_only
@@ -310,4 +310,4 @@ def DepthwiseConv2dNativeBackpropFilter(
     array([3., 6., 6.], dtype=float32)
     """
     how = _given(strides, padding, explicit_paddings, data_format, dilations)
-    return calls.filter_gradient(_DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how)
+    return calls.compute(_DEPTHWISE_FILTER, how, filter_sizes, input, out_backprop)

@@ -55,7 +55,7 @@ def conv2d(
     """
     filter = either("conv2d", "filter", filter, "filters", filters)
     how = (FLEXIBLE, strides, padding, data_format, dilations)
-    return calls.forward_batched(_CONV2D, input, filter, how)
+    return calls.compute(_CONV2D, how, None, input, filter)
 
 
 @add_dispatch_list
@@ -97,7 +97,7 @@ def conv2d_backprop_input(
     """
     filter = either("conv2d_backprop_input", "filter", filter, "filters", filters)
     how = (STRICT, strides, padding, data_format, dilations)
-    return calls.input_gradient(calls.CONV2D_INPUT, input_sizes, filter, out_backprop, how)
+    return calls.compute(calls.CONV2D_INPUT, how, input_sizes, filter, out_backprop)
 
 
 @add_dispatch_list
@@ -135,7 +135,7 @@ def conv2d_backprop_filter(
     array([3., 6., 6.], dtype=float32)
     """
     how = (STRICT, strides, padding, data_format, dilations)
-    return calls.filter_gradient(calls.CONV2D_FILTER, input, filter_sizes, out_backprop, how)
+    return calls.compute(calls.CONV2D_FILTER, how, filter_sizes, input, out_backprop)
 
 
 @add_dispatch_list
@@ -179,7 +179,7 @@ def conv2d_transpose(
     value = either("conv2d_transpose", "value", value, "input", input)
     filter = either("conv2d_transpose", "filter", filter, "filters", filters)
     how = (FLEXIBLE, strides, padding, data_format, dilations)
-    return calls.transpose(_TRANSPOSE, value, filter, output_shape, how)
+    return calls.compute(_TRANSPOSE, how, output_shape, filter, value)
 
 
 @add_dispatch_list
@@ -218,7 +218,7 @@ def depthwise_conv2d(
     """
     rate = either("depthwise_conv2d", "rate", rate, "dilations", dilations)
     how = (DEPTHWISE, strides, padding, data_format, rate)
-    return calls.forward(calls.DEPTHWISE, input, filter, how)
+    return calls.compute(calls.DEPTHWISE, how, None, input, filter)
 
 
 @add_dispatch_list
@@ -253,7 +253,7 @@ def depthwise_conv2d_native(
     array([4., 4., 4., 4.], dtype=float32)
     """
     how = (STRICT, strides, padding, data_format, dilations)
-    return calls.forward(_NATIVE, input, filter, how)
+    return calls.compute(_NATIVE, how, None, input, filter)
 
 
 @add_dispatch_list

@@ -40,7 +40,7 @@ def conv2d(
            [4., 4.]], dtype=float32)
     """
     how = (FLEXIBLE, strides, padding, data_format, dilations)
-    return calls.forward_batched(calls.CONV2D, input, filters, how)
+    return calls.compute(calls.CONV2D, how, None, input, filters)
 
 
 @add_dispatch_list
@@ -81,7 +81,7 @@ def conv2d_transpose(
            [1., 1., 2., 1.]], dtype=float32)
     """
     how = (FLEXIBLE, strides, padding, data_format, dilations)
-    return calls.transpose(calls.CONV2D_TRANSPOSE, input, filters, output_shape, how)
+    return calls.compute(calls.CONV2D_TRANSPOSE, how, output_shape, filters, input)
 
 
 @add_dispatch_list
@@ -118,7 +118,7 @@ def depthwise_conv2d(
            [4., 4.]], dtype=float32)
     """
     how = (DEPTHWISE, strides, padding, data_format, dilations)
-    return calls.forward(calls.DEPTHWISE, input, filter, how)
+    return calls.compute(calls.DEPTHWISE, how, None, input, filter)
 
 
 @add_dispatch_list
@@ -156,7 +156,7 @@ def depthwise_conv2d_backprop_input(
     array([2., 3., 3., 2.], dtype=float32)
     """
     how = (STRICT, strides, padding, data_format, dilations)
-    return calls.input_gradient(calls.DEPTHWISE_INPUT, input_sizes, filter, out_backprop, how)
+    return calls.compute(calls.DEPTHWISE_INPUT, how, input_sizes, filter, out_backprop)
 
 
 @add_dispatch_list
@@ -194,7 +194,7 @@ def depthwise_conv2d_backprop_filter(
     array([3., 6., 6.], dtype=float32)
     """
     how = (STRICT, strides, padding, data_format, dilations)
-    return calls.filter_gradient(calls.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how)
+    return calls.compute(calls.DEPTHWISE_FILTER, how, filter_sizes, input, out_backprop)
 
 
 @add_dispatch_list

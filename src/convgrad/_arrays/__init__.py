@@ -1,8 +1,8 @@
 """Arrays in and out: one module per kind of array, in an explicit table.
 
-An adapter lends the memory of its framework's arrays to kernels, and gives results in the framework's own type. It is
+An adapter reads a call on its framework's arrays and computes it, with a result in the framework's own type. It is
 found without importing the framework: an array of its type shows that it is loaded. Nothing here knows plans or
-kernels; what leaves this room is an address.
+kernels; what leaves this room for the engine is an address.
 """
 
 from __future__ import annotations
@@ -13,42 +13,22 @@ import numpy as np
 
 from .._base.dtypes import DType
 from . import dask, jax, numpy, tensorflow, torch
+from .borrowed import Borrowed
 from .holding import pin
 from .numpy import borrow_any
-from .tensorflow import quick
+from .request import Like, Request
 
 __all__ = [
     "ADAPTERS",
     "Adapter",
-    "Computing",
-    "Lent",
+    "Borrowed",
+    "Like",
+    "Request",
     "adapter_for",
     "borrow_any",
     "framework_of",
     "pin",
-    "quick",
 ]
-
-Shape = tuple[int, ...]
-
-
-class Lent(Protocol):
-    """A caller's array that has passed the checks of its kind and dtype."""
-
-    @property
-    def shape(self) -> Shape: ...
-
-    @property
-    def row(self) -> DType:
-        """Its dtype."""
-        ...
-
-    def lend(self, function: str, nbytes: int) -> tuple[int, object]:
-        """Return the address of the numbers, contiguous, aligned, native, and what keeps them there.
-
-        There are exactly `nbytes` bytes, or an error names `function`.
-        """
-        ...
 
 
 class Adapter(Protocol):
@@ -65,87 +45,45 @@ class Adapter(Protocol):
         value: Any,
         allowed: tuple[DType, ...],
         like: DType | None,
-    ) -> Lent:
-        """Check kind and dtype of an argument; `like` is the dtype of the arrays before it."""
+    ) -> Borrowed:
+        """Check kind and dtype of an argument; `like` is the dtype of the arrays before it.
+
+        What is of another kind, given beside an array of this one, is made one of these or refused.
+        """
         ...
 
-    def allocate(self, shape: Shape, row: DType) -> tuple[Any, int]:
-        """Return a new array, its numbers not set, and their address; raises AllocationError."""
-        ...
+    def compute(self, request: Request) -> Any:
+        """Return the result of a call, now or later, in the framework's own type.
 
-    def reshape(self, result: Any, shape: Shape) -> Any:
-        """Return a result in another shape, without a copy."""
-        ...
-
-
-class Computing(Protocol):
-    """What a module of this folder offers instead, for arrays that remember what is done to them or compute later."""
-
-    def recognise(self, value: Any) -> bool: ...
-
-    def borrow(
-        self,
-        function: str,
-        argument: str,
-        value: Any,
-        allowed: tuple[DType, ...],
-        like: DType | None,
-    ) -> Any:
-        """Check kind and dtype, as an `Adapter` does; the answer has a shape and a row, and need not lend."""
-        ...
-
-    def compute(self, function: str, problem: Any, first: Any, second: Any) -> Any:
-        """Return the result of a checked problem on two borrowed operands, in the framework's own type."""
-        ...
-
-    def reshape(self, result: Any, shape: Shape) -> Any: ...
-
-
-class Applying(Protocol):
-    """What a module of this folder offers instead, for arrays whose shapes may not be known yet."""
-
-    def recognise(self, value: Any) -> bool: ...
-
-    def later(self, value: Any) -> bool:
-        """Tell whether a vector of sizes has no values yet."""
-        ...
-
-    def borrow(
-        self,
-        function: str,
-        argument: str,
-        value: Any,
-        allowed: tuple[DType, ...],
-        like: DType | None,
-    ) -> Any:
-        """Check kind and dtype, as an `Adapter` does; of the answer's shape sizes may be None, or the whole."""
-        ...
-
-    def apply(
-        self, call: Any, settings: Any, wanted: Any, first: Any, second: Any, batched: bool = False
-    ) -> Any:
-        """Return the result of a call: make the checks that can be made, leave the others to when there are values.
-
-        `wanted` is the shape of a gradient: ints, sizes that are known later, or a borrowed array of that shape.
+        Checks are `request.check`, with this adapter's `borrow`; or `request.read` where shapes may not be known yet,
+        and the adapter checks the rest when they are.
         """
         ...
 
 
-ADAPTERS: tuple[Adapter | Computing | Applying, ...] = (dask, torch, jax, tensorflow, numpy)
+ADAPTERS: tuple[Adapter, ...] = (dask, torch, jax, tensorflow, numpy)
 """Asked in order; the last one takes everything, or says what is wrong with it."""
 
+_of_type: dict[type, Adapter] = {np.ndarray: numpy}
+"""Adapters by the types they have recognised: asking each of them takes microseconds."""
+_MOST_TYPES = 64
 
-def adapter_for(*values: Any, sizes: Any = None) -> Any:
+
+def adapter_for(*values: Any, sizes: Any = None) -> Adapter:
     """Return the adapter of a call: of the first kind in the table that any of its arrays is of.
 
     Sizes that are not known yet decide too: what is computed from them is not known yet either.
     """
-    for adapter in ADAPTERS[:-1]:
-        if any(adapter.recognise(value) for value in values):
-            return adapter
-        if sizes is not None and (later := getattr(adapter, "later", None)) and later(sizes):
-            return adapter
-    return ADAPTERS[-1]
+    kinds = set(map(type, values))
+    alike = kinds.pop() if len(kinds) == 1 else None
+    found = _of_type.get(alike) if alike is not None else None
+    if found is None:
+        found = next(each for each in ADAPTERS if any(map(each.recognise, values)))
+        if alike is not None and found is not numpy and len(_of_type) < _MOST_TYPES:
+            _of_type[alike] = found
+    if found is numpy and sizes is not None and tensorflow.later(sizes):
+        return tensorflow
+    return found
 
 
 _FRAMEWORKS = {dask: "Dask", torch: "PyTorch", jax: "JAX", tensorflow: "TensorFlow"}

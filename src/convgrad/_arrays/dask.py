@@ -14,7 +14,9 @@ import numpy as np
 from .._base.dtypes import DType
 from .._base.errors import ArgumentError, ArgumentTypeError
 from . import numpy
-from .shaped import Borrowed, borrow_beside
+from .borrowed import Borrowed
+from .request import Request
+from .shaped import borrow_beside
 
 
 def recognise(value: Any) -> bool:
@@ -50,20 +52,21 @@ def borrow(
     return Borrowed(value, row, tuple(int(size) for size in value.shape))
 
 
-def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
-    """Return the array of Dask that a problem on such arrays makes, not computed yet."""
+def compute(request: Request) -> Any:
+    """Return the array of Dask that a call on such arrays makes, not computed yet."""
     from .._bridges.dask import graph
 
-    shapes = problem.operand_shapes
-    return graph.compute(
-        function,
+    problem, first, second, shape = request.check(borrow)
+    made = graph.compute(
+        request.call.function,
         problem,
         *(
             # An image may have more leading dimensions than the problem, which counts them as one.
-            each.array if each.shape == shape else _without_empty(each.array).reshape(shape)
-            for each, shape in zip((first, second), shapes, strict=True)
+            each.array if each.shape == wanted else _without_empty(each.array).reshape(wanted)
+            for each, wanted in zip((first, second), problem.operand_shapes, strict=True)
         ),
     )
+    return made if shape == problem.result_shape else made.reshape(shape)
 
 
 def _without_empty(array: Any) -> Any:
@@ -73,7 +76,3 @@ def _without_empty(array: Any) -> Any:
     return array.rechunk(
         tuple(tuple(size for size in sizes if size) or (0,) for sizes in array.chunks)
     )
-
-
-def reshape(result: Any, shape: tuple[int, ...]) -> Any:
-    return result.reshape(shape)

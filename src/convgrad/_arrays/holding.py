@@ -21,11 +21,37 @@ from weakref import ref
 
 import numpy as np
 
-from .._base.dtypes import AnyArray
-from .._base.errors import ArgumentError
+from .._base import dtypes
+from .._base.dtypes import AnyArray, DType
+from .._base.errors import ArgumentError, DTypeError
+from .._runtime.pointers import data_pointer
 
 Pin = object
 """Keep it until the memory is no longer read."""
+
+C_ALIGNED = 0x101
+"""NumPy's flags of an array that is C-contiguous and aligned."""
+
+
+def lend(function: str, array: AnyArray, row: DType, nbytes: int) -> tuple[int, object]:
+    """Return the address of an array's numbers, of a copy where kernels cannot read it, and what keeps them there."""
+    array, held = hold(function, array)
+    ready = contiguous(array, row)
+    if ready.nbytes != nbytes:
+        raise ArgumentError(
+            f"{function}: an array changed its size during the call, from {nbytes} to {ready.nbytes} bytes."
+        )
+    return data_pointer(ready), (held, ready)
+
+
+def contiguous(array: AnyArray, row: DType) -> AnyArray:
+    """Return the array itself if it is C-contiguous, aligned and in native byte order, else a copy that is."""
+    if array.dtype is row.numpy and array.flags.num & C_ALIGNED == C_ALIGNED:
+        return array
+    if dtypes.find(array.dtype) is not row:  # it had that dtype when it was checked
+        raise DTypeError(f"an array became {array.dtype} while a call was using it as {row.name}.")
+    result: AnyArray = np.require(array, dtype=row.numpy, requirements=("C", "A"))
+    return result
 
 
 def hold(function: str, array: AnyArray) -> tuple[AnyArray, Pin]:

@@ -14,7 +14,9 @@ import numpy as np
 from .._base.dtypes import DType
 from .._base.errors import ArgumentError, ArgumentTypeError, said
 from . import numpy
-from .shaped import Borrowed, borrow_beside
+from .borrowed import Borrowed
+from .request import Request
+from .shaped import borrow_beside
 
 
 def recognise(value: Any) -> bool:
@@ -36,22 +38,20 @@ def borrow(
     return Borrowed(value, row, _sizes(function, argument, value))
 
 
-def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
-    """Compute a problem on arrays of JAX; the result is one."""
+def compute(request: Request) -> Any:
+    """Compute a call on arrays of JAX; the result is one."""
     from .._bridges.jax import sums
 
-    # An image may have more leading dimensions than the problem, which counts them as one.
-    return sums.compute(
+    problem, first, second, shape = request.check(borrow)
+    made = sums.compute(
         problem,
         *(
-            each.array if each.shape == shape else each.array.reshape(shape)
-            for each, shape in zip((first, second), problem.operand_shapes, strict=True)
+            # An image may have more leading dimensions than the problem, which counts them as one.
+            each.array if each.shape == wanted else each.array.reshape(wanted)
+            for each, wanted in zip((first, second), problem.operand_shapes, strict=True)
         ),
     )
-
-
-def reshape(result: Any, shape: tuple[int, ...]) -> Any:
-    return result.reshape(shape)
+    return made if shape == problem.result_shape else made.reshape(shape)
 
 
 def _check_place(function: str, argument: str, value: Any) -> None:

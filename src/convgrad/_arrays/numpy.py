@@ -6,43 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from .. import _engine
 from .._base import dtypes
 from .._base.dtypes import AnyArray, DType
-from .._base.errors import ArgumentError, ArgumentTypeError, DTypeError, said
+from .._base.errors import AllocationError, ArgumentError, ArgumentTypeError, DTypeError, said
 from .._base.laziness import is_lazy
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
-from . import torch
-from .holding import hold
-
-
-class Borrowed:
-    """An array that has passed the checks, and its dtype's row."""
-
-    __slots__ = ("array", "row")
-
-    def __init__(self, array: AnyArray, row: DType) -> None:
-        self.array, self.row = array, row
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.array.shape
-        return shape
-
-    def lend(self, function: str, nbytes: int) -> tuple[int, object]:
-        """Return the address of the numbers, as kernels want them, and what keeps them there."""
-        return lend(function, self.array, self.row, nbytes)
-
-
-def lend(function: str, array: AnyArray, row: DType, nbytes: int) -> tuple[int, object]:
-    """Return the address of an array's numbers, of a copy where kernels cannot read it, and what keeps them there."""
-    array, held = hold(function, array)
-    ready = contiguous(array, row)
-    if ready.nbytes != nbytes:
-        raise ArgumentError(
-            f"{function}: an array changed its size during the call, from {nbytes} to {ready.nbytes} bytes."
-        )
-    return data_pointer(ready), (held, ready)
+from . import repeated, torch
+from .borrowed import Borrowed
+from .holding import lend
+from .request import Request
 
 
 def recognise(value: Any) -> bool:
@@ -50,15 +24,26 @@ def recognise(value: Any) -> bool:
     return True
 
 
-def allocate(shape: tuple[int, ...], row: DType) -> tuple[AnyArray, int]:
-    """Return a new array on a 64-byte boundary and its address."""
-    result = new_result(shape, row.numpy)
-    return result, data_pointer(result)
-
-
-def reshape(result: AnyArray, shape: tuple[int, ...]) -> AnyArray:
-    shaped: AnyArray = result.reshape(shape)
-    return shaped
+def compute(request: Request) -> AnyArray:
+    """Hold the operands still, make the result, fill it; the program is remembered for the next such call."""
+    checked = request.check(borrow)
+    problem, first, second, shape = checked
+    function, at_first, at_second = request.call.function, 0, 0
+    held_first: object = None
+    held_second: object = None
+    if not problem.is_empty:  # else nothing is read, and a copy could be large
+        sizes = problem.operand_bytes
+        at_first, held_first = lend(function, first.array, first.row, sizes[0])
+        at_second, held_second = lend(function, second.array, second.row, sizes[1])
+    try:
+        # Before the plan is made: planning for sizes that no memory can hold would take for ever.
+        result = new_result(shape, problem.dtype.numpy)
+        program = _engine.run(problem, at_first, at_second, data_pointer(result))
+    except AllocationError as error:
+        raise AllocationError(f"{function}: {error}.") from None
+    del held_first, held_second  # kept until here
+    repeated.remember(request, checked, program)
+    return result
 
 
 def borrow(
@@ -82,7 +67,8 @@ def borrow(
     if array.dtype.kind == "O":
         raise _no_numbers(function, argument, array)
     row = check_dtype(function, argument, array.dtype, allowed, like)
-    return Borrowed(array[...], row)
+    array = array[...]
+    return Borrowed(array, row, array.shape)
 
 
 def check_dtype(
@@ -93,7 +79,7 @@ def check_dtype(
     like: DType | None,
 ) -> DType:
     """Return the row of a dtype that is allowed and is that of the arrays before it."""
-    row = _row(dtype)
+    row = dtypes.find(dtype)
     if row is None or row not in allowed:
         names = ", ".join(each.name for each in allowed)
         rule = f"one of the dtypes {names}" if len(allowed) > 1 else f"the dtype {names}"
@@ -117,30 +103,9 @@ def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
         array = _from_object(function, argument, value)
     if array.dtype.kind == "O":
         raise _no_numbers(function, argument, array)
-    if array.dtype.kind not in "fiub" and _row(array.dtype) is None:
+    if array.dtype.kind not in "fiub" and dtypes.find(array.dtype) is None:
         raise DTypeError(f"{function}: `{argument}` must hold real numbers, got {array.dtype}.")
     return array[...]
-
-
-C_ALIGNED = 0x101
-"""NumPy's flags of an array that is C-contiguous and aligned."""
-
-
-def contiguous(array: AnyArray, row: DType) -> AnyArray:
-    """Return the array itself if it is C-contiguous, aligned and in native byte order, else a copy that is."""
-    if array.dtype is row.numpy and array.flags.num & C_ALIGNED == C_ALIGNED:
-        return array
-    if _row(array.dtype) is not row:  # it had that dtype when it was checked
-        raise DTypeError(f"an array became {array.dtype} while a call was using it as {row.name}.")
-    result: AnyArray = np.require(array, dtype=row.numpy, requirements=("C", "A"))
-    return result
-
-
-def _row(dtype: np.dtype[Any]) -> DType | None:
-    try:
-        return dtypes.find(dtype)
-    except TypeError:  # NumPy's variable-width strings have no byte order to ask for
-        return None
 
 
 def _rectangular(function: str, argument: str, value: Any) -> AnyArray:

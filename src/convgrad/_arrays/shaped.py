@@ -1,4 +1,4 @@
-"""An array of a framework that computes by itself, after its checks; and what NumPy takes, given beside such arrays."""
+"""What NumPy takes, given beside arrays of a framework that computes by itself."""
 
 from __future__ import annotations
 
@@ -6,15 +6,8 @@ from typing import Any
 
 from .._base.dtypes import DType
 from . import numpy
-
-
-class Borrowed:
-    """An array that has passed the checks, its dtype's row and its shape."""
-
-    __slots__ = ("array", "row", "shape")
-
-    def __init__(self, array: Any, row: DType, shape: tuple[int, ...]) -> None:
-        self.array, self.row, self.shape = array, row, shape
+from .borrowed import Borrowed
+from .holding import contiguous
 
 
 def borrow_beside(
@@ -22,4 +15,4 @@ def borrow_beside(
 ) -> Borrowed:
     """Return whatever NumPy takes as an array of NumPy, contiguous and in native byte order."""
     found = numpy.borrow(function, argument, value, allowed, like)
-    return Borrowed(numpy.contiguous(found.array, found.row), found.row, found.shape)
+    return found._replace(array=contiguous(found.array, found.row))

@@ -10,26 +10,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from .._base.dtypes import DTYPES, AnyArray, DType
+from .._base.dtypes import DTYPES, DType
 from .._base.errors import ArgumentTypeError, DTypeError
+from .borrowed import Borrowed
+from .request import Request
 
 _ROWS = {row.numpy.name: row for row in DTYPES}
 """By what TensorFlow's dtypes are called."""
-
-
-class Borrowed:
-    """A tensor that has passed the checks, and its dtype's row."""
-
-    __slots__ = ("row", "tensor")
-
-    def __init__(self, tensor: Any, row: DType) -> None:
-        self.tensor, self.row = tensor, row
-
-    @property
-    def shape(self) -> Any:
-        """Its shape, as far as it is known: sizes may be None, and the whole too."""
-        shape = self.tensor.shape
-        return None if shape.rank is None else tuple(shape.as_list())
 
 
 def recognise(value: Any) -> bool:
@@ -47,24 +34,6 @@ def later(value: Any) -> bool:
     return not sys.modules["tensorflow"].executing_eagerly() and not hasattr(value, "_numpy")
 
 
-_call: Any = None
-"""The bridge's function for eager calls, once there was one."""
-
-
-def quick(call: Any, given: Any, sizes: Any, first: Any, second: Any) -> AnyArray | None:
-    """Return the result of a call on eager tensors without checks of ours, or None where they must be made."""
-    global _call
-    ops = sys.modules.get("tensorflow.python.framework.ops")
-    if ops is None or type(first) is not ops.EagerTensor or type(second) is not ops.EagerTensor:
-        return None
-    if _call is None:
-        from .._bridges.tensorflow import quick as bridge
-
-        _call = bridge.call
-    made: AnyArray | None = _call(call, given, sizes, first, second)
-    return made
-
-
 def borrow(
     function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
 ) -> Borrowed:
@@ -73,8 +42,8 @@ def borrow(
     if not recognise(value):
         from . import numpy
 
-        array = numpy.borrow(function, argument, value, allowed, like)
-        return Borrowed(tf.constant(array.array), array.row)
+        found = numpy.borrow(function, argument, value, allowed, like)
+        return found._replace(array=tf.constant(found.array))
     row = _ROWS.get(value.dtype.name if hasattr(value.dtype, "name") else str(value.dtype))
     if row is None or row not in allowed:
         names = ", ".join(each.name for each in allowed)
@@ -92,16 +61,36 @@ def borrow(
         raise ArgumentTypeError(
             f"{function}: `{argument}` cannot be read here ({type(error).__name__}: {error})."
         ) from error
-    return Borrowed(tensor, row)
+    shape = tensor.shape
+    return Borrowed(tensor, row, None if shape.rank is None else tuple(shape.as_list()))
 
 
-def apply(
-    call: Any, settings: Any, wanted: Any, first: Borrowed, second: Borrowed, batched: bool = False
-) -> Any:
+def compute(request: Request) -> Any:
     """Compute a call on tensors whose shapes may not be known yet: what cannot be checked here is when it runs."""
+    if (made := _quick(request)) is not None:
+        return made
     from .._bridges.tensorflow import problems
 
-    if isinstance(wanted, Borrowed):
-        wanted = problems.Like(wanted.tensor)
-    compute = problems.apply_batched if batched else problems.apply
-    return compute(call, settings, first.row, wanted, first.tensor, second.tensor)
+    settings, wanted, first, second = request.read(borrow, later)
+    if type(wanted) is Borrowed:
+        wanted = problems.Like(wanted.array)
+    apply = problems.apply_batched if request.call.batched else problems.apply
+    return apply(request.call, settings, first.row, wanted, first.array, second.array)
+
+
+_call: Any = None
+"""The bridge's function for eager calls, once there was one."""
+
+
+def _quick(request: Request) -> Any:
+    """Return the result of a call on eager tensors without checks of ours, or None where they must be made."""
+    global _call
+    call, given, wanted, first, second, _ = request
+    eager = sys.modules["tensorflow.python.framework.ops"].EagerTensor
+    if type(first) is not eager or type(second) is not eager:
+        return None
+    if _call is None:
+        from .._bridges.tensorflow import quick
+
+        _call = quick.call
+    return _call(call, given, wanted, first, second)

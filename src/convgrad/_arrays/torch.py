@@ -14,22 +14,12 @@ import numpy as np
 
 from .._base.dtypes import BFLOAT16, DTYPES, AnyArray, DType
 from .._base.errors import ArgumentTypeError, DTypeError
+from .borrowed import Borrowed
+from .holding import contiguous
+from .request import Request
 
 _ROWS = {f"torch.{row.numpy.name}": row for row in DTYPES}
 """By what PyTorch's dtypes are called."""
-
-
-class Borrowed:
-    """A tensor that has passed the checks, and its dtype's row."""
-
-    __slots__ = ("row", "tensor")
-
-    def __init__(self, tensor: Any, row: DType) -> None:
-        self.tensor, self.row = tensor, row
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(int(size) for size in self.tensor.shape)
 
 
 def recognise(value: Any) -> bool:
@@ -45,8 +35,8 @@ def borrow(
     if not recognise(value):
         from . import numpy
 
-        array = numpy.borrow(function, argument, value, allowed, like)
-        return Borrowed(_tensor(numpy.contiguous(array.array, array.row), array.row), array.row)
+        found = numpy.borrow(function, argument, value, allowed, like)
+        return found._replace(array=_tensor(contiguous(found.array, found.row), found.row))
     if value.device.type not in ("cpu", "meta"):
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be a tensor in the memory of the CPU, got one on {value.device}."
@@ -67,18 +57,16 @@ def borrow(
             f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
             f"convert one of them with `.to()`."
         )
-    return Borrowed(value, row)
+    return Borrowed(value, row, tuple(int(size) for size in value.shape))
 
 
-def compute(function: str, problem: Any, first: Borrowed, second: Borrowed) -> Any:
-    """Compute a problem on tensors: the result is one, with a gradient where the operands ask for it."""
+def compute(request: Request) -> Any:
+    """Compute a call on tensors: the result is one, with a gradient where the operands ask for it."""
     from .._bridges.torch import problems
 
-    return problems.compute(problem, first.tensor, second.tensor)
-
-
-def reshape(result: Any, shape: tuple[int, ...]) -> Any:
-    return result.reshape(shape)
+    problem, first, second, shape = request.check(borrow)
+    made = problems.compute(problem, first.array, second.array)
+    return made if shape == problem.result_shape else made.reshape(shape)
 
 
 def as_ndarray(value: Any) -> AnyArray:

@@ -164,7 +164,13 @@ def by_short(short: str) -> DType:
 
 def find(dtype: np.dtype[Any]) -> DType | None:
     """Return the row of a NumPy dtype in either byte order, or None."""
-    return _BY_NUMPY.get(dtype) or _BY_NUMPY.get(dtype.newbyteorder("="))
+    row = _BY_NUMPY.get(dtype)
+    if row is not None:
+        return row
+    try:
+        return _BY_NUMPY.get(dtype.newbyteorder("="))
+    except TypeError:  # NumPy's variable-width strings have no byte order to ask for
+        return None
 
 
 def accumulator(row: DType) -> DType:

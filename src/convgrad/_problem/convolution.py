@@ -23,7 +23,7 @@ from functools import cached_property
 from math import prod
 from typing import Literal
 
-from .._base.dtypes import DType
+from .._base.dtypes import FLOATING, INT32, DType
 from .._base.errors import ArgumentError, InternalError
 from . import geometry
 from .geometry import Axis, AxisPadding, Pads
@@ -31,6 +31,8 @@ from .geometry import Axis, AxisPadding, Pads
 Shape = tuple[int, ...]
 Side = Literal["", "input", "output"]
 """Whose channels a bias belongs to: no bias, the input image's or the output image's."""
+
+_DENSE = (*FLOATING, INT32)
 
 _LARGEST_BYTES = 2**63 - 1
 _LARGEST_REACH = 2**62
@@ -64,9 +66,23 @@ class Call:
     input: str = "input"
     filter: str = "filter"
     grad: str = "out_backprop"
+    batched: bool = False
+    """Whether an input may have more than four dimensions: all but the last three are batch then."""
+    grad_first: bool = False
+    """Whether the caller gives `grad` before `filter`, so that its dtype is the one to follow."""
+
+    @property
+    def allowed(self) -> tuple[DType, ...]:
+        """Dtypes it takes: TensorFlow documents int32 for conv2d and its input gradient only."""
+        return FLOATING if self.depthwise or self.kind is Kind.FILTER_GRADIENT else _DENSE
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many sizes may say the shape of a gradient: those of an image may be rows and columns alone."""
+        return (4, 2) if self.kind is Kind.INPUT_GRADIENT and not self.depthwise else (4,)
 
 
-CONV2D = Call("conv2d", Kind.FORWARD, depthwise=False, filter="filters")
+CONV2D = Call("conv2d", Kind.FORWARD, depthwise=False, filter="filters", batched=True)
 CONV2D_INPUT = Call(
     "conv2d_backprop_input", Kind.INPUT_GRADIENT, depthwise=False, input="input_sizes"
 )
@@ -84,12 +100,21 @@ OPS = (CONV2D, CONV2D_INPUT, CONV2D_FILTER, DEPTHWISE, DEPTHWISE_INPUT, DEPTHWIS
 """The six operations, one row each, under the names their arguments have at the top level."""
 
 CONV2D_TRANSPOSE = replace(
-    CONV2D_INPUT, function="conv2d_transpose", input="output_shape", filter="filters", grad="input"
+    CONV2D_INPUT,
+    function="conv2d_transpose",
+    input="output_shape",
+    filter="filters",
+    grad="input",
+    grad_first=True,
 )
 """The input gradient under another name."""
 SEPARABLE_DEPTHWISE = replace(DEPTHWISE, function="separable_conv2d", filter="depthwise_filter")
 SEPARABLE_POINTWISE = replace(
-    CONV2D, function="separable_conv2d", input="depthwise result", filter="pointwise_filter"
+    CONV2D,
+    function="separable_conv2d",
+    input="depthwise result",
+    filter="pointwise_filter",
+    batched=False,
 )
 """Two problems in a row; `build_separable` makes both."""
 

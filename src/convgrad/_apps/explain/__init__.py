@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ... import _kernels
-from ..._api import calls
 from ..._api.types import FlexibleInts, FlexiblePadding
 from ..._base import config, dtypes
 from ..._base.dtypes import DType
@@ -356,9 +355,7 @@ def explain(
         "explain", arguments.FRIENDLY, strides, padding, data_format, dilations
     )
     call = _CALLS.get(op, convolution.SEPARABLE_DEPTHWISE)
-    lazy = Lazy(
-        call, calls._allowed(call), input_shape, filter_shape, pointwise_shape, out_backprop
-    )
+    lazy = Lazy(call, call.allowed, input_shape, filter_shape, pointwise_shape, out_backprop)
     input_shape, filter_shape, pointwise_shape = lazy.shapes
     image = arguments.sizes("explain", "input_shape", input_shape, (4,))
     taps = arguments.sizes("explain", "filter_shape", filter_shape, (4,))
@@ -467,7 +464,7 @@ def _explained(
 
 
 def _row(call: Call, dtype: Any) -> DType:
-    by_name = {row.name: row for row in calls._allowed(call)}
+    by_name = {row.name: row for row in call.allowed}
     if isinstance(dtype, str) and dtype in by_name:
         return by_name[dtype]
     try:

@@ -91,10 +91,9 @@ def _vector(call: Call, wanted: Any) -> tuple[Any, Partial]:
         raise ArgumentError(
             f"{call.function}: `{argument}` must be 1-dimensional, got a tensor of shape {sizes.shape}."
         )
-    lengths = (4, 2) if call.kind is Kind.INPUT_GRADIENT and not call.depthwise else (4,)
     length = sizes.shape[0] if sizes.shape.rank == 1 else None
-    if length is not None and length not in lengths:
-        wished = " values or ".join(map(str, lengths))
+    if length is not None and length not in call.lengths:
+        wished = " values or ".join(map(str, call.lengths))
         raise ArgumentError(
             f"{call.function}: `{argument}` must hold {wished} values, got {length}."
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..._base.errors import ArgumentError, ArgumentTypeError, ConvgradError, shown
+from ..._base.errors import ArgumentError, ArgumentTypeError, shown
 from ..._base.laziness import is_lazy
 from ..convolution import Settings
 from .integers import (
@@ -30,6 +30,9 @@ DATA_FORMATS: tuple[DataFormat, ...] = ("NHWC", "NCHW")
 _KERAS = {"CHANNELS_LAST": "NHWC", "CHANNELS_FIRST": "NCHW"}
 _LARGEST_SIZE = 2**128
 """Sizes are checked with the shapes; this bound only keeps ints out that Python itself refuses to print."""
+
+Given = tuple[Any, ...]
+"""The settings as the caller wrote them: forms, strides, padding, data_format, dilations[, explicit paddings]."""
 
 PairForm = Literal["flexible", "list4", "pair"]
 LayoutForm = Literal["tensorflow", "friendly"]
@@ -67,13 +70,12 @@ def settings(
     dilations: Any,
     explicit_paddings: Any = (),
 ) -> Settings:
-    """Return the settings of a call in canonical form, or raise an error for the first that is wrong."""
+    """Return the settings of a call in canonical form, or raise an error for the first that is wrong.
+
+    They are read from copies: another thread may be changing the caller's lists.
+    """
     given = (strides, padding, data_format, dilations, explicit_paddings)
-    try:
-        # Of copies: another thread may be changing the caller's lists.
-        return _settings(function, forms, *map(plain, given))
-    except (NotPlain, ConvgradError):
-        return _settings(function, forms, *given)  # the same again, in the caller's spelling
+    return read_settings(function, forms, *map(_copied, given))
 
 
 class NotPlain(Exception):
@@ -98,15 +100,32 @@ def plain(value: Any) -> Any:
     raise NotPlain
 
 
-def _settings(
+def spelled(copy: Any, value: Any) -> Any:
+    """Return what `plain` made of a value, with lists where the caller wrote lists, so that messages show them."""
+    if type(copy) is not tuple or type(value) not in (list, tuple):
+        return copy
+    # What is copied stays as long as it was, whatever the caller's list is by now.
+    parts = tuple(map(spelled, copy, (*value, *copy)))
+    return list(parts) if type(value) is list else parts
+
+
+def _copied(value: Any) -> Any:
+    try:
+        return spelled(plain(value), value)
+    except NotPlain:
+        return value
+
+
+def read_settings(
     function: str,
     forms: Forms,
     strides: Any,
     padding: Any,
     data_format: Any,
     dilations: Any,
-    explicit_paddings: Any,
+    explicit_paddings: Any = (),
 ) -> Settings:
+    """Return settings that nobody else can change in canonical form, or raise an error for the first that is wrong."""
     layout = read_data_format(function, forms.layout, data_format)
     return Settings(
         strides=_pair(function, "strides", forms.strides, strides, layout),

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...._api import calls, raw
-from ...._api.repeated import Given
 from ...._base import dtypes as _dtypes
 from ...._problem import arguments, convolution
-from ...._problem.arguments import FRIENDLY, RAW
+from ...._problem.arguments import FRIENDLY, RAW, Given
 from ...._problem.convolution import Kind, Problem, Settings
 from .. import dtypes
 from ..row import Attr, Call, Kernel, Pin, Row
@@ -170,7 +169,7 @@ def _forward(node: Operation) -> Kernel:
     call, how = _CALLS[node.type], _given(node)
 
     def run(x: Any, f: Any) -> Any:
-        return calls.forward(call, x, f, how)
+        return calls.compute(call, how, None, x, f)
 
     return run
 
@@ -179,7 +178,7 @@ def _input_gradient(node: Operation) -> Kernel:
     call, how = _CALLS[node.type], _given(node)
 
     def run(wanted: Any, f: Any, g: Any) -> Any:
-        return calls.input_gradient(call, wanted.tolist(), f, g, how)
+        return calls.compute(call, how, wanted.tolist(), f, g)
 
     return run
 
@@ -188,7 +187,7 @@ def _filter_gradient(node: Operation) -> Kernel:
     call, how = _CALLS[node.type], _given(node)
 
     def run(x: Any, wanted: Any, g: Any) -> Any:
-        return calls.filter_gradient(call, x, wanted.tolist(), g, how)
+        return calls.compute(call, how, wanted.tolist(), x, g)
 
     return run
 

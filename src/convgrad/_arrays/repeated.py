@@ -12,22 +12,19 @@ from weakref import ref
 
 import numpy as np
 
-from .._arrays import Lent
-from .._arrays.numpy import C_ALIGNED, lend
+from .. import _engine
 from .._base import config
 from .._base.dtypes import AnyArray
-from .._base.errors import AllocationError, ConvgradError
-from .._problem import arguments
-from .._problem.arguments import NotPlain, plain
-from .._problem.convolution import Call, Problem, Settings
+from .._base.errors import AllocationError
+from .._problem.arguments import Given, NotPlain, plain
+from .._problem.convolution import Call, Problem, Shape
 from .._runtime import code, threads
 from .._runtime.bound import Bound
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
 from .._runtime.run import try_again
-
-Given = tuple[Any, ...]
-"""The settings as the caller wrote them: forms, strides, padding, data_format, dilations[, explicit paddings]."""
+from .holding import C_ALIGNED, lend
+from .request import Checked, Key, Request
 
 
 class Ready:
@@ -38,21 +35,17 @@ class Ready:
         *("result_dtype", "result_shape", "row", "second_bytes", "serial"),
     )
 
-    def __init__(self, function: str, problem: Problem, program: Bound) -> None:
+    def __init__(self, function: str, problem: Problem, program: Bound, shape: Shape) -> None:
         self.function, self.program = function, program
         self.address, self.serial = program.address, program.serial
         self.chunks = program.chunks
         self.call = code.entry_call()
         self.first_bytes, self.second_bytes = problem.operand_bytes
-        self.result_shape, self.row = problem.result_shape, problem.dtype
+        self.result_shape, self.row = shape, problem.dtype
         self.result_dtype = problem.dtype.numpy
 
 
-Key = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
-"""The call, its settings and sizes; shapes and dtypes; switches."""
-
-
-def key_of(call: Call, given: Given, first: Any, second: Any, sizes: Any) -> Key | None:
+def key_of(call: Call, given: Given, sizes: Any, first: Any, second: Any) -> Key | None:
     """Return what a call of plain arrays with plain settings is remembered by, or None for another call."""
     if type(first) is not np.ndarray or type(second) is not np.ndarray:
         return None
@@ -78,22 +71,14 @@ def key_of(call: Call, given: Given, first: Any, second: Any, sizes: Any) -> Key
     return settings, arrays, config.deciding()
 
 
-def signature(first: Lent, second: Lent) -> tuple[Any, ...]:
-    """Return shapes and dtypes as a key has them, of what was really computed with: in native byte order."""
-    return first.shape, first.row.numpy, second.shape, second.row.numpy
-
-
-def read(call: Call, given: Given, sizes: Any, key: Key | None) -> tuple[Settings, Any, Key | None]:
-    """Return the settings in canonical form, and the sizes.
-
-    They are read from the key's copies, if there are any: another thread may be changing the caller's lists.
-    """
-    if key is not None:
-        try:
-            return arguments.settings(call.function, *key[0][2:]), key[0][1], key
-        except ConvgradError:
-            pass  # the same again, in the caller's spelling
-    return arguments.settings(call.function, *given), sizes, None
+def remember(request: Request, checked: Checked, program: object) -> None:
+    """Keep the program of a request that has a key, for its arrays as they were when they were read."""
+    key, (problem, first, second, shape) = request.key, checked
+    if key is None or type(program) is not Bound:
+        return
+    # Another byte order, or a shape that another thread has changed since, is another call.
+    if key[1] == (first.shape, first.row.numpy, second.shape, second.row.numpy):
+        _engine.remember(key, Ready(request.call.function, problem, program, shape))
 
 
 def again(

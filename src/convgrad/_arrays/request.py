@@ -1,0 +1,117 @@
+"""A call as its caller wrote it, and the one place where it is read: every adapter computes from such a request.
+
+The order of checks is TensorFlow's: call form, words and lists (`arguments`), then dtypes, ranks, channels, window,
+`out_backprop`. Each argument is read once, and nothing is allocated before all checks have passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+from .._base.dtypes import DType
+from .._problem import arguments, convolution
+from .._problem.arguments import Given, spelled
+from .._problem.convolution import Call, Kind, Problem, Settings, Shape
+from .borrowed import Borrowed
+
+Key = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
+"""What a call is remembered by: the call, its sizes and settings; shapes and dtypes; switches."""
+
+Borrow = Callable[[str, str, Any, tuple[DType, ...], DType | None], Borrowed]
+"""An adapter's `borrow`."""
+
+
+class Like(NamedTuple):
+    """An array of the shape that a gradient is to have, in the place of sizes; its values are not read."""
+
+    array: Any
+
+
+class Checked(NamedTuple):
+    """A request after all checks."""
+
+    problem: Problem
+    first: Borrowed
+    second: Borrowed
+    shape: Shape
+    """The result's: the problem counts all batch dimensions as one."""
+
+
+class Request(NamedTuple):
+    """One of the three sums, on two arrays: input and filter, filter and gradient, or input and gradient."""
+
+    call: Call
+    given: Given
+    wanted: Any
+    """Sizes of a gradient, or `Like` an array; None for a forward pass."""
+    first: Any
+    second: Any
+    key: Key | None = None
+    """What a call of plain arguments is remembered by; it holds copies of them."""
+
+    def read(
+        self, borrow: Borrow, later: Callable[[Any], bool] | None = None
+    ) -> tuple[Settings, Any, Borrowed, Borrowed]:
+        """Return the settings, the wanted shape and the two arrays, each after its own checks.
+
+        The shape is a tuple of ints, or a borrowed array that has it, or sizes of which `later` says that they are not
+        known before a graph is run.
+        """
+        call, given, wanted = self.call, self.given, self.wanted
+        if self.key is None:
+            settings = arguments.settings(call.function, *given)
+        else:
+            # From the key's copies: another thread may be changing the caller's lists.
+            _, sizes, _, *copies = self.key[0]
+            settings = arguments.read_settings(
+                call.function, given[0], *map(spelled, copies, (*given[1:], ()))
+            )
+            wanted = spelled(sizes, wanted)
+        if call.kind is Kind.FORWARD:
+            return settings, None, *self._arrays(borrow, call.input, call.filter)
+        if type(wanted) is Like:
+            return settings, *self._arrays_and_like(borrow, wanted.array)
+        if later is None or not later(wanted):
+            argument = call.input if call.kind is Kind.INPUT_GRADIENT else call.filter
+            wanted = arguments.sizes(call.function, argument, wanted, call.lengths)
+        named = call.filter if call.kind is Kind.INPUT_GRADIENT else call.input
+        return settings, wanted, *self._arrays(borrow, named, call.grad)
+
+    def check(self, borrow: Borrow) -> Checked:
+        """Make all checks, for arrays whose shapes are known."""
+        settings, wanted, first, second = self.read(borrow)
+        if type(wanted) is Borrowed:
+            wanted = wanted.shape
+        call, shape, batch = self.call, first.shape, ()
+        if call.batched and len(shape) > 4:
+            batch = shape[:-3]
+            shape = (prod(batch), *shape[-3:])
+        shapes = {
+            Kind.FORWARD: (shape, second.shape, None),
+            Kind.INPUT_GRADIENT: (wanted, shape, second.shape),
+            Kind.FILTER_GRADIENT: (shape, wanted, second.shape),
+        }[call.kind]
+        problem = convolution.build(call, settings, first.row, *shapes)
+        made = problem.result_shape
+        return Checked(problem, first, second, (*batch, *made[1:]) if batch else made)
+
+    def _arrays(self, borrow: Borrow, one: str, two: str) -> tuple[Borrowed, Borrowed]:
+        call = self.call
+        if call.grad_first:
+            second = borrow(call.function, two, self.second, call.allowed, None)
+            return borrow(call.function, one, self.first, call.allowed, second.row), second
+        first = borrow(call.function, one, self.first, call.allowed, None)
+        return first, borrow(call.function, two, self.second, call.allowed, first.row)
+
+    def _arrays_and_like(self, borrow: Borrow, like: Any) -> tuple[Borrowed, Borrowed, Borrowed]:
+        call = self.call
+        to_input = call.kind is Kind.INPUT_GRADIENT
+        image, taps = (like, self.first) if to_input else (self.first, like)
+        x = borrow(call.function, call.input, image, call.allowed, None)
+        f = borrow(call.function, call.filter, taps, call.allowed, x.row)
+        g = borrow(call.function, call.grad, self.second, call.allowed, x.row)
+        if to_input and x.shape is not None:  # 2 sizes are legal, a matrix is not
+            convolution.check_rank(call.function, call.input, x.shape)
+        return (x, f, g) if to_input else (f, x, g)
