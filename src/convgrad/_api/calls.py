@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _engine
-from .._arrays import Like, Request, adapter_for
+from .._arrays import Like, adapter_for
 from .._arrays.repeated import again, key_of
 from .._base.dtypes import FLOATING, AnyArray
 from .._problem import arguments, convolution
@@ -26,15 +26,14 @@ def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> A
 
     `wanted` says the shape of a gradient: sizes, or `Like` an array; it is None for a forward pass.
     """
-    key = key_of(call, given, wanted, first, second)
-    ready = _engine.memory.get(key)
+    ready = _engine.memory.get(key_of(call, given, wanted, first, second))
     if ready is not None:
         return again(ready, first, second)
     if type(wanted) is Like:
         adapter = adapter_for(first, second, wanted.array)
     else:
         adapter = adapter_for(first, second, sizes=wanted)
-    made: AnyArray = adapter.compute(Request(call, given, wanted, first, second, key))
+    made: AnyArray = adapter.compute(call, given, wanted, first, second)
     return made
 
 

@@ -12,18 +12,19 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._base.dtypes import DType
+from .._problem.arguments import Given
+from .._problem.convolution import Call
 from . import dask, jax, numpy, tensorflow, torch
 from .borrowed import Borrowed
 from .holding import pin
 from .numpy import borrow_any
-from .request import Like, Request
+from .request import Like
 
 __all__ = [
     "ADAPTERS",
     "Adapter",
     "Borrowed",
     "Like",
-    "Request",
     "adapter_for",
     "borrow_any",
     "framework_of",
@@ -52,11 +53,11 @@ class Adapter(Protocol):
         """
         ...
 
-    def compute(self, request: Request) -> Any:
-        """Return the result of a call, now or later, in the framework's own type.
+    def compute(self, call: Call, given: Given, wanted: Any, first: Any, second: Any) -> Any:
+        """Return the result of a call on two arrays, now or later, in the framework's own type.
 
-        Checks are `request.check`, with this adapter's `borrow`; or `request.read` where shapes may not be known yet,
-        and the adapter checks the rest when they are.
+        All is as the caller wrote it; `wanted` says the shape of a gradient, as sizes or `Like` an array. A `Request`
+        reads it, with this adapter's `borrow`: its `check` makes all checks, its `read` those that need no shapes.
         """
         ...
 
@@ -69,18 +70,18 @@ _of_type: dict[type, Adapter] = {np.ndarray: numpy}
 _MOST_TYPES = 64
 
 
-def adapter_for(*values: Any, sizes: Any = None) -> Adapter:
+def adapter_for(first: Any, second: Any, *more: Any, sizes: Any = None) -> Adapter:
     """Return the adapter of a call: of the first kind in the table that any of its arrays is of.
 
     Sizes that are not known yet decide too: what is computed from them is not known yet either.
     """
-    kinds = set(map(type, values))
-    alike = kinds.pop() if len(kinds) == 1 else None
-    found = _of_type.get(alike) if alike is not None else None
+    kind = type(first)
+    found = _of_type.get(kind) if kind is type(second) and not more else None
     if found is None:
+        values = (first, second, *more)
         found = next(each for each in ADAPTERS if any(map(each.recognise, values)))
-        if alike is not None and found is not numpy and len(_of_type) < _MOST_TYPES:
-            _of_type[alike] = found
+        if found.recognise(first) and found is not numpy and len(_of_type) < _MOST_TYPES:
+            _of_type[kind] = found
     if found is numpy and sizes is not None and tensorflow.later(sizes):
         return tensorflow
     return found

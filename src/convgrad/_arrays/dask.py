@@ -13,6 +13,8 @@ import numpy as np
 
 from .._base.dtypes import DType
 from .._base.errors import ArgumentError, ArgumentTypeError
+from .._problem.arguments import Given
+from .._problem.convolution import Call
 from . import numpy
 from .borrowed import Borrowed
 from .request import Request
@@ -52,18 +54,18 @@ def borrow(
     return Borrowed(value, row, tuple(int(size) for size in value.shape))
 
 
-def compute(request: Request) -> Any:
+def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> Any:
     """Return the array of Dask that a call on such arrays makes, not computed yet."""
     from .._bridges.dask import graph
 
-    problem, first, second, shape = request.check(borrow)
+    problem, one, two, shape = Request(call, given, wanted, first, second).check(borrow)
     made = graph.compute(
-        request.call.function,
+        call.function,
         problem,
         *(
             # An image may have more leading dimensions than the problem, which counts them as one.
-            each.array if each.shape == wanted else _without_empty(each.array).reshape(wanted)
-            for each, wanted in zip((first, second), problem.operand_shapes, strict=True)
+            each.array if each.shape == needed else _without_empty(each.array).reshape(needed)
+            for each, needed in zip((one, two), problem.operand_shapes, strict=True)
         ),
     )
     return made if shape == problem.result_shape else made.reshape(shape)

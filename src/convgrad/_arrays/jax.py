@@ -13,6 +13,8 @@ import numpy as np
 
 from .._base.dtypes import DType
 from .._base.errors import ArgumentError, ArgumentTypeError, said
+from .._problem.arguments import Given
+from .._problem.convolution import Call
 from . import numpy
 from .borrowed import Borrowed
 from .request import Request
@@ -38,17 +40,17 @@ def borrow(
     return Borrowed(value, row, _sizes(function, argument, value))
 
 
-def compute(request: Request) -> Any:
+def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> Any:
     """Compute a call on arrays of JAX; the result is one."""
     from .._bridges.jax import sums
 
-    problem, first, second, shape = request.check(borrow)
+    problem, one, two, shape = Request(call, given, wanted, first, second).check(borrow)
     made = sums.compute(
         problem,
         *(
             # An image may have more leading dimensions than the problem, which counts them as one.
-            each.array if each.shape == wanted else each.array.reshape(wanted)
-            for each, wanted in zip((first, second), problem.operand_shapes, strict=True)
+            each.array if each.shape == needed else each.array.reshape(needed)
+            for each, needed in zip((one, two), problem.operand_shapes, strict=True)
         ),
     )
     return made if shape == problem.result_shape else made.reshape(shape)

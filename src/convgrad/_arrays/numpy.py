@@ -11,11 +11,14 @@ from .._base import dtypes
 from .._base.dtypes import AnyArray, DType
 from .._base.errors import AllocationError, ArgumentError, ArgumentTypeError, DTypeError, said
 from .._base.laziness import is_lazy
+from .._problem.arguments import Given
+from .._problem.convolution import Call
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
-from . import repeated, torch
+from . import torch
 from .borrowed import Borrowed
 from .holding import lend
+from .repeated import key_of, remember
 from .request import Request
 
 
@@ -24,25 +27,26 @@ def recognise(value: Any) -> bool:
     return True
 
 
-def compute(request: Request) -> AnyArray:
+def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> AnyArray:
     """Hold the operands still, make the result, fill it; the program is remembered for the next such call."""
-    checked = request.check(borrow)
-    problem, first, second, shape = checked
-    function, at_first, at_second = request.call.function, 0, 0
+    key = key_of(call, given, wanted, first, second)
+    checked = Request(call, given, wanted, first, second, key).check(borrow)
+    problem, one, two, shape = checked
+    at_first, at_second = 0, 0
     held_first: object = None
     held_second: object = None
     if not problem.is_empty:  # else nothing is read, and a copy could be large
         sizes = problem.operand_bytes
-        at_first, held_first = lend(function, first.array, first.row, sizes[0])
-        at_second, held_second = lend(function, second.array, second.row, sizes[1])
+        at_first, held_first = lend(call.function, one.array, one.row, sizes[0])
+        at_second, held_second = lend(call.function, two.array, two.row, sizes[1])
     try:
         # Before the plan is made: planning for sizes that no memory can hold would take for ever.
         result = new_result(shape, problem.dtype.numpy)
         program = _engine.run(problem, at_first, at_second, data_pointer(result))
     except AllocationError as error:
-        raise AllocationError(f"{function}: {error}.") from None
+        raise AllocationError(f"{call.function}: {error}.") from None
     del held_first, held_second  # kept until here
-    repeated.remember(request, checked, program)
+    remember(key, call.function, checked, program)
     return result
 
 

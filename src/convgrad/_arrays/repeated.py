@@ -24,7 +24,7 @@ from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
 from .._runtime.run import try_again
 from .holding import C_ALIGNED, lend
-from .request import Checked, Key, Request
+from .request import Checked, Key
 
 
 class Ready:
@@ -71,14 +71,14 @@ def key_of(call: Call, given: Given, sizes: Any, first: Any, second: Any) -> Key
     return settings, arrays, config.deciding()
 
 
-def remember(request: Request, checked: Checked, program: object) -> None:
-    """Keep the program of a request that has a key, for its arrays as they were when they were read."""
-    key, (problem, first, second, shape) = request.key, checked
+def remember(key: Key | None, function: str, checked: Checked, program: object) -> None:
+    """Keep the program of a call that has a key, if its arrays were what the key says when they were read."""
+    problem, first, second, shape = checked
     if key is None or type(program) is not Bound:
         return
-    # Another byte order, or a shape that another thread has changed since, is another call.
+    # Not so where bytes are in another order, or another thread has changed a shape since.
     if key[1] == (first.shape, first.row.numpy, second.shape, second.row.numpy):
-        _engine.remember(key, Ready(request.call.function, problem, program, shape))
+        _engine.remember(key, Ready(function, problem, program, shape))
 
 
 def again(

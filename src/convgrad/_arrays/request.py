@@ -1,4 +1,4 @@
-"""A call as its caller wrote it, and the one place where it is read: every adapter computes from such a request.
+"""A call as its caller wrote it, and the one place where it is read, for every kind of array.
 
 The order of checks is TensorFlow's: call form, words and lists (`arguments`), then dtypes, ranks, channels, window,
 `out_backprop`. Each argument is read once, and nothing is allocated before all checks have passed.

@@ -12,6 +12,8 @@ from typing import Any
 
 from .._base.dtypes import DTYPES, DType
 from .._base.errors import ArgumentTypeError, DTypeError
+from .._problem.arguments import Given
+from .._problem.convolution import Call
 from .borrowed import Borrowed
 from .request import Request
 
@@ -65,32 +67,25 @@ def borrow(
     return Borrowed(tensor, row, None if shape.rank is None else tuple(shape.as_list()))
 
 
-def compute(request: Request) -> Any:
-    """Compute a call on tensors whose shapes may not be known yet: what cannot be checked here is when it runs."""
-    if (made := _quick(request)) is not None:
-        return made
-    from .._bridges.tensorflow import problems
-
-    settings, wanted, first, second = request.read(borrow, later)
-    if type(wanted) is Borrowed:
-        wanted = problems.Like(wanted.array)
-    apply = problems.apply_batched if request.call.batched else problems.apply
-    return apply(request.call, settings, first.row, wanted, first.array, second.array)
-
-
 _call: Any = None
 """The bridge's function for eager calls, once there was one."""
 
 
-def _quick(request: Request) -> Any:
-    """Return the result of a call on eager tensors without checks of ours, or None where they must be made."""
+def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> Any:
+    """Compute a call on tensors whose shapes may not be known yet: what cannot be checked here is when it runs."""
     global _call
-    call, given, wanted, first, second, _ = request
-    eager = sys.modules["tensorflow.python.framework.ops"].EagerTensor
-    if type(first) is not eager or type(second) is not eager:
-        return None
     if _call is None:
         from .._bridges.tensorflow import quick
 
         _call = quick.call
-    return _call(call, given, wanted, first, second)
+    made = _call(call, given, wanted, first, second)
+    if made is not None:
+        return made
+    from .._bridges.tensorflow import problems
+
+    request = Request(call, given, wanted, first, second)
+    settings, shape, one, two = request.read(borrow, later)
+    if type(shape) is Borrowed:
+        shape = problems.Like(shape.array)
+    apply = problems.apply_batched if call.batched else problems.apply
+    return apply(call, settings, one.row, shape, one.array, two.array)

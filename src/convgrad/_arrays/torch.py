@@ -14,6 +14,8 @@ import numpy as np
 
 from .._base.dtypes import BFLOAT16, DTYPES, AnyArray, DType
 from .._base.errors import ArgumentTypeError, DTypeError
+from .._problem.arguments import Given
+from .._problem.convolution import Call
 from .borrowed import Borrowed
 from .holding import contiguous
 from .request import Request
@@ -60,12 +62,12 @@ def borrow(
     return Borrowed(value, row, tuple(int(size) for size in value.shape))
 
 
-def compute(request: Request) -> Any:
+def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> Any:
     """Compute a call on tensors: the result is one, with a gradient where the operands ask for it."""
     from .._bridges.torch import problems
 
-    problem, first, second, shape = request.check(borrow)
-    made = problems.compute(problem, first.array, second.array)
+    problem, one, two, shape = Request(call, given, wanted, first, second).check(borrow)
+    made = problems.compute(problem, one.array, two.array)
     return made if shape == problem.result_shape else made.reshape(shape)
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import context as _eager_context
+from tensorflow.python.framework.ops import EagerTensor
 
 from ..._base.errors import ConvgradError
 from ..._problem import arguments
-from ..._problem.arguments import NotPlain, plain
+from ..._problem.arguments import Forms, NotPlain, plain
 from ..._problem.convolution import Call, Kind
 from . import kernels, ops
 from .attributes import NAMES, attrs_of
@@ -24,6 +25,8 @@ _known: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
 """Ops and attributes by calls and their settings."""
 _MOST = 4096
 _LARGEST = 2**31 - 1
+_IMMUTABLE = frozenset({Forms, int, str})
+"""Types of settings that are keys as they are, which is most calls' case; reading the others takes 1 us."""
 
 
 @functools.lru_cache(maxsize=1024)
@@ -35,13 +38,18 @@ def sizes_of(shape: tuple[int, ...]) -> Any:
 
 def call(which: Call, given: tuple[Any, ...], sizes: Any, first: Any, second: Any) -> Any:
     """Return the result of a call on two eager tensors, or None where it must go the long way."""
+    if type(first) is not EagerTensor or type(second) is not EagerTensor:
+        return None
     context = _eager_context._context
     found = kernels.ready()
     if context is None or found is None or not context.executing_eagerly():
         return None
     try:
-        forms, *rest = given
-        key = (which, forms, *map(plain, rest))
+        key = (
+            (which, *given)
+            if _IMMUTABLE.issuperset(map(type, given))
+            else (which, given[0], *map(plain, given[1:]))
+        )
         known = _known.get(key) or _learn(key, which, given)
         if known is None:
             return None
