@@ -16,6 +16,7 @@ import pytest
 import convgrad
 from convgrad import _arrays
 from convgrad._arrays import repeated
+from convgrad._problem import arguments
 from convgrad.errors import (
     AllocationError,
     ArgumentError,
@@ -1259,3 +1260,28 @@ def test_explain_refuses_the_dtypes_its_operation_refuses(door, dtype):
         pattern = f"explain: `dtype` must be one of .*float64 for {door.op}, got .*int32"
         with pytest.raises(DTypeError, match=pattern):
             convgrad.explain(door.op, *shapes, dtype=dtype)
+
+
+# ---- an argument is read once
+
+
+@pytest.mark.parametrize("strides", [[1, 1, 0, 1], (1, -1, 1, 1), [1, 1.5, 1, 1], 0])
+def test_a_wrong_setting_is_read_once_and_shown_as_written(strides, monkeypatch):
+    read = []
+    real = arguments.read_data_format
+
+    def count(*given: Any) -> Any:
+        read.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(arguments, "read_data_format", count)
+    with pytest.raises(ConvgradError, match=re.escape(repr(strides)) + r"\.$"):
+        convgrad.conv2d(np.ones((1, 3, 3, 1)), np.ones((1, 1, 1, 1)), strides, "SAME")
+    assert len(read) == 1
+
+
+def test_wrong_sizes_are_shown_as_written():
+    one = np.ones((1, 1, 1, 1))
+    for sizes in ([1, 1, 1], (1, 1, 1)):
+        with pytest.raises(ArgumentError, match=re.escape(f"got 3: {sizes}.")):
+            convgrad.conv2d_backprop_input(sizes, one, one, 1, "SAME")
