@@ -13,7 +13,7 @@ import textwrap
 from pathlib import Path
 
 from convgrad._apps.graph import dtypes
-from convgrad._apps.graph.row import Attr, Pin, Row, no_gradient
+from convgrad._apps.graph.row import Attr, OpRow, Pin, no_gradient
 from convgrad._apps.graph.table import GROUPS, TABLE
 
 INCLUDE = Path(__file__).resolve().parents[1] / "src" / "convgrad" / "include"
@@ -148,7 +148,7 @@ def files() -> dict[Path, str]:
     return found
 
 
-def header_of(row: Row) -> str:
+def header_of(row: OpRow) -> str:
     for header, names in HEADERS.items():
         if row.name in names.split():
             return header
@@ -229,7 +229,7 @@ def rows_header() -> str:
     return "\n".join(lines)
 
 
-def row_parts(row: Row) -> list[str]:
+def row_parts(row: OpRow) -> list[str]:
     lines = []
     if row.inputs:
         lines += [f"inline constexpr Pin k{row.name}Inputs[] = {{"]
@@ -275,7 +275,7 @@ def flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def attr_entry(row: Row, attr: Attr) -> list[str]:
+def attr_entry(row: OpRow, attr: Attr) -> list[str]:
     number, text = "0", ""
     if attr.kind in ("bool", "int") and attr.default is not None:
         number = str(int(attr.default))
@@ -305,7 +305,7 @@ def attr_entry(row: Row, attr: Attr) -> list[str]:
     ]
 
 
-def row_entry(row: Row) -> list[str]:
+def row_entry(row: OpRow) -> list[str]:
     name = row.name
     gradient = "nullptr"
     if row.gradient is no_gradient:
@@ -335,7 +335,7 @@ def row_entry(row: Row) -> list[str]:
 # The classes.
 
 
-def classes_header(name: str, subject: str, rows: list[Row], internal: bool) -> str:
+def classes_header(name: str, subject: str, rows: list[OpRow], internal: bool) -> str:
     guard = f"CONVGRAD_CC_OPS_{name.upper()}_H_"
     lines = [
         f"// {subject}.",
@@ -367,7 +367,7 @@ def classes_header(name: str, subject: str, rows: list[Row], internal: bool) -> 
     return "\n".join(lines)
 
 
-def op_class(row: Row) -> list[str]:
+def op_class(row: OpRow) -> list[str]:
     name = row.name
     lines = [*comment(row.summary), f"class {name} {{", " public:"]
     if row.optional:
@@ -406,7 +406,7 @@ def op_class(row: Row) -> list[str]:
     return [*lines, ""]
 
 
-def attrs_struct(row: Row) -> list[str]:
+def attrs_struct(row: OpRow) -> list[str]:
     lines = ["  // What may be left out; every setter returns a new one."]
     lines += ["  struct Attrs {"]
     for attr in row.optional:
@@ -439,7 +439,7 @@ def default_text(attr: Attr) -> str:
     return ""
 
 
-def body(row: Row) -> list[str]:
+def body(row: OpRow) -> list[str]:
     lines = ["    CONVGRAD_TRY {", "      ::convgrad::detail::Attributes given;"]
     for attr in row.attrs:
         value = attr.name if attr in row.required else f"attrs.{attr.name}_"

@@ -15,7 +15,7 @@ from chunk_bars import batch, begins, channels, colour, heading, problem, sizes,
 from svg_picture import Picture, write
 
 from convgrad._bridges.dask import plan as plans
-from convgrad._bridges.dask.plan import Block
+from convgrad._bridges.dask.plan import PlannedBlock
 from convgrad._problem import convolution
 from convgrad._problem.geometry import Axis
 
@@ -81,7 +81,7 @@ def _read(
     x0: int,
     y: int,
     unit: int,
-    block: Block,
+    block: PlannedBlock,
     chunks: tuple[int, ...],
     axis: Axis,
 ) -> None:

@@ -12,7 +12,7 @@ import json
 import sys
 from pathlib import Path
 
-from convgrad._apps.graph.row import Attr, Row
+from convgrad._apps.graph.row import Attr, OpRow
 from convgrad._apps.graph.table import TABLE
 
 STUBS = Path(__file__).resolve().parents[1] / "src" / "convgrad" / "graph" / "ops.pyi"
@@ -59,7 +59,7 @@ CONST = (
 """The one class with a signature of its own."""
 
 
-def arguments(row: Row) -> list[str]:
+def arguments(row: OpRow) -> list[str]:
     """Return the arguments behind the scope."""
     if row.name == "Const":
         return list(CONST)
@@ -83,7 +83,7 @@ def _default(attr: Attr) -> str:
     return repr(attr.default) if isinstance(attr.default, int) else "..."
 
 
-def stub(row: Row) -> str:
+def stub(row: OpRow) -> str:
     """Return the class of a row."""
     lines = [f"class {row.name}(_Op):"]
     lines += [f"    {name}: Output" for name in row.outputs]

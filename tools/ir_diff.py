@@ -156,7 +156,7 @@ def _problems(quick: bool) -> Iterator[tuple[str, Any, Any]]:
 def _values(identity: Any) -> Any:
     """Return an identity's numbers and words by field, without the names of classes.
 
-    A field that came later and is at its default is left out, as in the names of kernels (`kernel.said`).
+    A field that came later and is at its default is left out, as in the names of kernels (`kernel.identity_fields`).
     """
     if is_dataclass(identity):
         told = [

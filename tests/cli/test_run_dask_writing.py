@@ -140,7 +140,7 @@ def test_blocks_of_a_file_are_put_together(folder, shape):
         blocks = np.array(np.meshgrid(*(range(len(cut) - 1) for cut in cuts))).reshape(4, -1).T
         for at in GENERATOR.permutation(blocks):
             region = tuple(list(pairwise(cut))[n] for cut, n in zip(cuts, at, strict=True))
-            outputs.written(place, region, array[tuple(slice(*each) for each in region)])
+            outputs.write_block(place, region, array[tuple(slice(*each) for each in region)])
     assert np.array_equal(np.load("y.npy"), array)
 
 
@@ -205,14 +205,14 @@ def test_operands_are_not_replaced_with_the_folder_they_are_in(command, folder):
 
 @pytest.mark.parametrize("name", ["y.zarr", "out/"])
 def test_a_result_that_appears_meanwhile_is_kept(command, folder, monkeypatch, name):
-    real = outputs.written
+    real = outputs.write_block
 
     def appearing(*words):
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "letter").write_text("precious")
         real(*words)
 
-    monkeypatch.setattr(outputs, "written", appearing)
+    monkeypatch.setattr(outputs, "write_block", appearing)
     ending = command(*FORWARD, "--input", "x.npy", "-o", name)
     assert ending.status == 2 and "appeared while it was computed; it is kept" in ending.err
     assert [each.name for each in (folder / name).iterdir()] == ["letter"] and not hidden(folder)

@@ -89,7 +89,7 @@ def check_solved(axis: geometry.Axis) -> None:
     assert geometry.solve(axis.size, axis.window, axis.stride, axis.dilation, pads) == axis
 
 
-def planned(trial: Trial) -> plan.Plan:
+def planned(trial: Trial) -> plan.ChunkPlan:
     """The plan of a trial, from shapes alone."""
     case = trial.case
     call = {

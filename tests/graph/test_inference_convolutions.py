@@ -7,7 +7,7 @@ import pytest
 
 import cases as convolutions
 from convgrad import raw_ops
-from convgrad._apps.graph.row import Call, canonical
+from convgrad._apps.graph.row import NodeCall, canonical
 from convgrad._apps.graph.scope import infer
 from convgrad._apps.graph.spec import Spec, fits
 from convgrad._apps.graph.table import TABLE
@@ -237,4 +237,4 @@ def test_two_input_sizes_stand_for_rows_and_columns():
 def test_a_call_names_its_inputs():
     row = TABLE["Conv2D"]
     spec = Spec(np.dtype(np.float32), None)
-    assert Call(row, {}, (spec, spec))["filter"] is spec
+    assert NodeCall(row, {}, (spec, spec))["filter"] is spec

@@ -393,7 +393,7 @@ def test_every_activation_with_a_name_in_keras() -> None:
     for row in rows.activations.ROWS:
         if row.keras:
             layer = kl.Activation(getattr(keras.activations, row.keras))
-            found = activations.of(layer)
+            found = activations.activation_of(layer)
             assert found is not None and found.name == row.name
             made = COMPUTER.batch_norm(
                 keras.ops.convert_to_tensor(X), None, None, None, 1e-3, found, "NHWC"
@@ -403,6 +403,6 @@ def test_every_activation_with_a_name_in_keras() -> None:
 
 
 def test_an_unknown_activation_is_refused() -> None:
-    unknown = activations.Activation(rows.UNKNOWN)
+    unknown = activations.AppliedActivation(rows.UNKNOWN)
     with pytest.raises(ArgumentError, match="`activation` must be one of"):
         COMPUTER.batch_norm(keras.ops.convert_to_tensor(X), None, None, None, 1e-3, unknown, "NHWC")

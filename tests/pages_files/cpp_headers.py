@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from convgrad._apps.graph import dtypes
-from convgrad._apps.graph.row import Attr, Row
+from convgrad._apps.graph.row import Attr, OpRow
 from convgrad._apps.graph.table import TABLE
 
 _TYPES = {
@@ -197,7 +197,7 @@ def write_headers(folder: Path) -> None:
         path.write_text(f'#pragma once\n#include "tensorflow/{content}.h"\n')
 
 
-def class_of(row: Row) -> str:
+def class_of(row: OpRow) -> str:
     """Return the class of an op."""
     inputs = [f"{'InputList' if pin.many else 'Input'}" for pin in row.inputs]
     arguments = ", ".join(["const Scope&", *inputs, *(_TYPES[each.kind] for each in row.required)])

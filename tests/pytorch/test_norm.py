@@ -301,7 +301,10 @@ def test_an_unknown_activation_is_refused_everywhere() -> None:
             )
     with pytest.raises((AssertionError, ConvgradError), match="swish"):
         normalize(x, None, None, None, running, lambda: 0.1, how)
-    assert activations.named(F.celu, (), {}) is None and activations.named("swish", (), {}) is None
+    assert (
+        activations.known_activation(F.celu, (), {}) is None
+        and activations.known_activation("swish", (), {}) is None
+    )
 
 
 def test_a_planted_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,14 +175,14 @@ def test_no_memory_names_the_bytes(pool_bytes, elements):
 @pooled
 def test_idle_blocks_are_freed_before_memory_is_refused(monkeypatch):
     del (dying := [new_result((4 * MB,), BYTE)])[:]
-    real = blocks.Block
+    real = blocks.HugeBlock
 
     def refuse_while_idle(capacity):
         if pool_stats().idle_blocks:
             raise OSError(12, "Cannot allocate memory")
         return real(capacity)
 
-    monkeypatch.setattr(blocks, "Block", refuse_while_idle)
+    monkeypatch.setattr(blocks, "HugeBlock", refuse_while_idle)
     assert new_result((32 * MB,), BYTE).nbytes == 32 * MB and not dying
 
 

@@ -119,7 +119,7 @@ def test_kernels_are_forgotten_and_unmapped(monkeypatch: pytest.MonkeyPatch) -> 
         def __getattr__(self, name: str) -> Any:
             return getattr(library, name)
 
-    def watched(code: bytes, symbol: str, *imports: Any) -> elf.Code:
+    def watched(code: bytes, symbol: str, *imports: Any) -> elf.LoadedCode:
         placed = place(code, symbol, *imports)
         ours.add(placed._address)
         return placed

@@ -321,7 +321,7 @@ def test_a_row_stands_for_something() -> None:
         ("_api/v1.py", "from .._apps.cli import main", {"_apps/cli"}),
         ("_api/v1.py", "from .._apps import cli", {"_apps/cli"}),
         ("_apps/cli/main.py", "from .. import graph", {"_apps/graph"}),
-        ("_apps/cli/main.py", "from ..graph.row import Row", {"_apps/graph"}),
+        ("_apps/cli/main.py", "from ..graph.row import OpRow", {"_apps/graph"}),
         ("_kernels/reference.py", "from .._problem import oracle", {"_problem"}),
         ("_kernels/reference.py", "from . import direct", set()),
         ("_kernels/reference.py", "from convgrad._kernels import direct", set()),

@@ -54,7 +54,7 @@ class Kernel:
 _LATER = "later"
 
 
-def later(default: Any) -> Any:
+def added_field(default: Any) -> Any:
     """Return a field that an identity got later: at its default it is not spelled, and old kernels keep their names.
 
     A name decides where a kernel lies on disk and what a pack calls it.
@@ -62,7 +62,7 @@ def later(default: Any) -> Any:
     return field(default=default, metadata={_LATER: True})
 
 
-def said(identity: Any) -> list[Field[Any]]:
+def identity_fields(identity: Any) -> list[Field[Any]]:
     """Return the fields that tell an identity: all but later ones at their default."""
     found = [each for each in fields(identity) if each.repr]
     return [
@@ -85,7 +85,7 @@ def spelled(value: object) -> str:
     "(1, 'a', None)"
     """
     if is_dataclass(value) and not isinstance(value, type):
-        kept = [each.name for each in said(value)]
+        kept = [each.name for each in identity_fields(value)]
         inner = ", ".join(f"{name}={spelled(getattr(value, name))}" for name in kept)
         return f"{type(value).__qualname__}({inner})"
     if isinstance(value, tuple):

@@ -17,7 +17,7 @@ from .._compiler.targets import Target
 from .._problem import oracle
 from .._problem.convolution import Problem
 from .plan import Plan
-from .shared.amounts import named
+from .shared.amounts import kind_of_work
 from .shared.table import Candidate
 
 NAME = "reference"
@@ -32,7 +32,7 @@ def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     """Offer one plan: the sums are computed one tap at a time, whatever the problem."""
     taps = problem.rows.window * problem.cols.window
     amounts = {"products": problem.flops / 2, "taps": taps}
-    done = Work(named(NAME, problem), amounts, items=1, serial=True)
+    done = Work(kind_of_work(NAME, problem), amounts, items=1, serial=True)
     story = (("sums", "float64, one tap at a time"),)
     return (Candidate(done, lambda: Plan(problem, NAME, serial=True, story=story)),)
 

@@ -29,7 +29,7 @@ CAN_MAP = hasattr(mmap, "MAP_PRIVATE") and hasattr(mmap, "MAP_ANONYMOUS")
 """Private memory is a must: `mmap.mmap(-1, n)` is shared with children and never on huge pages."""
 
 
-class Block:
+class HugeBlock:
     """Private anonymous memory that starts on a huge-page boundary."""
 
     __slots__ = ("address", "age", "capacity", "memory")
@@ -70,7 +70,7 @@ class BlockPool:
     """Blocks lent to arrays and idle blocks, the latter up to a bound."""
 
     def __init__(self) -> None:
-        self._idle: dict[int, deque[Block]] = {}
+        self._idle: dict[int, deque[HugeBlock]] = {}
         self._lent: dict[int, int] = {}
         self._lease_types: dict[int, Any] = {}
         self._clock = itertools.count()
@@ -83,7 +83,7 @@ class BlockPool:
         Raises OSError, ValueError or OverflowError where the system has no such memory.
         """
         capacity = capacity_for(nbytes)
-        block = self._take_idle(capacity) or Block(capacity)
+        block = self._take_idle(capacity) or HugeBlock(capacity)
         lease = self._lease_type(block.capacity).from_address(block.address)
         lease.block = block
         self._lent[block.address] = block.capacity
@@ -110,7 +110,7 @@ class BlockPool:
                 freed += block.capacity
         return freed
 
-    def _take_idle(self, capacity: int) -> Block | None:
+    def _take_idle(self, capacity: int) -> HugeBlock | None:
         # A block up to a quarter too large is taken before the system is asked for a new one.
         limit = capacity + capacity // 4
         while capacity <= limit:
@@ -120,7 +120,7 @@ class BlockPool:
                 capacity = capacity_for(capacity + 1)
         return None
 
-    def _give_back(self, block: Block) -> None:
+    def _give_back(self, block: HugeBlock) -> None:
         self._lent.pop(block.address, None)
         if block.capacity > self.bound:
             return
@@ -132,7 +132,7 @@ class BlockPool:
         ):
             self.trim(self.bound)
 
-    def _snapshot(self) -> list[Block]:
+    def _snapshot(self) -> list[HugeBlock]:
         # `list` of a dict view or of a deque copies without running Python code in between.
         return [block for stack in list(self._idle.values()) for block in list(stack)]
 

@@ -170,17 +170,17 @@ FIELDS = (
 """The members of `convgrad_problem`, all int64_t, in order; docs/checking-your-kernel.md explains them."""
 
 
-class Sizes(ctypes.Structure):
+class CProblem(ctypes.Structure):
     """`convgrad_problem` of the C interface."""
 
     _fields_ = [(name, ctypes.c_int64) for name in FIELDS]
 
 
-def sizes(case: Case) -> Sizes:
+def sizes(case: Case) -> CProblem:
     """Describe a case to a C kernel."""
     problem = case.problem
     rows, cols = problem.rows, problem.cols
-    return Sizes(
+    return CProblem(
         list(Kind).index(problem.kind),
         FLOATING.index(case.row),
         LAYOUTS.index(case.data_format),
@@ -200,7 +200,7 @@ def _from_library(where: str, name: str, op: str) -> Kernel:
     except AttributeError:
         raise ArgumentError(f"IMPL: {where!r} has no function {name or op!r}.") from None
     function.restype = ctypes.c_int
-    function.argtypes = [ctypes.POINTER(Sizes), *[ctypes.c_void_p] * 3]
+    function.argtypes = [ctypes.POINTER(CProblem), *[ctypes.c_void_p] * 3]
 
     def kernel(*arguments: Any, **settings: Any) -> AnyArray:
         case = case_of(op, arguments, settings)
@@ -261,9 +261,9 @@ def observe(
     except Overrun as error:
         return Observation(died=str(error))
     except BROKEN as error:
-        return Observation(died=f"raised {words(error)}")
+        return Observation(died=f"raised {error_line(error)}")
     except (Exception, SystemExit) as error:
-        return Observation(refused=words(error))
+        return Observation(refused=error_line(error))
     if not is_plain(kept):  # None, a generator, words: nothing to compare
         return Observation(died=f"returned an array of {kept.dtype}")
     shared = "an operand" if any(np.shares_memory(result, each) for each in mine) else None
@@ -277,7 +277,7 @@ def observe(
     )
 
 
-def words(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """Return the kind of an error and the first line of its message, at most 200 characters."""
     try:
         text = str(error).strip()

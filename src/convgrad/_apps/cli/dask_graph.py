@@ -18,7 +18,7 @@ import numpy as np
 from ..._base.dtypes import AnyArray
 from ..._problem.convolution import Kind, Problem
 from . import outputs
-from .outputs import Place
+from .outputs import OutputPlace
 from .parts import Chunked, Chunks, Part
 from .slicing import Summary
 from .travel import Behind, packed, unpacked
@@ -52,7 +52,7 @@ class Record(NamedTuple):
     checksum: str
 
 
-def behind(result: Any, place: Place | None) -> Any:
+def behind(result: Any, place: OutputPlace | None) -> Any:
     """Put a task behind each block of a result; gives an array with a `Record` for each."""
     da = _dask_array()
     from dask.highlevelgraph import HighLevelGraph
@@ -74,7 +74,7 @@ def finish(text: str, block: AnyArray) -> AnyArray:
     seen = Summary()
     seen.add(block)
     if how.place is not None:
-        outputs.written(how.place, how.region, block)
+        outputs.write_block(how.place, how.region, block)
     told = np.empty((1, 1, 1, 1), object)
     told[0, 0, 0, 0] = tuple(Record(seen.least, seen.most, seen.total, seen.count, seen.checksum))
     return told

@@ -21,8 +21,8 @@ import numpy as np
 from ..._base.dtypes import AnyArray
 from ..._problem.convolution import Kind
 from . import chunking, dask_graph, operands, operation, outputs, schedulers, sink, sources, stores
-from .operands import Work
-from .outputs import Archive, Output
+from .operands import Computation
+from .outputs import Archive, RunOutput
 from .parts import Chunked, Chunks
 from .schedulers import Scheduler, Threads
 from .screen import Advance, Screen
@@ -34,7 +34,7 @@ _REDRAW = 0.1
 """Seconds between two pictures of the bar: drawing takes a millisecond, small tasks less."""
 _IMAGES = ("input", "out_backprop")
 
-Call = Callable[[Work, Any, Any], Any]
+Call = Callable[[Computation, Any, Any], Any]
 """Calls the operation on an input, or its sizes, and a gradient."""
 
 
@@ -84,7 +84,7 @@ def wanted(given: Namespace) -> bool:
     return given.output is not None and outputs.is_many(given.output)
 
 
-def run(given: Namespace, screen: Screen, call: Call) -> tuple[Work, Summary, Account]:
+def run(given: Namespace, screen: Screen, call: Call) -> tuple[Computation, Summary, Account]:
     """Check everything, compute, write; `call` calls the operation."""
     schedulers.need("dask")
     _check_options(given)
@@ -120,7 +120,7 @@ def _check_options(given: Namespace) -> None:
         raise Refusal("--threads is for this machine; the workers of --scheduler have their own")
 
 
-def _check_output(given: Namespace, output: Output | Archive | None, work: Work) -> None:
+def _check_output(given: Namespace, output: RunOutput | Archive | None, work: Computation) -> None:
     filter_gradient = work.first.kind is Kind.FILTER_GRADIENT
     if filter_gradient and isinstance(output, outputs.Files):
         raise Refusal(
@@ -135,7 +135,7 @@ def _check_output(given: Namespace, output: Output | Archive | None, work: Work)
 
 
 def _check_apart(
-    given: Namespace, output: Output | Archive | None, images: dict[str, Chunked]
+    given: Namespace, output: RunOutput | Archive | None, images: dict[str, Chunked]
 ) -> None:
     """Refuse a folder that an operand lies in, and a file among those of a stack, which the next run would read."""
     if output is None:
@@ -161,7 +161,7 @@ def _scheduler(given: Namespace) -> Iterator[Scheduler]:
             yield cluster
 
 
-def _images(work: Work) -> dict[str, Chunked]:
+def _images(work: Computation) -> dict[str, Chunked]:
     found = {"input": work.operands.input, "out_backprop": work.operands.grad}
     images: dict[str, Any] = {name: each for name, each in found.items() if each is not None}
     for name, each in images.items():
@@ -177,7 +177,7 @@ def _paths(images: dict[str, Chunked]) -> list[str]:
     return list(dict.fromkeys(path for each in images.values() for path in each.paths))
 
 
-def _called(work: Work, arrays: dict[str, Any], call: Call) -> Any:
+def _called(work: Computation, arrays: dict[str, Any], call: Call) -> Any:
     kind = work.first.kind
     image = work.first.input_shape if kind is Kind.INPUT_GRADIENT else arrays["input"]
     return call(work, image, arrays.get("out_backprop"))
@@ -189,11 +189,11 @@ class _Job:
 
     given: Namespace
     screen: Screen
-    work: Work
+    work: Computation
     scheduler: Scheduler
     summary: Summary
 
-    def small(self, result: Any, output: Output | Archive | None, moved: int) -> Account:
+    def small(self, result: Any, output: RunOutput | Archive | None, moved: int) -> Account:
         """Compute a filter gradient, which comes here whole."""
         row, force = self.work.first.dtype, self.given.force
         found, tasks = self._computed(result)
@@ -202,14 +202,14 @@ class _Job:
         whole: Chunks = tuple((size,) for size in array.shape)
         if isinstance(output, outputs.Store):
             with output.place(array.shape, row, whole, force=force) as (place, _):
-                outputs.written(place, tuple((0, size) for size in array.shape), array)
+                outputs.write_block(place, tuple((0, size) for size in array.shape), array)
         elif output is not None:
             sink.check_space(output.target, array.nbytes)
             with sink.written(output.target, array.shape, row.numpy, force=force) as writer:
                 writer.write(array)
         return Account(self.scheduler.name, whole, tasks, moved, checksum=self.summary.checksum)
 
-    def large(self, result: Any, output: Output | None, moved: int) -> Account:
+    def large(self, result: Any, output: RunOutput | None, moved: int) -> Account:
         """Compute images; each is written by the task that computes it."""
         row, shape = self.work.first.dtype, self.work.last.result_shape
         chunks: Chunks = result.chunks if output is None else output.blocks(result.chunks, row)

@@ -37,7 +37,7 @@ _NEEDED = {
 
 
 @dataclass(frozen=True)
-class Work:
+class Computation:
     """What a run computes: one problem, or two in a row of which the first one's result is the second one's input."""
 
     problems: tuple[Problem, ...]
@@ -91,17 +91,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
 
 
-def read(given: Namespace, files: ExitStack) -> Work:
+def read(given: Namespace, files: ExitStack) -> Computation:
     """Open what was given, check all shapes, dtypes and the memory, and make up the rest."""
     return _work(given, files, lambda problems: slicing.images_at_once(problems, given.slice_bytes))
 
 
-def read_lazily(given: Namespace, files: ExitStack) -> Work:
+def read_lazily(given: Namespace, files: ExitStack) -> Computation:
     """The same for operands that are read elsewhere: no images are held here."""
     return _work(given, files, lambda problems: 0)
 
 
-def _work(given: Namespace, files: ExitStack, held: Callable[[tuple[Problem, ...]], int]) -> Work:
+def _work(
+    given: Namespace, files: ExitStack, held: Callable[[tuple[Problem, ...]], int]
+) -> Computation:
     _check_options(given)
     said = _ROWS[given.dtype] if given.dtype else None
     found = {
@@ -124,7 +126,7 @@ def _work(given: Namespace, files: ExitStack, held: Callable[[tuple[Problem, ...
     operands = Operands(found.get("input"), arrays, found.get("out_backprop"))
     if given.op == operation.TRANSPOSE:  # its input is what a gradient calls `out_backprop`
         operands = Operands(None, arrays, found["input"])
-    return Work(problems, operands, at_once)
+    return Computation(problems, operands, at_once)
 
 
 def is_many(text: str) -> bool:

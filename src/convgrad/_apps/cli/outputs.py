@@ -34,13 +34,13 @@ _LIKE_FIELD = re.compile(r"\{\d*(:[^{}]*)?\}")
 _FOLDER_NAMES = "{:05d}.npy"
 
 
-class Place(Protocol):
+class OutputPlace(Protocol):
     """Where tasks write."""
 
     def write(self, region: Region, block: AnyArray) -> None: ...
 
 
-class Output(Protocol):
+class RunOutput(Protocol):
     """A result that is complete under its name, or not there."""
 
     @property
@@ -51,7 +51,7 @@ class Output(Protocol):
         ...
 
     def place(self, shape: tuple[int, ...], row: DType, blocks: Chunks, *, force: bool) -> Any:
-        """Open a block that gives a `Place` and the path workers must see; the result gets its name at its end."""
+        """Open a block with an `OutputPlace` and the path workers must see; the result gets its name in the end."""
         ...
 
 
@@ -71,7 +71,7 @@ def is_many(text: str) -> bool:
     return text.lower().endswith((".zarr", "/")) or _LIKE_FIELD.search(text) is not None
 
 
-def check(text: str, *, force: bool) -> Output | Archive:
+def check(text: str, *, force: bool) -> RunOutput | Archive:
     """Return what kind of output is meant, after checking that it can be written."""
     name = text.rsplit("/", 1)[-1]
     # Shells complete the name of a store with a / behind it.
@@ -93,7 +93,7 @@ def check(text: str, *, force: bool) -> Output | Archive:
     return File(target) if path.suffix.lower() == ".npy" else Archive(target)
 
 
-def _pattern(text: str, name: str, force: bool) -> Output:
+def _pattern(text: str, name: str, force: bool) -> RunOutput:
     folder = Path(text).parent
     fields = _FIELD.findall(name)
     rest = _FIELD.sub("", name)
@@ -108,7 +108,7 @@ def _pattern(text: str, name: str, force: bool) -> Output:
     return _files(folder, name, force)
 
 
-def _files(folder: Path, pattern: str, force: bool) -> Output:
+def _files(folder: Path, pattern: str, force: bool) -> RunOutput:
     what = "a folder of .npy files and nothing else"
     return Files(folders.check(folder, force=force, ours=_only_npy, what=what), pattern)
 
@@ -129,7 +129,7 @@ class File:
     @contextmanager
     def place(
         self, shape: tuple[int, ...], row: DType, blocks: Chunks, *, force: bool
-    ) -> Iterator[tuple[Place, Path]]:
+    ) -> Iterator[tuple[OutputPlace, Path]]:
         sink.check_space(self.target, math.prod(shape) * row.itemsize)
         with sink.placed(self.target, shape, row.numpy, force=force) as (path, start):
             yield FilePlace(str(path), start, shape), path
@@ -165,7 +165,7 @@ class Files:
     @contextmanager
     def place(
         self, shape: tuple[int, ...], row: DType, blocks: Chunks, *, force: bool
-    ) -> Iterator[tuple[Place, Path]]:
+    ) -> Iterator[tuple[OutputPlace, Path]]:
         head = sink.header(shape[1:], row.numpy)
         sink.check_space(self.target, shape[0] * (math.prod(shape[1:]) * row.itemsize + len(head)))
         with folders.complete(self.target, force=force) as folder:
@@ -209,7 +209,7 @@ class Store:
     @contextmanager
     def place(
         self, shape: tuple[int, ...], row: DType, blocks: Chunks, *, force: bool
-    ) -> Iterator[tuple[Place, Path]]:
+    ) -> Iterator[tuple[OutputPlace, Path]]:
         chunks = tuple(regular(sizes)[0] for sizes in blocks)
         with folders.complete(self.target, force=force) as folder:
             stores.create(folder, shape, row, stores.small_enough(chunks, row.itemsize))
@@ -226,7 +226,7 @@ class StorePlace:
         stores.write(self.path, region, block)
 
 
-def written(place: Place, region: Region, block: AnyArray) -> None:
+def write_block(place: OutputPlace, region: Region, block: AnyArray) -> None:
     """Write a block, or say in a sentence why not."""
     if block.shape != shape_of(region):
         raise AssertionError(f"a block of {block.shape} for {region}")

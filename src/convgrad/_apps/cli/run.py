@@ -40,7 +40,7 @@ from ..._base.dtypes import AnyArray
 from ..._base.errors import CompileError
 from ..._problem.convolution import Kind
 from . import dask_run, operands, operation, sink, slicing
-from .operands import Work
+from .operands import Computation
 from .screen import Screen
 from .slicing import Summary
 from .verb import DONE
@@ -107,7 +107,7 @@ def run(given: Namespace, screen: Screen) -> int:
 
 
 def _compute(
-    given: Namespace, work: Work, target: Path | None, summary: Summary, screen: Screen
+    given: Namespace, work: Computation, target: Path | None, summary: Summary, screen: Screen
 ) -> None:
     problem = work.first
     shape, dtype = work.last.result_shape, problem.dtype.numpy
@@ -137,7 +137,7 @@ def _compute(
                 done, part = following
 
 
-def _prepare(work: Work) -> float:
+def _prepare(work: Computation) -> float:
     """Compile or load the kernels, so that the time of the work is that of the work; returns the seconds."""
     if not config.get("kernels"):
         return 0.0
@@ -154,7 +154,7 @@ def _prepare(work: Work) -> float:
     return time.perf_counter() - start
 
 
-def _call(given: Namespace, work: Work, image: Any, grad: Any) -> AnyArray:
+def _call(given: Namespace, work: Computation, image: Any, grad: Any) -> AnyArray:
     """Call the operation as Python does: `image` is the input or its sizes, or what stands for it in a slice."""
     filters = work.operands.filters
     arguments: tuple[Any, ...] = (image, *filters)
@@ -170,7 +170,7 @@ def _call(given: Namespace, work: Work, image: Any, grad: Any) -> AnyArray:
 
 def _report(
     given: Namespace,
-    work: Work,
+    work: Computation,
     summary: Summary,
     screen: Screen,
     account: dask_run.Account | None = None,
@@ -228,11 +228,11 @@ def _report(
     )
 
 
-def _slices(work: Work) -> int:
+def _slices(work: Computation) -> int:
     return -(-max(work.first.batch, 1) // work.at_once)
 
 
-def _slice_rows(work: Work, summary: Summary) -> list[tuple[str, str]]:
+def _slice_rows(work: Computation, summary: Summary) -> list[tuple[str, str]]:
     """Return what the table says of a run slice by slice."""
     return [
         ("preparing", f"{summary.preparing * 1e3:,.1f} ms"),

@@ -11,7 +11,7 @@ import json
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from .outputs import FilePlace, FilesPlace, Place, StorePlace
+from .outputs import FilePlace, FilesPlace, OutputPlace, StorePlace
 from .parts import FileArray, FilePart, FileParts, Region
 from .sources import RandomPart
 from .stores import StoredPart
@@ -21,7 +21,7 @@ from .stores import StoredPart
 class Behind:
     """What the task behind a block needs to know."""
 
-    place: Place | None
+    place: OutputPlace | None
     region: Region
 
 

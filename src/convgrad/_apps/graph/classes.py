@@ -16,7 +16,7 @@ import numpy as np
 from ..._base.errors import ArgumentError, ArgumentTypeError, ConvgradError, shown
 from . import dtypes
 from .operation import Operation, Output
-from .row import Attr, Row, canonical
+from .row import Attr, OpRow, canonical
 from .scope import Scope, as_output
 from .table import TABLE
 
@@ -24,7 +24,7 @@ from .table import TABLE
 class Attrs:
     """Attributes that were set; every setter returns a new one, so that a kept one never changes."""
 
-    row: ClassVar[Row]
+    row: ClassVar[OpRow]
 
     def __init__(self, values: dict[str, Any] | None = None) -> None:
         self.values: dict[str, Any] = values or {}
@@ -37,7 +37,7 @@ class Attrs:
 class Op:
     """A node that was added to a graph. Its outputs are attributes by their names; one output alone stands for it."""
 
-    row: ClassVar[Row]
+    row: ClassVar[OpRow]
     Attrs: ClassVar[type[Attrs]]
     operation: Operation
 
@@ -122,7 +122,7 @@ def _flat(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _arguments(
-    row: Row, kind: type[Attrs], args: tuple[Any, ...], kwargs: dict[str, Any]
+    row: OpRow, kind: type[Attrs], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Sort the arguments of a call into inputs and attributes."""
     inputs = [pin.name for pin in row.inputs]
@@ -165,11 +165,11 @@ def _arguments(
     return [given[name] for name in inputs], attrs
 
 
-def _setter(row: Row, name: str) -> str:
+def _setter(row: OpRow, name: str) -> str:
     return next(attr.setter for attr in row.optional if attr.name == name)
 
 
-def _made(row: Row) -> type[Op]:
+def _made(row: OpRow) -> type[Op]:
     """Return the class of a row."""
     attrs = type("Attrs", (Attrs,), {"row": row, "__qualname__": f"{row.name}.Attrs"})
     body: dict[str, Any] = {"row": row, "Attrs": attrs, "__module__": "convgrad.graph.ops"}
@@ -185,7 +185,7 @@ def _made(row: Row) -> type[Op]:
     return type(row.name, bases, body)
 
 
-def _chained(attr: Attr, kind: type[Attrs], row: Row) -> Callable[..., Attrs]:
+def _chained(attr: Attr, kind: type[Attrs], row: OpRow) -> Callable[..., Attrs]:
     def setter(self: Attrs, value: Any) -> Attrs:
         return kind({**self.values, attr.name: canonical(f"{row.name}.Attrs", attr, value)})
 
@@ -202,7 +202,7 @@ def _static(attr: Attr, kind: type[Attrs]) -> Callable[..., Attrs]:
     return setter
 
 
-def signature(row: Row) -> inspect.Signature:
+def signature(row: OpRow) -> inspect.Signature:
     """Return the arguments of an op's class."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     names = ["scope", *(pin.name for pin in row.inputs), *(attr.name for attr in row.required)]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..._base.errors import ConvgradError
 from ..._base.text import aligned
 from .operation import Output
-from .row import Call
+from .row import NodeCall
 from .spec import Spec
 from .steps import Step, Steps
 
@@ -107,7 +107,7 @@ def _outputs(step: Step, specs: Mapping[int, Spec]) -> tuple[Spec, ...]:
     node = step.node
     given = tuple(specs[at] for at in step.inputs)
     try:
-        return tuple(node.row.infer(Call(node.row, node.attrs, given)))
+        return tuple(node.row.infer(NodeCall(node.row, node.attrs, given)))
     except ConvgradError as error:
         raise type(error)(f"ClientSession.explain: node {node.name!r}: {error}") from None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .dtypes import Dtype
-from .row import Row
+from .row import OpRow
 from .spec import Shape, Spec
 
 
@@ -55,7 +55,7 @@ class Operation:
         self,
         graph: Graph,
         name: str,
-        row: Row,
+        row: OpRow,
         inputs: tuple[Output, ...],
         attrs: Mapping[str, Any],
         specs: tuple[Spec, ...],

@@ -64,10 +64,10 @@ class Attr:
 
 
 @dataclass(frozen=True)
-class Call:
+class NodeCall:
     """What a shape rule sees of a node: attributes, and the inputs as far as they are known."""
 
-    row: Row
+    row: OpRow
     attrs: Attrs
     inputs: tuple[Spec, ...]
 
@@ -82,7 +82,7 @@ class Call:
         )
 
 
-Infer: TypeAlias = Callable[[Call], "Sequence[Spec]"]
+Infer: TypeAlias = Callable[[NodeCall], "Sequence[Spec]"]
 Gradient: TypeAlias = (
     "Callable[[Scope, Operation, Sequence[Output | None]], Sequence[Output | None]]"
 )
@@ -96,7 +96,7 @@ def no_gradient(
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class OpRow:
     """One op."""
 
     name: str

@@ -14,7 +14,7 @@ from ..._base.errors import ArgumentError, ArgumentTypeError, ConvgradError, sho
 from . import dtypes
 from .dtypes import Dtype
 from .operation import Graph, Operation, Output
-from .row import Call, Pin, Row, canonical
+from .row import NodeCall, OpRow, Pin, canonical
 from .spec import Spec
 from .table import CONST, TABLE
 
@@ -138,7 +138,7 @@ class Scope:
             )
 
     def add(
-        self, row: Row, inputs: Sequence[Any], attrs: Mapping[str, Any], *, read: bool = False
+        self, row: OpRow, inputs: Sequence[Any], attrs: Mapping[str, Any], *, read: bool = False
     ) -> Operation:
         """Check everything that is known and add a node; attributes that are `read` are in canonical form."""
         graph = self.graph
@@ -156,7 +156,7 @@ class Scope:
         graph.add(node)
         return node
 
-    def refused(self, row: Row, error: ConvgradError) -> ConvgradError:
+    def refused(self, row: OpRow, error: ConvgradError) -> ConvgradError:
         """Return an error of a call with the name the node would have had, and keep it in `status`."""
         return self._refusal(
             self.graph.free_name(self._prefix + (self._op_name or row.name)), error
@@ -168,7 +168,7 @@ class Scope:
             self._shared.status = Status(named)
         return named
 
-    def _inputs(self, row: Row, given: Sequence[Any]) -> tuple[Output, ...]:
+    def _inputs(self, row: OpRow, given: Sequence[Any]) -> tuple[Output, ...]:
         """Return the inputs as outputs of nodes; numbers and arrays become constants."""
         pins = row.inputs
         if row.plain and all(type(value) is Output for value in given):
@@ -205,14 +205,14 @@ class Scope:
             found.append(tensor)
         return tuple(found)
 
-    def _check_tensor(self, row: Row, pin: Pin, tensor: Output) -> None:
+    def _check_tensor(self, row: OpRow, pin: Pin, tensor: Output) -> None:
         if tensor.operation.graph is not self.graph:
             raise ArgumentError(
                 f"{row.name}: `{pin.name}` must be of the same graph, got {tensor.name!r} of another."
             )
         row.check_allowed(pin, tensor.dtype)
 
-    def _literal(self, row: Row, pin: Pin, value: Any, dtype: Dtype | None) -> Output:
+    def _literal(self, row: OpRow, pin: Pin, value: Any, dtype: Dtype | None) -> Output:
         if dtype is None and pin.allowed <= dtypes.INDICES and isinstance(value, list | tuple):
             dtype = dtypes.INT32  # an empty list of axes is not a list of floats
         array = dtypes.array(row.name, pin.name, value, dtype)
@@ -228,18 +228,18 @@ class Scope:
             )
 
 
-def infer(row: Row, attrs: Mapping[str, Any], specs: tuple[Spec, ...]) -> tuple[Spec, ...]:
+def infer(row: OpRow, attrs: Mapping[str, Any], specs: tuple[Spec, ...]) -> tuple[Spec, ...]:
     """Return what is known of a node's outputs, or raise the error that its inputs cause.
 
     Remembered: after each edit, a page asks again for all that did not change, and a convolution's rule takes 30 us.
     """
     if row is CONST:
-        return tuple(row.infer(Call(row, attrs, specs)))
+        return tuple(row.infer(NodeCall(row, attrs, specs)))
     key = (row, *(attrs[attr.name] for attr in row.attrs), specs)
     found = _inferred.get(key)
     if found is None:
         row.check_dtypes(specs)
-        found = tuple(row.infer(Call(row, attrs, specs)))
+        found = tuple(row.infer(NodeCall(row, attrs, specs)))
         if len(_inferred) >= _MOST_INFERRED:
             _inferred.clear()
         _inferred[key] = found
@@ -265,7 +265,7 @@ def as_output(value: Any) -> Output | None:
     return node.outputs[0]
 
 
-def canonical_attributes(row: Row, given: Mapping[str, Any]) -> dict[str, Any]:
+def canonical_attributes(row: OpRow, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return all attributes of a node in canonical form, those left out by their defaults."""
     found: dict[str, Any] = {}
     for attr in row.attrs:

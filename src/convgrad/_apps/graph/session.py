@@ -22,7 +22,7 @@ from . import dtypes
 from .explain import Explanation, explained
 from .gradients import as_single
 from .operation import Graph, Operation, Output
-from .row import Attr, Call, canonical
+from .row import Attr, NodeCall, canonical
 from .scope import Scope, as_output
 from .spec import Spec, fits, text
 from .steps import Step, Steps, prepare
@@ -295,7 +295,7 @@ def _named(step: Step, values: Sequence[Any], error: Exception) -> Exception:
         Spec(values[at].dtype, values[at].shape, _numbers(values[at])) for at in step.inputs
     )
     try:
-        node.row.infer(Call(node.row, node.attrs, specs))
+        node.row.infer(NodeCall(node.row, node.attrs, specs))
     except ConvgradError as refused:
         return type(refused)(f"{where}: {refused}")
     if isinstance(error, ValueError | TypeError):

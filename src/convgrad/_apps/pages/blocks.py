@@ -6,7 +6,7 @@ others stand together on the pin `attrs`. A few blocks are not ops: lists, gradi
 
 from __future__ import annotations
 
-from ..graph.row import Attr, Row
+from ..graph.row import Attr, OpRow
 from ..graph.table import TABLE
 from . import symbols
 from .page import Block
@@ -44,7 +44,7 @@ def _attr_pin(attr: Attr) -> Pin:
     return Pin(attr.name, kind, _DEFAULTS.get(attr.name, ""))
 
 
-def _of_row(row: Row) -> Symbol:
+def _of_row(row: OpRow) -> Symbol:
     if row.name == "Const":
         return Symbol("Const", (Pin("val", INITIAL, "0"),), ("output",))
     pins = [Pin(pin.name, LITERALS if pin.many else LITERAL) for pin in row.inputs]

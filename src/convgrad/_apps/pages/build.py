@@ -14,7 +14,7 @@ from typing import Any
 from ..._base.errors import ArgumentError, ConvgradError
 from ..graph.gradients import add_symbolic_gradients
 from ..graph.operation import Operation, Output
-from ..graph.row import Row
+from ..graph.row import OpRow
 from ..graph.scope import Scope
 from ..graph.spec import fits, text
 from ..graph.table import TABLE
@@ -189,7 +189,7 @@ class _Builder:
             )
         return tensor[wire.source_index]
 
-    def _inputs(self, block: Block, symbol: Symbol, row: Row) -> list[Any]:
+    def _inputs(self, block: Block, symbol: Symbol, row: OpRow) -> list[Any]:
         wired = {pin.name: self._wired(block, pin.name) for pin in row.inputs}
         if row.plain and all(len(tensors) == 1 for tensors in wired.values()):
             return [tensors[0] for tensors in wired.values()]
@@ -215,7 +215,7 @@ class _Builder:
             found.append(values.operand(pin, told, value, wanted, self.strict))
         return found
 
-    def _attributes(self, block: Block, symbol: Symbol, row: Row) -> dict[str, Any]:
+    def _attributes(self, block: Block, symbol: Symbol, row: OpRow) -> dict[str, Any]:
         texts = tuple(self._text(block, symbol, attr.name).text for attr in row.required)
         rest = self._text(block, symbol, "attrs").text if symbol.attrs else ""
         found, notes = values.attributes(row, texts, rest, tuple(symbol.attrs.items()))

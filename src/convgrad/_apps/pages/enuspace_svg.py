@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..._base.errors import ArgumentError, shown
 from .enuspace_dat import Store, stored_shape
-from .enuspace_xml import Attributes, Place, local, walk
+from .enuspace_xml import Attributes, ParserPosition, local, walk
 from .loading import page_name, text_of
 from .page import Block, Page, Value, Wire, split_index
 from .setting_texts import VAR_TYPES
@@ -48,7 +48,7 @@ class _Reader:
     """What has been seen so far."""
 
     def __init__(self, where: str, name: str, store: Store) -> None:
-        self.place = Place(where)
+        self.place = ParserPosition(where)
         self.page = Page(name, dialect="enuspace-3")
         self.blocks: dict[str, Block] = {}
         self.store = store

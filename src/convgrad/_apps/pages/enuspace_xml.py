@@ -21,7 +21,7 @@ _DECLARATION = re.compile(r"\s*<\?xml\s[^>]{0,1000}\?>")
 Attributes = dict[str, str]
 
 
-class Place:
+class ParserPosition:
     """Where the parser is: for messages."""
 
     def __init__(self, where: str) -> None:
@@ -38,13 +38,13 @@ class Place:
 
 def walk(
     text: str,
-    place: Place,
+    place: ParserPosition,
     begin: Callable[[str, Attributes], None],
     end: Callable[[str], None],
 ) -> None:
     """Call `begin` and `end` for every element, names without their prefix; `place` follows.
 
-    >>> walk("<svg><use id='a'/></svg>", Place("x.svg"), lambda name, attributes: print(name, attributes), print)
+    >>> walk("<svg><use id='a'/></svg>", ParserPosition("x.svg"), lambda *given: print(*given), print)
     svg {}
     use {'id': 'a'}
     use

@@ -266,7 +266,7 @@ def attribute_value(kind: str, text: str) -> Any:
     (True, (1, 1, 2, 2), 0.5)
     """
     if kind == "bool":
-        return truth(text)
+        return boolean(text)
     if kind == "int":
         return integer(text)
     if kind == "ints":
@@ -285,10 +285,10 @@ def attribute_value(kind: str, text: str) -> Any:
     raise ArgumentError(f"an attribute is one of {', '.join(KINDS)}, not {shown(kind)}")
 
 
-def truth(text: str) -> bool:
+def boolean(text: str) -> bool:
     """Read true or false as attributes spell them.
 
-    >>> truth("true"), truth("0")
+    >>> boolean("true"), boolean("0")
     (True, False)
     """
     if text not in _TRUE + _FALSE:

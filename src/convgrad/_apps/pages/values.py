@@ -156,7 +156,7 @@ def _typed_variable(shape: str, dtype: str, first: str) -> AnyArray:
 
 @lru_cache(maxsize=4096)
 def variable_attributes(
-    row: rows.Row, rest: str, known: tuple[tuple[str, str], ...], shape: Any, dtype: Any
+    row: rows.OpRow, rest: str, known: tuple[tuple[str, str], ...], shape: Any, dtype: Any
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a Variable's attributes in canonical form, and notes; `rest` is on the pin `attrs`."""
     given, notes = _optional(rest, known) if known else ({}, [])
@@ -204,7 +204,7 @@ def _setting(attr: rows.Attr, text: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def attributes(
-    row: rows.Row, texts: tuple[str, ...], rest: str, known: tuple[tuple[str, str], ...]
+    row: rows.OpRow, texts: tuple[str, ...], rest: str, known: tuple[tuple[str, str], ...]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return all attributes of a node in canonical form, and notes.
 

@@ -39,7 +39,7 @@ _MOST_EXPORTED = 64 << 20
 """Bytes of Variables in an exported program."""
 
 
-class Refused(Exception):
+class ErrorAnswer(Exception):
     """An answer that is an error: a status of HTTP and one line."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -77,24 +77,24 @@ class Request:
     def text(self, name: str) -> str:
         value = self.body.get(name)
         if not isinstance(value, str):
-            raise Refused(400, f"`{name}` must be a text, got {shown(value)}")
+            raise ErrorAnswer(400, f"`{name}` must be a text, got {shown(value)}")
         return value
 
     def page(self) -> Page:
         if "page" not in self.body:
-            raise Refused(400, "`page` is missing")
+            raise ErrorAnswer(400, "`page` is missing")
         return document.from_json(self.body["page"], "page")
 
     def data(self, name: str) -> bytes:
         try:
             return base64.b64decode(self.text(name), validate=True)
         except (binascii.Error, ValueError):
-            raise Refused(400, f"`{name}` must be base64") from None
+            raise ErrorAnswer(400, f"`{name}` must be base64") from None
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         value = self.body.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise Refused(
+            raise ErrorAnswer(
                 400, f"`{name}` must be a whole number from {least} to {most}, got {shown(value)}"
             )
         return value
@@ -134,7 +134,7 @@ def _run(studio: Studio, request: Request) -> Answer:
     until = request.body.get("until")
     if until is not None:
         if page.block(until) is None:
-            raise Refused(400, f"`until`: there is no block {shown(until)} on the page")
+            raise ErrorAnswer(400, f"`until`: there is no block {shown(until)} on the page")
         page = part(page, before(page, [until]))
     _seed(page, request.body.get("seed_values") or {})
     steps = request.number("steps", 1, 1, MOST_STEPS)
@@ -144,12 +144,12 @@ def _run(studio: Studio, request: Request) -> Answer:
 def _seed(page: Page, given: Any) -> None:
     """Put values on Placeholders and Variables, by their ids."""
     if not isinstance(given, dict):
-        raise Refused(400, f"`seed_values` must be an object, got {shown(given)}")
+        raise ErrorAnswer(400, f"`seed_values` must be an object, got {shown(given)}")
     for id, value in given.items():
         block = page.block(id)
         pin = {"Placeholder": "value", "Variable": "initvalues"}.get(block.symbol if block else "")
         if block is None or pin is None:
-            raise Refused(400, f"`seed_values`: no Placeholder or Variable is {shown(id)}")
+            raise ErrorAnswer(400, f"`seed_values`: no Placeholder or Variable is {shown(id)}")
         block.pins[pin] = document.value_from_json(value, f"`seed_values` of {shown(id)}")
 
 
@@ -157,7 +157,7 @@ def _status(studio: Studio, request: Request) -> Answer:
     run = studio.runs.find(request.path[0])
     since = request.query.get("since", "0")
     if not re.fullmatch(r"-?[0-9]{1,12}", since):
-        raise Refused(400, f"`since` must be a whole number, got {shown(since)}")
+        raise ErrorAnswer(400, f"`since` must be a whole number, got {shown(since)}")
     return run.status(int(since), LONGEST_POLL)
 
 
@@ -178,7 +178,7 @@ def _tensor(studio: Studio, request: Request) -> Answer:
 
 def _asked(request: Request, name: str) -> str:
     if name not in request.query:
-        raise Refused(400, f"`{name}` is missing in the query")
+        raise ErrorAnswer(400, f"`{name}` is missing in the query")
     return request.query[name]
 
 
@@ -186,7 +186,7 @@ def _trace(studio: Studio, request: Request) -> Answer:
     run = studio.runs.find(request.path[0])
     index = request.body.get("index")
     if not isinstance(index, list) or any(type(at) is not int or abs(at) > 1 << 62 for at in index):
-        raise Refused(400, f"`index` must be a list of whole numbers, got {shown(index)}")
+        raise ErrorAnswer(400, f"`index` must be a list of whole numbers, got {shown(index)}")
     block, pin = request.text("block"), request.text("pin")
     found: dict[str, Any] = run.ask(kind="trace", block=block, pin=pin, index=index)
     return found
@@ -197,16 +197,16 @@ def _explained(studio: Studio, request: Request) -> Answer:
     id = request.text("block")
     block = page.block(id)
     if block is None:
-        raise Refused(400, f"there is no block {shown(id)} on the page")
+        raise ErrorAnswer(400, f"there is no block {shown(id)} on the page")
     if block.symbol not in {row.name for row in ROWS}:
-        raise Refused(400, f"block {id!r} is a {block.symbol}: only convolutions are explained")
+        raise ErrorAnswer(400, f"block {id!r} is a {block.symbol}: only convolutions are explained")
     built = build(part(page, before(page, [id])))
     output = built.outputs.get(id, {}).get("output")
     if not isinstance(output, Output):
-        raise Refused(400, f"block {id!r}: {built.problems.get(id, 'it is not computed')}")
+        raise ErrorAnswer(400, f"block {id!r}: {built.problems.get(id, 'it is not computed')}")
     problem = problem_of(output.operation)
     if problem is None:
-        raise Refused(400, f"block {id!r}: not all of its sizes are known")
+        raise ErrorAnswer(400, f"block {id!r}: not all of its sizes are known")
     rows, cols = problem.rows, problem.cols
     call = next(
         call
@@ -231,14 +231,16 @@ def _explained(studio: Studio, request: Request) -> Answer:
 def _export(studio: Studio, request: Request) -> Answer:
     language = request.text("language")
     if language not in exports.LANGUAGES:
-        raise Refused(400, f"`language` must be one of {', '.join(exports.LANGUAGES)}")
+        raise ErrorAnswer(400, f"`language` must be one of {', '.join(exports.LANGUAGES)}")
     built = build(request.page())
     if language != "svg":
         if built.problems:
-            raise Refused(400, f"the page cannot be exported: {why_not(built)}")
+            raise ErrorAnswer(400, f"the page cannot be exported: {why_not(built)}")
         size = sum(prod(each.shape) * each.itemsize for each in built.variables.values())
         if size > _MOST_EXPORTED:
-            raise Refused(400, f"its Variables have {size} bytes, too many for a program's text")
+            raise ErrorAnswer(
+                400, f"its Variables have {size} bytes, too many for a program's text"
+            )
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", built.page.name).strip("_") or "page"
     return {"source": exports.export(language, built), "name": f"{name[:60]}{_SUFFIXES[language]}"}
 
@@ -257,7 +259,7 @@ def _import(studio: Studio, request: Request) -> Answer:
         try:
             page = files.read_page(place)
         except ConvgradError as error:
-            raise Refused(400, str(error).replace(str(place), shown(name[-100:]))) from None
+            raise ErrorAnswer(400, str(error).replace(str(place), shown(name[-100:]))) from None
     if page.name == "page":
         page.name = title
     notes = list(dict.fromkeys(str(note).replace(str(place), name) for note in page.notes))
@@ -267,14 +269,14 @@ def _import(studio: Studio, request: Request) -> Answer:
 def _gallery(studio: Studio, request: Request) -> Answer:
     found: dict[str, Any] | None = gallery.page(request.path[0])
     if found is None:
-        raise Refused(404, f"there is no page {request.path[0]!r} in the gallery")
+        raise ErrorAnswer(404, f"there is no page {request.path[0]!r} in the gallery")
     return found
 
 
 def _save(studio: Studio, request: Request) -> Answer:
     page = request.page()
     if studio.file is None:
-        raise Refused(409, "the studio was started without a file: download the page instead")
+        raise ErrorAnswer(409, "the studio was started without a file: download the page instead")
     files.write_page(page, studio.file)
     studio.page = request.body["page"]
     return {"saved": studio.file.name}
@@ -321,8 +323,8 @@ def find(method: str, path: str) -> tuple[Handler, tuple[str, ...]]:
             return handler, match.groups()
         others = others or match is not None
     if others:
-        raise Refused(405, f"{method} is not for {path}")
-    raise Refused(404, f"there is nothing at {shown(path)}")
+        raise ErrorAnswer(405, f"{method} is not for {path}")
+    raise ErrorAnswer(404, f"there is nothing at {shown(path)}")
 
 
 def answer(studio: Studio, handler: Handler, request: Request) -> Answer:
@@ -330,12 +332,12 @@ def answer(studio: Studio, handler: Handler, request: Request) -> Answer:
     try:
         return handler(studio, request)
     except Gone as gone:
-        raise Refused(404, str(gone)) from None
+        raise ErrorAnswer(404, str(gone)) from None
     except TooMany as many:
-        raise Refused(429, str(many)) from None
+        raise ErrorAnswer(429, str(many)) from None
     except (ArgumentError, ConvgradError) as error:
-        raise Refused(400, " ".join(str(error).split())) from None
+        raise ErrorAnswer(400, " ".join(str(error).split())) from None
     except (
         OSError
     ) as error:  # a full disk, no more processes; not the connection, which is used elsewhere
-        raise Refused(500, f"the system refused it: {error.strerror or said(error)}") from None
+        raise ErrorAnswer(500, f"the system refused it: {error.strerror or said(error)}") from None

@@ -46,7 +46,7 @@ class Teller:
             messages.write(self._stream, message)
 
 
-class Work:
+class PageWork:
     """One run."""
 
     def __init__(self, teller: Teller) -> None:
@@ -238,7 +238,7 @@ def _limit_memory(nbytes: int) -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
-def _serve_questions(calls: Any, work: Work) -> None:
+def _serve_questions(calls: Any, work: PageWork) -> None:
     """Answer until the parent closes the pipe; then end, whatever is being computed."""
     while True:
         try:
@@ -270,7 +270,7 @@ def main() -> None:
     except EOFError:
         return
     _limit_memory(order["memory"])
-    work = Work(Teller(answers))
+    work = PageWork(Teller(answers))
     questions = threading.Thread(target=_serve_questions, args=(calls, work))
     questions.start()
     work.run(order)

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Entry:
+class GalleryPage:
     """A page of the gallery."""
 
     name: str
@@ -20,53 +20,53 @@ class Entry:
 
 
 ENTRIES = (
-    Entry(
+    GalleryPage(
         "document",
         "The block of the document",
         "DepthwiseConv2dNativeBackpropFilter with image, sizes and gradient wired to it, fetched by a session.",
     ),
-    Entry(
+    GalleryPage(
         "dilated-gradient",
         "A dilated gradient, wrong and right",
         "TensorFlow's CPU kernels ignore the dilation and answer 6, 10, 10; the gradient is 3, 10, 9.",
     ),
-    Entry("conv2d", "Conv2D by hand", "A 2-D convolution of numbers small enough to follow."),
-    Entry(
+    GalleryPage("conv2d", "Conv2D by hand", "A 2-D convolution of numbers small enough to follow."),
+    GalleryPage(
         "conv2d-input",
         "Conv2DBackpropInput by hand",
         "Where every number of the gradient goes back to.",
     ),
-    Entry(
+    GalleryPage(
         "conv2d-filter",
         "Conv2DBackpropFilter by hand",
         "What every tap of the filter gets from every window.",
     ),
-    Entry(
+    GalleryPage(
         "depthwise",
         "DepthwiseConv2dNative by hand",
         "Every channel has a filter of its own, here two of them.",
     ),
-    Entry(
+    GalleryPage(
         "depthwise-input",
         "DepthwiseConv2dNativeBackpropInput by hand",
         "The way back to the image, channel by channel.",
     ),
-    Entry(
+    GalleryPage(
         "depthwise-filter",
         "DepthwiseConv2dNativeBackpropFilter by hand",
         "The way back to the filter, channel by channel.",
     ),
-    Entry(
+    GalleryPage(
         "playground",
         "Padding, stride and dilation",
         "One image and one filter, five settings side by side; change them and look at the shapes.",
     ),
-    Entry(
+    GalleryPage(
         "gradient-check",
         "Is the gradient right?",
         "A strided, dilated depthwise convolution, its gradient checked against differences.",
     ),
-    Entry(
+    GalleryPage(
         "digits",
         "Digits, trained on the page",
         "200 digits of 8 by 8 pixels, two convolutions, a loss, and its gradients: press run and watch it fall.",

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from ..graph import dtypes
-from ..graph.row import Attr, Row
+from ..graph.row import Attr, OpRow
 from ..graph.table import GROUPS, TABLE
 from ..pages import symbols
 from ..pages.blocks import OURS
@@ -54,7 +54,7 @@ def palette() -> list[dict[str, Any]]:
     return sorted(rows, key=lambda each: order.index(each["group"]))
 
 
-def _block(symbol: Symbol, row: Row | None, group: str, summary: str) -> dict[str, Any]:
+def _block(symbol: Symbol, row: OpRow | None, group: str, summary: str) -> dict[str, Any]:
     attributes = {} if row is None else {f"{each.name}_": each for each in row.optional}
     return {
         "type": symbol.name,

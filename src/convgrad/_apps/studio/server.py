@@ -24,7 +24,7 @@ from ..._base.errors import ArgumentError, said
 from ..._base.text import finite
 from ..pages.loading import json_of, text_of
 from . import api
-from .api import Raw, Refused, Request, Studio
+from .api import ErrorAnswer, Raw, Request, Studio
 from .connections import IDLE_SECONDS, READING_SECONDS, Connections
 
 POLICY = (
@@ -189,7 +189,7 @@ class Handler(BaseHTTPRequestHandler):
             body = self._body() if method == "POST" else {}
             self._may_take(None)
             found = api.answer(self.server.studio, handler, Request(parts, _pairs(query), body))
-        except Refused as refused:
+        except ErrorAnswer as refused:
             self._error(refused.status, str(refused))
         except MemoryError:
             self._error(500, "there is not enough memory for the answer")
@@ -211,50 +211,52 @@ class Handler(BaseHTTPRequestHandler):
         """Refuse requests that reach us under another name, or from another page."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0].strip().lower() not in self.server.hosts:
-            raise Refused(403, "the host of the address must be 127.0.0.1 or localhost")
+            raise ErrorAnswer(403, "the host of the address must be 127.0.0.1 or localhost")
         for origin in self.headers.get_all("Origin") or ():
             if origin.strip().lower() not in self.server.origins:
-                raise Refused(403, "requests of other pages are not answered")
+                raise ErrorAnswer(403, "requests of other pages are not answered")
 
     def _check_token(self) -> None:
         given = self.headers.get("X-Convgrad-Token", "")
         if not hmac.compare_digest(given.encode(), self.server.token.encode()):
-            raise Refused(403, "the token is missing or wrong: open the address that was printed")
+            raise ErrorAnswer(
+                403, "the token is missing or wrong: open the address that was printed"
+            )
         self._known = True
         self._may_take(READING_SECONDS)
         self.server.arrived.set()
 
     def _body(self) -> dict[str, Any]:
         if self.headers.get("Transfer-Encoding") is not None:
-            raise Refused(411, "a body must come with Content-Length, not in chunks")
+            raise ErrorAnswer(411, "a body must come with Content-Length, not in chunks")
         lengths = self.headers.get_all("Content-Length") or []
         if not lengths:
-            raise Refused(411, "Content-Length is missing")
+            raise ErrorAnswer(411, "Content-Length is missing")
         digits = lengths[0].strip()
         if len(lengths) > 1 or not (digits.isascii() and digits.isdigit() and len(digits) < 20):
-            raise Refused(400, "Content-Length must be a whole number")
+            raise ErrorAnswer(400, "Content-Length must be a whole number")
         if int(digits) > api.MOST_BODY:
-            raise Refused(413, f"a body may have {api.MOST_BODY} bytes")
+            raise ErrorAnswer(413, f"a body may have {api.MOST_BODY} bytes")
         data = self.rfile.read(int(digits))
         if len(data) < int(digits):
-            raise Refused(400, "the body ends early")
+            raise ErrorAnswer(400, "the body ends early")
         self._unread = False
         try:
             value = json_of(text_of(data, "body")[0], "body")
         except ArgumentError as error:
-            raise Refused(400, str(error)) from None
+            raise ErrorAnswer(400, str(error)) from None
         if not isinstance(value, dict):
-            raise Refused(400, "the body must be an object of JSON")
+            raise ErrorAnswer(400, "the body must be an object of JSON")
         return value
 
     def _file(self, method: str, path: str) -> None:
         if method != "GET":
-            raise Refused(405, f"{method} is not for files")
+            raise ErrorAnswer(405, f"{method} is not for files")
         found = self.server.static.get(path)
         if found is None and path in ("/", "/index.html"):
             self._send(503, "text/html; charset=utf-8", MISSING.encode(), {})
         elif found is None:
-            raise Refused(404, "there is no such file")
+            raise ErrorAnswer(404, "there is no such file")
         else:
             self._send(200, *found, {})
 
@@ -286,4 +288,4 @@ def _pairs(query: str) -> dict[str, str]:
     try:
         return dict(urllib.parse.parse_qsl(query, keep_blank_values=True, max_num_fields=20))
     except ValueError as error:
-        raise Refused(400, f"the query cannot be read: {error}") from None
+        raise ErrorAnswer(400, f"the query cannot be read: {error}") from None

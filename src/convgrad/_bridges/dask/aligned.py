@@ -23,7 +23,7 @@ from .carrier import Task
 Place = tuple[int, ...]
 
 
-class Block(NamedTuple):
+class BlockTask(NamedTuple):
     """The task of a block, and the keys of all it takes, by operand; or an array, of a filter that is small."""
 
     task: Task
@@ -44,7 +44,9 @@ class Aligned(NamedTuple):
     """The name of the array whose strips they are."""
 
 
-def layer(name: str, blocks: Mapping[Hashable, Block], operands: Sequence[Any]) -> Aligned | None:
+def layer(
+    name: str, blocks: Mapping[Hashable, BlockTask], operands: Sequence[Any]
+) -> Aligned | None:
     """Return tasks of blocks, by keys `(name, *place)`, as a layer that Dask can fuse; None if it cannot.
 
     It can if each takes a chunk of each operand, found by its place along the axes. A chunk that several blocks take

@@ -24,7 +24,7 @@ from . import aligned
 from . import plan as plans
 from .boxes import Box, Chunks, Overlaps, Piece
 from .carrier import Task
-from .plan import Block, Plan, by_axis
+from .plan import ChunkPlan, PlannedBlock, by_axis
 from .traffic import Traffic
 
 Key = Hashable
@@ -34,13 +34,13 @@ INSIDE = 64 << 10
 run by Dask together with the one that makes the chunk: one task in the place of two."""
 
 
-class Layer:
+class CallGraph:
     """The graph of one call, as Dask takes it: a dictionary of tasks by key."""
 
-    def __init__(self, function: str, name: str, plan: Plan, operands: Sequence[Any]) -> None:
+    def __init__(self, function: str, name: str, plan: ChunkPlan, operands: Sequence[Any]) -> None:
         """Write all tasks. Operands are arrays of Dask; a filter may be an array of NumPy."""
         self.tasks: dict[Key, Any] = {}
-        self.blocks: dict[Key, aligned.Block] = {}
+        self.blocks: dict[Key, aligned.BlockTask] = {}
         self.strips: dict[Key, Any] = {}
         """Tasks that cut strips, or hold parts of a filter: what blocks take beside chunks."""
         self.traffic = Traffic()
@@ -83,7 +83,7 @@ class Layer:
             needed[self._name] = {self.of_blocks}
         return HighLevelGraph(layers, needed)
 
-    def _write_block(self, key: Key, block: Block) -> None:
+    def _write_block(self, key: Key, block: PlannedBlock) -> None:
         self.traffic.blocks += 1
         problem, row = block.problem, self._plan.problem.dtype
         lead, shape = None, problem.result_shape
@@ -92,7 +92,7 @@ class Layer:
             shape = block.shape
         if problem.is_empty:
             zeros = Task("zeros", (self._function, problem.dtype.name, shape))
-            self.blocks[key] = aligned.Block(zeros)
+            self.blocks[key] = aligned.BlockTask(zeros)
             return
         boxes, keys, taken = [], [], [0]
         for number, box in enumerate((block.first, block.second)):
@@ -126,9 +126,9 @@ class Layer:
             tuple(boxes),
             bands,
         )
-        self.blocks[key] = aligned.Block(Task("block", plain), tuple(keys))
+        self.blocks[key] = aligned.BlockTask(Task("block", plain), tuple(keys))
 
-    def _bands(self, block: Block) -> Any:
+    def _bands(self, block: PlannedBlock) -> Any:
         """Return what is computed beside the edges of a chunk: which operand's, its piece, and the problems."""
         if block.halo is None:
             return None
@@ -244,20 +244,22 @@ def compute(function: str, problem: Problem, first: Any, second: Any) -> da.Arra
     if problem.is_empty:
         return da.zeros(problem.result_shape, dtype=dtype, chunks=plan.chunks)
     name = f"convgrad-{function}-{tokenize(_problem_text.write(problem), _switches(), *operands)}"
-    layer = Layer(function, name, plan, operands)
+    layer = CallGraph(function, name, plan, operands)
     return da.Array(layer.graph(), name, plan.chunks, meta=np.empty((0,) * 4, dtype))
 
 
-def planned(problem: Problem, first: Any, second: Any) -> tuple[Plan, list[Any]]:
+def planned(problem: Problem, first: Any, second: Any) -> tuple[ChunkPlan, list[Any]]:
     """Plan a problem on arrays of Dask or NumPy; returns the operands as the graph takes them, too."""
     operands = [first, second]
     for number, each in enumerate(operands):
         if isinstance(each, np.ndarray) and number != plans.filter_operand(problem):
-            operands[number] = da.from_array(each, chunks=beside(problem, operands[1 - number]))
+            operands[number] = da.from_array(
+                each, chunks=chunks_like(problem, operands[1 - number])
+            )
     return plans.make(problem, *map(_chunks, operands)), operands
 
 
-def beside(problem: Problem, other: Any) -> Any:
+def chunks_like(problem: Problem, other: Any) -> Any:
     """Return the chunks of an image that came as an array of NumPy: those of another image, or of Dask's usual size."""
     if problem.is_empty:  # whose chunks Dask cannot choose
         return (-1,) * 4

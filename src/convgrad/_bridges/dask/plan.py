@@ -34,7 +34,7 @@ FAN_IN = 8
 Cut = tuple[Range, ...]
 
 
-class Block(NamedTuple):
+class PlannedBlock(NamedTuple):
     """One task: where its result goes, which of the partial sums it is, and what it computes from what."""
 
     place: tuple[int, ...]
@@ -68,7 +68,7 @@ class Cuts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChunkPlan:
     """A problem on chunked operands."""
 
     problem: Problem
@@ -113,7 +113,7 @@ class Plan:
     def result_is_joined(self) -> bool:
         return self.joined != self.blocks_along
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[PlannedBlock]:
         """Yield the blocks, partial sums of one place in the order in which they are added."""
         problem, cuts = self.problem, self.cuts
         kind = problem.kind
@@ -154,7 +154,7 @@ class Plan:
                 at, number = self._number(ni, pi, qi, gi, ci, ki)
                 split = self._halo(part, row, col, boxes[self.haloed])
                 lead = (row.lead, col.lead)
-                yield Block(at, number, part, lead, boxes[0], boxes[1], split)
+                yield PlannedBlock(at, number, part, lead, boxes[0], boxes[1], split)
 
     @property
     def haloed(self) -> int:
@@ -198,13 +198,13 @@ class Plan:
         return ordered(problem, (ni, pi, qi, channel)), ci if forward else ki
 
 
-def make(problem: Problem, first: Chunks, second: Chunks) -> Plan:
+def make(problem: Problem, first: Chunks, second: Chunks) -> ChunkPlan:
     """Cut a problem by the chunks of its operands."""
     cuts = _cut_large(problem, _cut(problem, first, second), first, second)
     along = _along_result(problem, cuts)
     if problem.kind is not Kind.FILTER_GRADIENT:
         along = _join_small(problem, along, first, second)
-    return Plan(problem, first, second, cuts, along)
+    return ChunkPlan(problem, first, second, cuts, along)
 
 
 def filter_operand(problem: Problem) -> int | None:

@@ -26,10 +26,10 @@ def tell(problem: Problem, first: Any, second: Any) -> tuple[Problem, Chunked, A
     ]
     for number, each in enumerate(operands):
         if number != taps and isinstance(each, np.ndarray):
-            along = graph.beside(problem, operands[1 - number])
+            along = graph.chunks_like(problem, operands[1 - number])
             operands[number] = da.zeros(each.shape, dtype=dtype, chunks=along)
     plan, operands = graph.planned(problem, *operands)
-    layer = graph.Layer("explain", "explained", plan, operands)
+    layer = graph.CallGraph("explain", "explained", plan, operands)
     block = max((block.problem for block in plan.blocks()), key=lambda each: each.flops)
     told = Chunked(problem.result_shape, plan.chunks, plan.parts, layer.traffic)
     return block, told, da.zeros(problem.result_shape, dtype=dtype, chunks=plan.chunks)

@@ -170,7 +170,7 @@ def _why_not(layer: Any, computer: Any, jitted: bool) -> str | None:
             return f"its `{method}` was replaced"
     if layer.quantization_mode is not None:
         return f"it is quantized ({layer.quantization_mode})"
-    return refusals.of(layer, computer, jitted)
+    return refusals.refusal_of(layer, computer, jitted)
 
 
 def _what(layer: Any) -> str:

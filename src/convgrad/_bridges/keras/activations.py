@@ -9,7 +9,7 @@ import keras
 from ..._problem import activations
 
 
-class Activation(NamedTuple):
+class AppliedActivation(NamedTuple):
     """An activation in our words."""
 
     name: str
@@ -19,8 +19,10 @@ class Activation(NamedTuple):
 
 _SLOPE = 0.2
 """What Keras's function of leaky_relu has by default."""
-_FUNCTIONS: dict[Any, Activation] = {
-    getattr(keras.activations, row.keras): Activation(row.name, _SLOPE if row.has_slope else 0.0)
+_FUNCTIONS: dict[Any, AppliedActivation] = {
+    getattr(keras.activations, row.keras): AppliedActivation(
+        row.name, _SLOPE if row.has_slope else 0.0
+    )
     for row in activations.ROWS
     if row.keras
 }
@@ -28,11 +30,12 @@ _FUNCTIONS: dict[Any, Activation] = {
 LAYERS = (keras.layers.Activation, keras.layers.ReLU, keras.layers.LeakyReLU)
 
 
-def of(layer: Any) -> Activation | None:
+def activation_of(layer: Any) -> AppliedActivation | None:
     """Return what a layer applies, None if a fused pass cannot: classes that are derived may do anything.
 
-    >>> of(keras.layers.ReLU(6)), of(keras.layers.ReLU(threshold=1.0)), of(keras.layers.LeakyReLU(0.1))
-    (Activation(name='relu6', slope=0.0), None, Activation(name='leaky_relu', slope=0.1))
+    >>> layers = keras.layers.ReLU(6), keras.layers.ReLU(threshold=1.0), keras.layers.LeakyReLU(0.1)
+    >>> tuple(map(activation_of, layers))
+    (AppliedActivation(name='relu6', slope=0.0), None, AppliedActivation(name='leaky_relu', slope=0.1))
     """
     if type(layer) not in LAYERS:
         return None
@@ -43,5 +46,5 @@ def of(layer: Any) -> Activation | None:
         if layer.threshold or layer.max_value not in (None, 6) or (layer.max_value and slope):
             return None
         if layer.max_value:
-            return Activation("relu6")
-    return Activation("leaky_relu", slope) if slope else Activation("relu")
+            return AppliedActivation("relu6")
+    return AppliedActivation("leaky_relu", slope) if slope else AppliedActivation("relu")

@@ -22,7 +22,7 @@ from typing import Any
 import keras
 
 from . import backends, padding, settings
-from .settings import POINTWISE, Settings
+from .settings import POINTWISE, LayerSettings
 
 _KEPT = "_convgrad_kept"
 """Where a layer keeps what it had in the place of attributes of ours."""
@@ -30,7 +30,7 @@ _KEPT = "_convgrad_kept"
 
 def convolution(layer: Any, inputs: Any) -> Any:
     """`keras.layers.Conv2D.call`."""
-    kernel, how = _tensor(layer.kernel), settings.of(layer)
+    kernel, how = _tensor(layer.kernel), settings.settings_of(layer)
     if not _computable(inputs, kernel, how):
         return _native(layer, inputs)
     return _finished(layer, _computer.convolve(inputs, kernel, _bias(layer), how))
@@ -38,7 +38,7 @@ def convolution(layer: Any, inputs: Any) -> Any:
 
 def depthwise(layer: Any, inputs: Any) -> Any:
     """`keras.layers.DepthwiseConv2D.call`."""
-    kernel, how = _tensor(layer.kernel), settings.of(layer)
+    kernel, how = _tensor(layer.kernel), settings.settings_of(layer)
     if not _computable(inputs, kernel, how):
         return _native(layer, inputs)
     return _finished(layer, _computer.depthwise(inputs, kernel, _bias(layer), how))
@@ -47,17 +47,17 @@ def depthwise(layer: Any, inputs: Any) -> Any:
 def separable(layer: Any, inputs: Any) -> Any:
     """`keras.layers.SeparableConv2D.call`."""
     first, second = _tensor(layer.depthwise_kernel), _tensor(layer.pointwise_kernel)
-    how = settings.of(layer)
+    how = settings.settings_of(layer)
     if not _computable(inputs, first, how):
         return _native(layer, inputs)
     between = _computer.depthwise(inputs, first, None, how)
-    then = Settings(*POINTWISE, how.channels_last)
+    then = LayerSettings(*POINTWISE, how.channels_last)
     return _finished(layer, _computer.convolve(between, second, _bias(layer), then))
 
 
 def transposed(layer: Any, inputs: Any) -> Any:
     """`keras.layers.Conv2DTranspose.call`."""
-    kernel, how = _tensor(layer.kernel), settings.of(layer)
+    kernel, how = _tensor(layer.kernel), settings.settings_of(layer)
     if not _computable(inputs, kernel, how, forwards=False):
         return _native(layer, inputs)
     return _finished(layer, _computer.transpose(inputs, kernel, _bias(layer), how))
@@ -110,7 +110,7 @@ def _native(layer: Any, inputs: Any) -> Any:
     return type(layer).call(layer, inputs)
 
 
-def _computable(inputs: Any, kernel: Any, how: Settings, forwards: bool = True) -> bool:
+def _computable(inputs: Any, kernel: Any, how: LayerSettings, forwards: bool = True) -> bool:
     """Tell whether a call is one of ours. Keras computes what else it accepts, and raises for what it refuses."""
     if isinstance(inputs, keras.KerasTensor) or len(inputs.shape) != 4:
         return False

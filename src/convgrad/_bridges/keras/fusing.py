@@ -91,7 +91,7 @@ def _why_not(layer: Any, computer: Any, jitted: bool) -> str | None:
         return f"its images have {layer.input_spec.ndim} dimensions"
     if jitted and not computer.FUSES_COMPILED:
         return "its model is compiled with jit_compile=True, which is not for fused layers"
-    return refusals.of(layer, computer, jitted)
+    return refusals.refusal_of(layer, computer, jitted)
 
 
 def _why_not_activation(layer: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import keras
 
 from . import activations
-from .activations import Activation
+from .activations import AppliedActivation
 
 
 class Pair(NamedTuple):
@@ -25,7 +25,7 @@ class Pair(NamedTuple):
 
     norm: Any
     activation: Any
-    computes: Activation
+    computes: AppliedActivation
 
 
 class Found(NamedTuple):
@@ -118,7 +118,7 @@ def is_norm(layer: Any) -> bool:
 
 def _pair(norm: Any, followers: list[Any]) -> Pair | str:
     (after,) = followers
-    computes = activations.of(after)
+    computes = activations.activation_of(after)
     if computes is None:
         return f"{after.name} behind it is not an activation that convgrad computes"
     if norm.activity_regularizer is not None:

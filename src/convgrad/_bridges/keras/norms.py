@@ -8,9 +8,9 @@ from typing import Any
 import keras
 
 from . import backends, calls, graphs
-from .activations import Activation
+from .activations import AppliedActivation
 
-_NONE = Activation("none")
+_NONE = AppliedActivation("none")
 
 
 def normalization(layer: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:

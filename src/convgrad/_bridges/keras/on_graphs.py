@@ -9,11 +9,11 @@ import keras
 
 from ..._api import friendly
 from . import padding
-from .activations import Activation
-from .settings import Settings
+from .activations import AppliedActivation
+from .settings import LayerSettings
 
 
-def convolve(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+def convolve(image: Any, kernel: Any, bias: Any, how: LayerSettings) -> Any:
     """Convolve with a kernel [kh, kw, c / groups, o]."""
     return _biased(
         friendly.conv2d(
@@ -24,7 +24,7 @@ def convolve(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
     )
 
 
-def depthwise(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+def depthwise(image: Any, kernel: Any, bias: Any, how: LayerSettings) -> Any:
     """Convolve every channel by itself, with a kernel [kh, kw, c, multiplier]."""
     return _biased(
         friendly.depthwise_conv2d(
@@ -35,7 +35,7 @@ def depthwise(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
     )
 
 
-def transpose(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+def transpose(image: Any, kernel: Any, bias: Any, how: LayerSettings) -> Any:
     """Apply a transposed convolution with a kernel [kh, kw, o, c]."""
     window = tuple(kernel.shape[:2])
     cut = padding.crops(how.padding, window, how.strides, how.dilation, how.output_padding)
@@ -70,7 +70,7 @@ def normalizing(batch_norm_act: Callable[..., tuple[Any, Any, Any]]) -> Callable
         offset: Any,
         statistics: Any,
         epsilon: float,
-        activation: Activation,
+        activation: AppliedActivation,
         data_format: str,
     ) -> tuple[Any, Any, Any]:
         mean, variance = statistics or (None, None)
@@ -96,7 +96,7 @@ def _sizes(sizes: tuple[Any, ...]) -> Any:
     return keras.ops.stack([keras.ops.cast(each, "int32") for each in sizes])
 
 
-def _biased(result: Any, bias: Any, how: Settings) -> Any:
+def _biased(result: Any, bias: Any, how: LayerSettings) -> Any:
     if bias is None:
         return result
     shape = (1, 1, 1, -1) if how.channels_last else (1, -1, 1, 1)

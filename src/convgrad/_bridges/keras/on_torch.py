@@ -12,8 +12,8 @@ from ..torch.functional import conv2d_between, conv_transpose2d_between
 from ..torch.norm import batch_norm_act
 from ..torch.passes import PARAMETERS
 from . import padding
-from .activations import Activation
-from .settings import Settings
+from .activations import AppliedActivation
+from .settings import LayerSettings
 
 COMPILES_WITH_XLA = True
 """Whether a model may be compiled with `jit_compile=True`, which is `torch.compile` here."""
@@ -27,7 +27,7 @@ def is_computable(image: Any) -> bool:
     return True
 
 
-def convolve(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+def convolve(image: Any, kernel: Any, bias: Any, how: LayerSettings) -> Any:
     """Convolve with a kernel [kh, kw, c / groups, o]."""
     groups = how.channels(image.shape) // kernel.shape[2]
     sides = padding.pads(
@@ -51,13 +51,13 @@ def convolve(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
     )
 
 
-def depthwise(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+def depthwise(image: Any, kernel: Any, bias: Any, how: LayerSettings) -> Any:
     """Convolve every channel by itself, with a kernel [kh, kw, c, multiplier]."""
     rows, columns, channels, multiplier = kernel.shape
     return convolve(image, kernel.reshape(rows, columns, 1, channels * multiplier), bias, how)
 
 
-def transpose(image: Any, kernel: Any, bias: Any, how: Settings) -> Any:
+def transpose(image: Any, kernel: Any, bias: Any, how: LayerSettings) -> Any:
     """Apply a transposed convolution with a kernel [kh, kw, o, c]."""
     sides = padding.crops(
         how.padding, tuple(kernel.shape[:2]), how.strides, how.dilation, how.output_padding
@@ -75,7 +75,7 @@ def batch_norm(
     offset: Any,
     statistics: Any,
     epsilon: float,
-    activation: Activation,
+    activation: AppliedActivation,
     data_format: str,
 ) -> tuple[Any, Any, Any] | None:
     """Normalise an image by its own or by given statistics, which it returns too, and apply an activation.
@@ -117,9 +117,9 @@ def device(value: Any) -> str:
     return str(value.device.type)
 
 
-def _seen(image: Any, how: Settings) -> Any:
+def _seen(image: Any, how: LayerSettings) -> Any:
     return image.permute(0, 3, 1, 2) if how.channels_last else image
 
 
-def _back(result: Any, how: Settings) -> Any:
+def _back(result: Any, how: LayerSettings) -> Any:
     return result.permute(0, 2, 3, 1) if how.channels_last else result

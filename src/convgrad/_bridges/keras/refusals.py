@@ -10,7 +10,7 @@ ALREADY = "already"
 _DTYPES = tuple(row.numpy.name for row in FLOATING)
 
 
-def of(layer: Any, computer: Any, jitted: bool) -> str | None:
+def refusal_of(layer: Any, computer: Any, jitted: bool) -> str | None:
     """Return why a layer is left alone, or None; `jitted` tells whether a model around it has `jit_compile`."""
     if layer.compute_dtype not in _DTYPES:
         return f"it computes in {layer.compute_dtype}"

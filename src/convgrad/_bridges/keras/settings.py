@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from .padding import Two
 
 
-class Settings(NamedTuple):
+class LayerSettings(NamedTuple):
     """How a convolution is computed, without its tensors."""
 
     strides: Two
@@ -30,9 +30,9 @@ class Settings(NamedTuple):
         return shape[3] if self.channels_last else shape[1]
 
 
-def of(layer: Any) -> Settings:
+def settings_of(layer: Any) -> LayerSettings:
     """Return the settings of a layer."""
-    return Settings(
+    return LayerSettings(
         tuple(layer.strides),
         layer.padding,
         tuple(layer.dilation_rate),

@@ -51,7 +51,9 @@ for _row in activations.ROWS:
 _FUNCTIONS |= dict.fromkeys((torch.relu, torch.relu_, F.relu_, "relu", "relu_"), _FUNCTIONS[F.relu])
 
 
-def named(function: Any, rest: tuple[Any, ...], keywords: Mapping[str, Any]) -> Activation | None:
+def known_activation(
+    function: Any, rest: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> Activation | None:
     """Return which activation a function is, or a method by its name, with arguments behind its tensor; None if it is
     none of ours."""
     rows = _FUNCTIONS.get(function, ())

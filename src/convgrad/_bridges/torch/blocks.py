@@ -36,7 +36,7 @@ _fused: Any = torch.ops.convgrad.fused.default._op if _compiled else None
 _fused_backward: Any = torch.ops.convgrad.fused_backward.default._op if _compiled else None
 
 
-class Call(NamedTuple):
+class BlockCall(NamedTuple):
     """All of a call but its tensors that autograd sees."""
 
     convolution: tuple[Any, ...]
@@ -60,7 +60,7 @@ def convolve_and_normalize(
     weight: AnyTensor | None,
     bias: AnyTensor | None,
     residual: AnyTensor | None,
-    call: Call,
+    call: BlockCall,
 ) -> AnyTensor:
     """Return the result; raises `Unfit` before anything has changed, and whatever the convolution raises."""
     tensors = (image, filter, filter_bias, weight, bias, residual)
@@ -89,7 +89,7 @@ def _forward(
     weight: AnyTensor | None,
     bias: AnyTensor | None,
     residual: AnyTensor | None,
-    call: Call,
+    call: BlockCall,
     keeps: bool,
 ) -> _Made:
     """Compute a block; z and `saved` are there if they are to be kept."""
@@ -134,7 +134,7 @@ def _step_by_step(
     weight: AnyTensor | None,
     bias: AnyTensor | None,
     residual: AnyTensor | None,
-    call: Call,
+    call: BlockCall,
     momentum: float,
     keeps: bool,
 ) -> _Made:
@@ -177,7 +177,7 @@ class _Block(torch.autograd.Function):
         weight: AnyTensor | None,
         bias: AnyTensor | None,
         residual: AnyTensor | None,
-        call: Call,
+        call: BlockCall,
     ) -> AnyTensor:
         y, z, saved = _forward(image, filter, filter_bias, weight, bias, residual, call, keeps=True)
         how = call.how

@@ -17,7 +17,7 @@ from torch import nn
 from . import excitation
 from .layers import as_it_comes, find, run_block
 from .plain import plain, undisturbed
-from .steps import Block, Call, Fork, Plan, Scale, Value, children
+from .steps import Fork, ForwardPlan, FusedBlock, PlainCall, Scale, Value, children
 from .tracing import Replacement, inlined
 
 _KINDS = (torch.Tensor, nn.Parameter)
@@ -33,8 +33,8 @@ class FusedForward(Replacement):
     def __init__(
         self,
         module: nn.Module,
-        training: Plan | None,
-        evaluation: Plan | None,
+        training: ForwardPlan | None,
+        evaluation: ForwardPlan | None,
         recompute: bool = False,
     ) -> None:
         self.module, self.recompute = module, recompute
@@ -62,7 +62,7 @@ class FusedForward(Replacement):
         return type(module).forward(module, *args, **kwargs)
 
 
-def _as_planned(module: Any, plan: Plan, args: tuple[Any, ...]) -> bool:
+def _as_planned(module: Any, plan: ForwardPlan, args: tuple[Any, ...]) -> bool:
     """Tell whether a call is one the plan was made for."""
     if len(args) != plan.inputs or not undisturbed() or _any_global_hook():
         return False
@@ -83,17 +83,17 @@ def _as_planned(module: Any, plan: Plan, args: tuple[Any, ...]) -> bool:
     return True
 
 
-def _carry_out(module: Any, plan: Plan, args: tuple[Any, ...], recompute: bool) -> Any:
+def _carry_out(module: Any, plan: ForwardPlan, args: tuple[Any, ...], recompute: bool) -> Any:
     values: list[Any] = [*args, *[None] * (plan.size - len(args))]
     for step, drops in plan.steps:
-        if type(step) is Block:
+        if type(step) is FusedBlock:
             done = run_block(module, step, values, recompute)
             if done < len(step.calls):
                 for call in step.calls[done:]:
                     values[call.made] = _call(module, call, values)
                 for call in step.calls[:-1]:
                     values[call.made] = None
-        elif type(step) is Call:
+        elif type(step) is PlainCall:
             values[step.made] = _call(module, step, values)
         elif type(step) is Fork:
             _fork(module, step, values)
@@ -104,7 +104,7 @@ def _carry_out(module: Any, plan: Plan, args: tuple[Any, ...], recompute: bool) 
     return _filled(plan.result, values)
 
 
-def _call(module: Any, call: Call, values: list[Any]) -> Any:
+def _call(module: Any, call: PlainCall, values: list[Any]) -> Any:
     args = [_filled(each, values) for each in call.args]
     kwargs = {name: _filled(each, values) for name, each in call.kwargs}
     target: Any = call.target

@@ -77,7 +77,7 @@ def conv2d(
         )
     given = (input, weight, bias, stride, padding, dilation, groups)
     if _tracing() is not None or torch.compiler.is_compiling():
-        return graphs.call("conv2d", *given) if graphs.written() else _conv2d(*given)
+        return graphs.call("conv2d", *given) if graphs.is_recorded() else _conv2d(*given)
     try:
         return _conv2d(*given)
     except Exception as error:
@@ -237,7 +237,7 @@ def conv_transpose2d(
     if _tracing() is not None or torch.compiler.is_compiling():
         return (
             graphs.call("conv_transpose2d", *given)
-            if graphs.written()
+            if graphs.is_recorded()
             else _conv_transpose2d(*given)
         )
     try:
@@ -476,7 +476,7 @@ def linear(input: AnyTensor, weight: AnyTensor, bias: AnyTensor | None = None) -
     """Apply `torch.nn.functional.linear`; on images [n, h, w, c], where it is a 1x1 convolution, by convgrad."""
     given = (input, weight, bias)
     if _tracing() is not None or torch.compiler.is_compiling():
-        return graphs.call("linear", *given) if graphs.written() else _linear(*given)
+        return graphs.call("linear", *given) if graphs.is_recorded() else _linear(*given)
     try:
         return _linear(*given)
     except Exception as error:

@@ -14,7 +14,7 @@ from .forwards import FusedForward
 from .interruptions import Patches
 from .matching import Matcher
 from .progress import Progress
-from .steps import Plan
+from .steps import ForwardPlan
 from .traces import Traces
 from .watching import Untraceable
 
@@ -90,10 +90,10 @@ def separate(model: nn.Module) -> int:
 
 def _plans(
     module: nn.Module, traces: Traces, shared: set[int]
-) -> tuple[tuple[Plan | None, Plan | None], list[Matcher]]:
+) -> tuple[tuple[ForwardPlan | None, ForwardPlan | None], list[Matcher]]:
     """Return what a module does in training and in evaluation, where there is something to fuse."""
     matchers = []
-    plans: list[Plan | None] = []
+    plans: list[ForwardPlan | None] = []
     for graph in traces.graphs(module):
         matcher = Matcher(module, graph, shared)
         plan = matcher.plan() if matcher.match() else None
@@ -104,7 +104,7 @@ def _plans(
     return (plans[0], plans[1]), matchers
 
 
-def _travels(plan: Plan) -> bool:
+def _travels(plan: ForwardPlan) -> bool:
     """Tell whether a plan can be pickled with its model: it may call functions that cannot."""
     try:
         pickle.dumps(plan)

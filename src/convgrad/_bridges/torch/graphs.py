@@ -41,7 +41,7 @@ def traced() -> bool:
     return torch._C._get_tracing_state() is not None
 
 
-def written() -> bool:
+def is_recorded() -> bool:
     """Tell whether the calls made here and now are written down for somebody else."""
     return traced() or torch.compiler.is_exporting()
 

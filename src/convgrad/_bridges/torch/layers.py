@@ -16,7 +16,7 @@ from .norm import fits, placed
 from .norm_node import Running, normalize
 from .passes import How, Place, readable
 from .plain import plain
-from .steps import Activation, Block, Path
+from .steps import Activation, FusedBlock, Path
 from .tracing import hooked
 
 
@@ -34,7 +34,7 @@ def as_it_comes(layer: Any) -> bool:
     return not hooked(layer) and "forward" not in layer.__dict__
 
 
-def run_block(module: Any, step: Block, values: list[Any], recompute: bool = False) -> int:
+def run_block(module: Any, step: FusedBlock, values: list[Any], recompute: bool = False) -> int:
     """Carry out a block, and return how many of its calls are done by that: all, none, or the convolution alone."""
     norm = find(module, step.norm)
     if type(norm) is not nn.BatchNorm2d or not as_it_comes(norm):
@@ -118,7 +118,7 @@ def _whole(
     if convolution.__dict__.get("_channels_last"):
         image = modules.as_filter(image)
     parameters = norm._parameters
-    call = blocks.Call(settings, how, running, norm, recompute)
+    call = blocks.BlockCall(settings, how, running, norm, recompute)
     try:
         return blocks.convolve_and_normalize(
             *(image, weight, bias, parameters.get("weight"), parameters.get("bias"), residual),
@@ -131,7 +131,7 @@ def _whole(
             *(error, F.conv2d, image, weight, bias, convolution.stride),
             *(convolution.padding, convolution.dilation, convolution.groups),
         )
-        raise modules.named(convolution, theirs) from None
+        raise modules.with_layer_name(convolution, theirs) from None
 
 
 def _normalized(

@@ -13,15 +13,15 @@ import torch.nn.functional as F
 from torch import fx, nn
 
 from . import modules
-from .activations import LAYERS, named
+from .activations import LAYERS, known_activation
 from .steps import (
     Activation,
-    Block,
-    Call,
     Children,
     Fork,
+    ForwardPlan,
+    FusedBlock,
     Path,
-    Plan,
+    PlainCall,
     Scale,
     Step,
     Value,
@@ -91,7 +91,7 @@ class Matcher:
             return Activation(_path(node))
         if node.op not in ("call_function", "call_method") or node.args[:1] != (value,):
             return None
-        return named(node.target, node.args[1:], node.kwargs)
+        return known_activation(node.target, node.args[1:], node.kwargs)
 
     def _added(self, node: fx.Node, value: fx.Node) -> fx.Node | None:
         """Return what is added to a value, if that is all a node does and nobody else sees."""
@@ -204,8 +204,8 @@ class Matcher:
         image = chain[0].args[0]
         assert isinstance(image, fx.Node)
 
-        def made() -> Block:
-            return Block(
+        def made() -> FusedBlock:
+            return FusedBlock(
                 None if convolution is None else _path(chain[0]),
                 _path(norm),
                 activation or Activation(None),
@@ -302,7 +302,7 @@ class Matcher:
 
     # The plan. --------------------------------------------------------------------------------------------------------
 
-    def plan(self) -> Plan:
+    def plan(self) -> ForwardPlan:
         """Return all that was found, and everything around it as it was."""
         inputs = [node for node in self._nodes if node.op == "placeholder"]
         self._numbers = {node: number for number, node in enumerate(inputs)}
@@ -322,7 +322,7 @@ class Matcher:
             drops.append(tuple(sorted(read - wanted)))
             wanted |= read
         pairs = tuple(zip(steps, reversed(drops), strict=True))
-        return Plan(
+        return ForwardPlan(
             len(inputs), size, pairs, result, self._structure(), plain_attributes(self._root)
         )
 
@@ -332,7 +332,7 @@ class Matcher:
     def _again(self, node: fx.Node) -> int:
         return self._copies.setdefault(node, len(self._numbers) + len(self._copies))
 
-    def _call(self, node: fx.Node) -> Call:
+    def _call(self, node: fx.Node) -> PlainCall:
         kinds: Any = {
             "call_module": "module",
             "call_function": "function",
@@ -340,7 +340,7 @@ class Matcher:
             "get_attr": "attribute",
         }
         by_path = node.op in ("call_module", "get_attr")
-        return Call(
+        return PlainCall(
             kinds[node.op],
             _path(node) if by_path else node.target,
             tuple(self._template(each) for each in node.args),
@@ -411,9 +411,9 @@ def _numbers(template: Any) -> Iterable[int]:
 
 def _read(step: Step) -> Iterable[int]:
     """Return the values a step reads or makes."""
-    if isinstance(step, Call):
+    if isinstance(step, PlainCall):
         return [step.made, *_numbers(step.args), *_numbers(dict(step.kwargs))]
-    if isinstance(step, Block):
+    if isinstance(step, FusedBlock):
         given = [] if step.residual is None else [step.residual]
         return [step.image, step.made, *given]
     if isinstance(step, Fork):

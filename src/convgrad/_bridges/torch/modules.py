@@ -41,7 +41,7 @@ class Conv2d(nn.Conv2d):
                 input, weight, bias, self.stride, padding, self.dilation, self.groups
             )
         except Exception as error:
-            raise named(self, error) from None
+            raise with_layer_name(self, error) from None
 
 
 class ConvTranspose2d(nn.ConvTranspose2d):
@@ -65,7 +65,7 @@ class ConvTranspose2d(nn.ConvTranspose2d):
                 *(output_padding, self.groups, self.dilation),
             )
         except Exception as error:
-            raise named(self, error) from None
+            raise with_layer_name(self, error) from None
 
 
 class Linear(nn.Linear):
@@ -75,7 +75,7 @@ class Linear(nn.Linear):
         try:
             return functional.linear(input, self.weight, self.bias)
         except Exception as error:
-            raise named(self, error) from None
+            raise with_layer_name(self, error) from None
 
 
 SWAPS: dict[type[nn.Module], type[nn.Module]] = {
@@ -113,7 +113,7 @@ def _adopt(layer: nn.Module) -> None:
     weights.adopt(layer._parameters.get("weight"), bool(layer.__dict__.get("_channels_last")))
 
 
-def named(layer: nn.Module, error: Exception) -> Exception:
+def with_layer_name(layer: nn.Module, error: Exception) -> Exception:
     """Return an error with a note that says which layer it is of: words and type stay PyTorch's."""
     name = layer.__dict__.get("_convgrad_name")
     if name and hasattr(error, "add_note"):  # from Python 3.11 on

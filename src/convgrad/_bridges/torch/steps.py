@@ -30,7 +30,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Call:
+class PlainCall:
     """Something that is done as it always was."""
 
     kind: Literal["module", "function", "method", "attribute"]
@@ -50,7 +50,7 @@ class Activation:
 
 
 @dataclass(frozen=True)
-class Block:
+class FusedBlock:
     """Convolution, batch norm, activation and residual as one node."""
 
     convolution: Path | None
@@ -62,7 +62,7 @@ class Block:
     residual: int | None
     position: Literal["before", "after"]
     made: int
-    calls: tuple[Call, ...]
+    calls: tuple[PlainCall, ...]
     """The same, layer by layer."""
 
 
@@ -76,7 +76,7 @@ class Fork:
     pooled: int
     again: int
     """The image as `Scale` gets it."""
-    call: Call
+    call: PlainCall
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ class Scale:
     made: int
 
 
-Step: TypeAlias = Call | Block | Fork | Scale
+Step: TypeAlias = PlainCall | FusedBlock | Fork | Scale
 
 
 @dataclass(frozen=True)
-class Plan:
+class ForwardPlan:
     """All that a module does in training, or in evaluation."""
 
     inputs: int

@@ -168,7 +168,7 @@ def write(
             private.within(place, act)
     except OSError as error:
         if compiled:
-            lose(trouble.of(error))
+            lose(trouble.trouble_of(error))
         return False
     return True
 
@@ -280,9 +280,9 @@ def find_trouble() -> Trouble | None:
         try:
             trouble.foresee(place)
         except OSError as error:
-            return trouble.of(error)
+            return trouble.trouble_of(error)
     except OSError as error:
-        return trouble.of(error)
+        return trouble.trouble_of(error)
     return None
 
 

@@ -5,7 +5,7 @@ of relocation kinds is all there is. Anything else is refused with `Unsupported`
 asks LLVM's own loader instead. Loading takes 0.1 ms where importing llvmlite takes 60-200.
 
 Memory is never writable and executable at once: it is filled, then sealed. It is given back with
-the last `Code` that holds it, but not while the interpreter shuts down: threads may still be inside
+the last `LoadedCode` that holds it, but not while the interpreter shuts down: threads may still be inside
 a kernel then. It is taken with `mmap` of the C library rather than Python's, whose object would
 unmap it at exit.
 """
@@ -68,7 +68,7 @@ def supported() -> bool:
     )
 
 
-class Code:
+class LoadedCode:
     """A function in executable memory, mapped as long as this object lives."""
 
     __slots__ = ("_address", "_size", "entry")
@@ -96,10 +96,10 @@ def load(code: bytes, symbol: str) -> int:
     return placed.entry
 
 
-_kept: list[Code] = []
+_kept: list[LoadedCode] = []
 
 
-def place(code: bytes, symbol: str, imports: Mapping[str, int] = _NONE) -> Code:
+def place(code: bytes, symbol: str, imports: Mapping[str, int] = _NONE) -> LoadedCode:
     """Return `symbol` in a fresh copy of the object; what it asks for from outside is at the addresses `imports`."""
     try:
         image = _Image(code, imports)
@@ -113,7 +113,7 @@ def place(code: bytes, symbol: str, imports: Mapping[str, int] = _NONE) -> Code:
     except (struct.error, IndexError, ValueError, StopIteration) as error:
         raise Unsupported(f"malformed object: {error}") from error
     _seal(address, bytes(image.memory))
-    return Code(address, image.size, address + entry)
+    return LoadedCode(address, image.size, address + entry)
 
 
 def check_allowed() -> None:

@@ -43,10 +43,10 @@ _KINDS = {
 }
 
 
-def of(error: OSError) -> Trouble:
+def trouble_of(error: OSError) -> Trouble:
     """Say what an error of the cache means.
 
-    >>> of(OSError(errno.ENOSPC, "No space left on device"))
+    >>> trouble_of(OSError(errno.ENOSPC, "No space left on device"))
     Trouble(kind='full', reason='the disk is full')
     """
     if isinstance(error, Refusal):

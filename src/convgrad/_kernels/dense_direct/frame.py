@@ -13,7 +13,7 @@ from .words import WORDS, DirectDenseKernel
 
 
 @dataclass(frozen=True)
-class Block:
+class TargetBlock:
     """Where a block lies and what it reads."""
 
     image: Int
@@ -75,7 +75,7 @@ class Frame:
         self.width = self.word["width"] * kernel.woven
         self.groups = self.word["groups"] // kernel.woven
 
-    def block(self, number: Int) -> Block:
+    def block(self, number: Int) -> TargetBlock:
         """Look a block up."""
         if self.kernel.flat:
             return self._flat_block(number)
@@ -85,7 +85,7 @@ class Frame:
         image = group * word["images"]
         r = load_row(self.table.offset(word["rows_at"] + row * len(SPAN)), SPAN)
         c = load_row(self.table.offset(word["cols_at"] + col * len(SPAN)), SPAN)
-        return Block(
+        return TargetBlock(
             image=image,
             images=k.min(word["images"], word["batch"] - image),
             source_row=r["source"],
@@ -101,13 +101,13 @@ class Frame:
             col_pieces=(c["first_piece"], c["last_piece"]),
         )
 
-    def _flat_block(self, number: Int) -> Block:
+    def _flat_block(self, number: Int) -> TargetBlock:
         """Compute where a block of flat pixels lies."""
         k, word = self.k, self.word
         none, one = k.i64(0), k.i64(1)
         start = number * word["block_pixels"]
         count = k.min(word["block_pixels"], word["target_cols"] - start)
-        return Block(
+        return TargetBlock(
             image=none,
             images=one,
             source_row=none,
@@ -123,14 +123,14 @@ class Frame:
             col_pieces=(none, none),
         )
 
-    def source_pitches(self, block: Block) -> tuple[Int, Int, Int]:
+    def source_pitches(self, block: TargetBlock) -> tuple[Int, Int, Int]:
         """Return how far it is from one image, row and column of the source to the next, as a tile reads it."""
         if not self.kernel.staged:
             return self.word["source_image"], self.word["source_row"], self.word["source_col"]
         row = block.source_cols * self.pixel
         return block.source_rows * row, row, self.pixel
 
-    def target_pitches(self, block: Block) -> tuple[Int, Int, Int]:
+    def target_pitches(self, block: TargetBlock) -> tuple[Int, Int, Int]:
         """Return the same of what a tile writes: for NCHW, of the pixels of one panel."""
         if not self.kernel.planes:
             return self.word["target_image"], self.word["target_row"], self.word["target_col"]

@@ -26,7 +26,7 @@ from ..._compiler.codegen import Int, Pointer
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..shared.stage import copy, transposed_copy
-from .frame import Block, Frame
+from .frame import Frame, TargetBlock
 from .pack import PanelPacker
 from .tile import PanelTiles
 from .weave import weave
@@ -84,7 +84,7 @@ class _Writer:
                     self._panel(block, panel - first, group, channel, mine)
         return k.finish()
 
-    def _stage(self, block: Block) -> None:
+    def _stage(self, block: TargetBlock) -> None:
         """Copy what a block reads: ``staged[group][image][row][column][channel]``."""
         k, word, depth = self.k, self.word, self.frame.pixel
         pixels = block.source_rows * block.source_cols
@@ -146,7 +146,9 @@ class _Writer:
             with ways.otherwise():
                 self._pieces(source, target, count, sizes[1:])
 
-    def _panel(self, block: Block, turn: Int, group: Int, channel: Int, filter_: Pointer) -> None:
+    def _panel(
+        self, block: TargetBlock, turn: Int, group: Int, channel: Int, filter_: Pointer
+    ) -> None:
         word, frame = self.word, self.frame
         if self.kernel.staged:
             source = frame.staged.offset(group * word["group_size"])
@@ -165,7 +167,7 @@ class _Writer:
         else:
             self.tiles.write(block, source, target, filter_, turn, bias)
 
-    def _to_planes(self, block: Block, pixels: Pointer, target: Pointer) -> None:
+    def _to_planes(self, block: TargetBlock, pixels: Pointer, target: Pointer) -> None:
         """Turn the pixels of a panel into rows of its channels' planes."""
         k, word, pitch = self.k, self.word, self.frame.panel
         channels = self.kernel.narrow or self.frame.panel

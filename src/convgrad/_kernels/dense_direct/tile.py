@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..._compiler.codegen import Int, Pointer, Variable, Vector
 from ..shared.edges import load_first
 from ..shared.statistics import Counted
-from .frame import Block, Frame
+from .frame import Frame, TargetBlock
 from .sums import PanelSums
 from .tables import COL_ENTRY, ROW_ENTRY
 from .walk import ListedTile, flat_tiles, listed_tiles
@@ -41,7 +41,7 @@ class PanelTiles:
 
     def write(
         self,
-        block: Block,
+        block: TargetBlock,
         source: Pointer,
         target: Pointer,
         filter_: Pointer,

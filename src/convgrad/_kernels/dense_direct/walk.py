@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..._compiler.codegen import Bool, Int, Pointer, Variable
 from ..shared.statistics import Counted
 from ..shared.words import load_row
-from .frame import Block, Frame
+from .frame import Frame, TargetBlock
 from .tables import PIECE
 
 
@@ -41,7 +41,9 @@ class ListedTile(NamedTuple):
 
 
 @contextmanager
-def flat_tiles(frame: Frame, block: Block, source: Pointer, target: Pointer) -> Iterator[FlatTile]:
+def flat_tiles(
+    frame: Frame, block: TargetBlock, source: Pointer, target: Pointer
+) -> Iterator[FlatTile]:
     """Go through the tiles of a block of flat pixels; the last one begins earlier if it is not full."""
     k, height, count = frame.k, frame.kernel.height, block.target_cols
     from_pitch, to_pitch = frame.source_pitches(block)[2], frame.target_pitches(block)[2]
@@ -64,7 +66,7 @@ def flat_tiles(frame: Frame, block: Block, source: Pointer, target: Pointer) -> 
 
 @contextmanager
 def listed_tiles(
-    frame: Frame, block: Block, source: Pointer, target: Pointer
+    frame: Frame, block: TargetBlock, source: Pointer, target: Pointer
 ) -> Iterator[ListedTile]:
     """Go through the tiles of all pairs of a piece of rows and a piece of columns."""
     k, size = frame.k, len(PIECE)

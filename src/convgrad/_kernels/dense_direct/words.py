@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.kernel import later
+from ..._compiler.kernel import added_field
 from . import pack
 from .pack import PackKernel
 
@@ -70,7 +70,7 @@ class DirectDenseKernel:
     """Whether to ask for the next block of the source while one is in use (of flat pixels)."""
     far: bool = False
     """Whether the numbers of the table have 64 bits, not 32."""
-    bias: bool = later(False)
+    bias: bool = added_field(False)
     """Whether a bias is added to the result."""
-    statistics: bool = later(False)
+    statistics: bool = added_field(False)
     """Whether statistics of the result are taken."""

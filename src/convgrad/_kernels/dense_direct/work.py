@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._compiler.costs import Work
-from ..shared.amounts import MEANT_FOR_OTHERS, meetings, named, traffic
+from ..shared.amounts import MEANT_FOR_OTHERS, kind_of_work, meetings, traffic
 from ..shared.gather import Gather
 
 _ODD_TILE = 1.06
@@ -47,7 +47,7 @@ def work(name: str, it: DirectSizes) -> Work:
     handicap = MEANT_FOR_OTHERS if problem.group_in == 1 else 1.0
     handicap *= _ODD_TILE if it.is_odd else 1.0
     return Work(
-        named(name, problem, kind),
+        kind_of_work(name, problem, kind),
         {
             **{
                 f"products in {n}": 0 if it.dot or n != tile.vectors else products

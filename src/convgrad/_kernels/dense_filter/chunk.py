@@ -84,7 +84,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Run:
+class PixelRun:
     """Pixels at equal distances."""
 
     first: Int
@@ -157,7 +157,7 @@ class Chunks:
         return x_solid & y_solid & all_rows
 
     @contextmanager
-    def runs(self, side: str, shape: Shape) -> Iterator[Run]:
+    def runs(self, side: str, shape: Shape) -> Iterator[PixelRun]:
         """Loop over the runs of one image of a chunk, in the order of their places."""
         k, word = self.k, self.word
         rows, cols = shape.rows, shape.cols
@@ -166,7 +166,7 @@ class Chunks:
             count, single = cols["count"], whole.differs(0)
             with k.loop(0, k.select(single, k.i64(1), rows["count"]), nonempty=True) as row:
                 first, place = row * word["y_cols"], row * count
-                yield Run(first, k.select(single, whole, count), k.i64(1), place)
+                yield PixelRun(first, k.select(single, whole, count), k.i64(1), place)
             return
         whole = shape.x_whole
         single = whole.differs(0)
@@ -180,4 +180,6 @@ class Chunks:
                 along = load_row(runs.offset(number * len(RUN)), RUN)
                 first = (down["first"] + row * down["apart"]) * word["x_cols"] + along["first"]
                 place = (down["place"] + row) * cols["cells"] + along["place"]
-                yield Run(first, k.select(single, whole, along["count"]), along["apart"], place)
+                yield PixelRun(
+                    first, k.select(single, whole, along["count"]), along["apart"], place
+                )

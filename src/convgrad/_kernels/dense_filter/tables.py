@@ -25,7 +25,7 @@ _DENSE = 1.7
 _FAR = 2**62
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
-Run = tuple[int, int, int]
+CellRun = tuple[int, int, int]
 """First cell, how many, how far apart."""
 
 
@@ -41,7 +41,7 @@ class Class:
     """A row of words for each tap, as `TAP` names them."""
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[CellRun]:
         """The cells in runs of equal steps."""
         return runs_of(self.cells)
 
@@ -132,13 +132,13 @@ def _class(axis: Axis, count: int, met: list[list[int]], low: int) -> Class:
     return Class(count, cells, rows)
 
 
-def runs_of(cells: Array) -> list[Run]:
+def runs_of(cells: Array) -> list[CellRun]:
     """Split cells into runs of equal steps.
 
     >>> runs_of(np.array([0, 1, 2, 9, 11, 13]))
     [(0, 3, 1), (9, 3, 2)]
     """
-    runs: list[Run] = []
+    runs: list[CellRun] = []
     at = 0
     while at < len(cells):
         step = int(cells[at + 1] - cells[at]) if at + 1 < len(cells) else 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..._compiler.kernel import later
+from ..._compiler.kernel import added_field
 
 UNROLL = 4
 """Pixels per turn of the innermost loop; lists of pixels are padded to a multiple of it."""
@@ -66,7 +66,7 @@ class DenseFilterKernel:
     """Whether pixels need no lists: windows of one tap that miss no pixel."""
     prefetch: int = 0
     """Lines of the next chunk that the products of `UNROLL` pixels ask for: NHWC, and a chunk is one run."""
-    sums: Literal["", "x", "y"] = later("")
+    sums: Literal["", "x", "y"] = added_field("")
     """Whose pixels are added up besides, for the gradient of a bias; x only where a chunk has each of its own once."""
 
     @property

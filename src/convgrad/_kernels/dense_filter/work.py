@@ -12,7 +12,7 @@ from ..._compiler.costs import LAUNCH, RANKED, WAKE, Work, prices
 from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
 from ..._problem.geometry import Axis
-from ..shared.amounts import MEANT_FOR_OTHERS, named, traffic
+from ..shared.amounts import MEANT_FOR_OTHERS, kind_of_work, traffic
 from .sizes import MOST_PIXELS, Sizes
 
 SERIAL_FLOPS = 6_000_000
@@ -29,7 +29,7 @@ _MANY_FLOPS = 1e8
 
 
 def kind_of(name: str, problem: Problem) -> str:
-    return named(name, problem, problem.data_format)
+    return kind_of_work(name, problem, problem.data_format)
 
 
 class Ranking:

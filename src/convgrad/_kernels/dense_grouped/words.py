@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.kernel import later
+from ..._compiler.kernel import added_field
 
 WORDS = (
     "source_rows",
@@ -49,5 +49,5 @@ class GroupedKernel:
     """Whether images are NCHW."""
     levels: bool
     """Whether sums are so long that they are added in runs."""
-    bias: bool = later(False)
+    bias: bool = added_field(False)
     """Whether a bias is added to the result."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._compiler.costs import Work
-from ..shared.amounts import meetings, named, traffic
+from ..shared.amounts import kind_of_work, meetings, traffic
 from ..shared.runs import RUN
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def work(name: str, it: GroupedSizes, serial: bool) -> Work:
     far = max(0.0, 1 - it.target.l1_bytes / (it.panel_size * it.number))
     read = problem.batch * it.row_blocks * it.read_rows(block.rows) * it.cols.source
     return Work(
-        named(name, problem, problem.data_format),
+        kind_of_work(name, problem, problem.data_format),
         {
             **_NOTHING,
             "products": products,
@@ -68,7 +68,7 @@ def filter_work(name: str, it: GroupedFilterSizes, serial: bool) -> Work:
     turned = found.pop("turned x") + found.pop("turned dy")
     products = met * problem.group_in * problem.group_out * it.lane_blocks
     return Work(
-        named(name, problem, problem.data_format),
+        kind_of_work(name, problem, problem.data_format),
         {
             **_NOTHING,
             "products": products,

@@ -27,7 +27,7 @@ from ..._compiler.codegen import Bool, Int, Pointer, Vector
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from .frame import Frame, PlaceBlock
-from .lay import Layer
+from .lay import RowWriter
 from .stage import Stager
 from .tile import Tiles
 from .words import PlanesKernel
@@ -45,7 +45,7 @@ class _Writer:
         self.kernel = kernel
         self.frame = frame = Frame(kernel, target)
         self.k, self.word, self.lanes = frame.k, frame.word, frame.lanes
-        self.stager, self.tiles, self.layer = Stager(frame), Tiles(frame), Layer(frame)
+        self.stager, self.tiles, self.layer = Stager(frame), Tiles(frame), RowWriter(frame)
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word

@@ -11,7 +11,7 @@ from ..._compiler.codegen import Int, Pointer
 from .frame import Frame, PlaceBlock
 
 
-class Layer:
+class RowWriter:
     """Writes the code that lays a panel's pixels down."""
 
     def __init__(self, frame: Frame) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.kernel import later
+from ..._compiler.kernel import added_field
 from . import pack
 
 WORDS = (
@@ -77,7 +77,7 @@ class PlanesKernel:
     """Phases of the target's columns, where they are joined by shuffles; 0 if cell by cell."""
     prefetch: bool
     """Whether lines of the result are asked for when a tile begins."""
-    bias: bool = later(False)
+    bias: bool = added_field(False)
     """Whether a bias is added to the result."""
 
     @property

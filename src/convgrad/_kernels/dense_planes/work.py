@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._compiler.costs import Work
-from ..shared.amounts import named, traffic
+from ..shared.amounts import kind_of_work, traffic
 
 _FEW_PIXELS = 64
 _SMALL = 1.25
@@ -33,7 +33,7 @@ def work(name: str, it: PlanesSizes, serial: bool) -> Work:
     filter_bytes = it.group_size * problem.groups * it.number
     far = filter_bytes > it.target.l2_bytes // 2
     return Work(
-        named(name, problem),
+        kind_of_work(name, problem),
         {
             "products": products if it.source == "tiled" or it.is_listed else 0,
             "products of rows": 0 if it.source == "tiled" or it.is_listed else products,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..._compiler.kernel import later
+from ..._compiler.kernel import added_field
 from ..._problem.convolution import Kind
 from ..shared.gather import Footprint
 
@@ -61,7 +61,7 @@ class DirectKernel:
     alternate: bool = False
     """bfloat16 only: a vector holds every other channel of twice as many, which are cheaper to convert than neighbours.
     The two vectors are computed one after the other, so that the tile needs no more registers."""
-    bias: bool = later(False)
+    bias: bool = added_field(False)
     """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""
-    statistics: bool = later(False)
+    statistics: bool = added_field(False)
     """Whether statistics of the result are taken."""

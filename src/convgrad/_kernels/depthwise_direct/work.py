@@ -6,7 +6,7 @@ from ..._compiler.codegen import compute, element
 from ..._compiler.costs import Work
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
-from ..shared.amounts import named, traffic
+from ..shared.amounts import kind_of_work, traffic
 from ..shared.gather import Gather
 from .words import Tile
 
@@ -38,7 +38,7 @@ def work(
     aliased = problem.in_c * problem.dtype.itemsize % _ALIASING == 0
     moved = traffic(problem, target)
     return Work(
-        named(name, problem),
+        kind_of_work(name, problem),
         {
             "products": products,
             "loads": loads,

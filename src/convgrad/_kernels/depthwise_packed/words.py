@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.kernel import later
+from ..._compiler.kernel import added_field
 from ..._problem.convolution import Kind
 from .columns import Columns
 
@@ -62,5 +62,5 @@ class PackedKernel:
     """Start and width of all tiles where they are few and fixed; columns outside the image are then left out."""
     image: int = 0
     """Source columns, where the tiles are fixed."""
-    bias: bool = later(False)
+    bias: bool = added_field(False)
     """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""

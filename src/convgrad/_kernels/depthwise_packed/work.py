@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..._compiler.costs import Work
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
-from ..shared.amounts import meetings, named, traffic
+from ..shared.amounts import kind_of_work, meetings, traffic
 
 _IN_DOUBT = 1.2
 """Handicap: its times are the hardest to predict (one in ten is off by half), and what it is weighed against is fitted
@@ -35,7 +35,7 @@ def work(
     stored = 0 if it.to_filter else batch * it.target_rows * it.target_cols * across
     narrow = it.channels < it.lanes
     return Work(
-        named(name, problem, problem.data_format),
+        kind_of_work(name, problem, problem.data_format),
         {
             "products": runs * it.tile * taps,
             "loads": runs * loads,

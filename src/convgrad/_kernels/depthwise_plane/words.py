@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.kernel import later
+from ..._compiler.kernel import added_field
 from ..._problem.convolution import Kind
 from ..shared.gather import Tap
 
@@ -122,7 +122,7 @@ class PlaneKernel:
     """Filter gradient: whether one share makes the result."""
     alternate: bool = False
     """bfloat16 read in place: two vectors hold every other column each, cheaper to convert than neighbours."""
-    bias: bool = later(False)
+    bias: bool = added_field(False)
     """Whether a bias is added to the result."""
 
     @property

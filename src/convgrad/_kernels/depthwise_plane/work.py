@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..._compiler.costs import Work
 from ..._problem.convolution import Kind
-from ..shared.amounts import named, traffic
+from ..shared.amounts import kind_of_work, traffic
 
 if TYPE_CHECKING:
     from .schedule import PlaneShape, PlaneSplit
@@ -34,7 +34,7 @@ def work(name: str, shape: PlaneShape, split: PlaneSplit, serial: bool) -> Work:
         pixels = blocks * split.block_rows * problem.cols.size
         pixels *= -(-shape.col_windows.across // shape.lanes)
     return Work(
-        named(name, problem, "in place" if shape.direct else "copied"),
+        kind_of_work(name, problem, "in place" if shape.direct else "copied"),
         {
             "products": tiles * shape.height * taps,
             "tiles": tiles,

@@ -18,7 +18,7 @@ depthwise ones too. With it the picks of the depthwise lists take no longer than
 _KINDS = {Kind.FORWARD: "forward", Kind.INPUT_GRADIENT: "input", Kind.FILTER_GRADIENT: "filter"}
 
 
-def named(algorithm: str, problem: Problem, *more: str) -> str:
+def kind_of_work(algorithm: str, problem: Problem, *more: str) -> str:
     """Return the name of a kind of work: algorithm, operation, and what else there is to tell."""
     return " ".join((algorithm, _KINDS[problem.kind], *more))
 

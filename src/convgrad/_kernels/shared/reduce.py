@@ -11,7 +11,7 @@ from math import prod
 
 from ..._base.dtypes import by_short
 from ..._compiler.codegen import KernelBuilder, compute, element, symbol
-from ..._compiler.kernel import KernelSource, later
+from ..._compiler.kernel import KernelSource, added_field
 from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
 from ..plan import Operand, Step
@@ -34,7 +34,7 @@ class ReduceKernel:
     """Of the result."""
     partial: str
     """Of the partial sums."""
-    part: bool = later(False)
+    part: bool = added_field(False)
     """Whether only a part of each row is added up: the gradient of a bias lies beside that of the filter."""
 
 

@@ -28,7 +28,7 @@ from ..shared.winograd_scheme import SCHEMES
 from .filter_transform import UNROLL
 from .frame import Frame
 from .input_transform import Input
-from .output_transform import Output, Panel
+from .output_transform import OutputTransform, Panel
 from .words import WinogradKernel
 
 
@@ -55,7 +55,9 @@ class _Writer:
         self.word = self.frame.word
         nchw = kernel.data_format == "NCHW"
         # Blocks of constant size come first in scratch.
-        self.output = Output(k, self.frame, self.scheme, nchw, kernel.vectors, kernel.most_tiles)
+        self.output = OutputTransform(
+            k, self.frame, self.scheme, nchw, kernel.vectors, kernel.most_tiles
+        )
         self.input = Input(k, self.frame, self.scheme, nchw, kernel.run)
         self.transformed = self.frame.scratch("input_at")
         """V."""

@@ -32,7 +32,7 @@ class Panel:
     """First channel, in its group."""
 
 
-class Output:
+class OutputTransform:
     """Writes M to the result."""
 
     def __init__(

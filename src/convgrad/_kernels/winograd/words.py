@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ..._compiler.kernel import later
+from ..._compiler.kernel import added_field
 from ..shared.winograd_tiles import DILATION_WORDS
 
 Stage = Literal["fused", "inputs", "products"]
@@ -89,7 +89,7 @@ class WinogradKernel:
     """Whether an item takes several groups: NHWC, whose channels of one group are a line or two of each pixel."""
     stage: Stage
     """What it computes: all behind the filter's transform, or V only, into memory that launches share, or the rest."""
-    bias: bool = later(False)
+    bias: bool = added_field(False)
     """Whether a bias is added to the result."""
 
     @property

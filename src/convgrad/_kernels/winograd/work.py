@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._compiler.costs import Work
-from ..shared.amounts import named, traffic
+from ..shared.amounts import kind_of_work, traffic
 
 if TYPE_CHECKING:
     from .sizes import WinogradSizes
@@ -27,7 +27,7 @@ def work(name: str, it: WinogradSizes, serial: bool) -> Work:
     far = 4 * weights * it.lanes > it.target.l3_bytes // 4
     near = not far and 4 * weights * it.lanes > it.target.l2_bytes // 2
     return Work(
-        named(name, problem, problem.data_format, *(["bundled"] if it.bundle > 1 else [])),
+        kind_of_work(name, problem, problem.data_format, *(["bundled"] if it.bundle > 1 else [])),
         {
             "products": tiles * frequencies * it.sums * across,
             "inputs": tiles * (1 if it.apart else it.parts) * frequencies * -(-it.sums // it.lanes),

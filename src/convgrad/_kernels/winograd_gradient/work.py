@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..._compiler.costs import Work
-from ..shared.amounts import named, traffic
+from ..shared.amounts import kind_of_work, traffic
 from ..shared.winograd_scheme import F2
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def work(name: str, it: GradientSizes, serial: bool) -> Work:
     sums = F2.frequencies * pairs
     far = it.slice_bytes > it.target.l2_bytes
     return Work(
-        named(name, it.problem),
+        kind_of_work(name, it.problem),
         {
             "products": tiles * sums,
             "inputs": tiles * it.in_blocks * it.block_in * it.out_blocks / lanes,

@@ -12,7 +12,7 @@ from ...._base.dtypes import FLOATING, AnyArray, DType, accumulator, round_once
 from ...._base.messages import is_plain
 from ...._problem import activations
 from ...._problem.norm.call import BatchNormGradients, BatchNormResult
-from ..implementation import BROKEN, Kernel, Observation, words
+from ..implementation import BROKEN, Kernel, Observation, error_line
 from ..problems import Pair, generator
 
 FORWARD, BACKWARD = "batch_norm_act", "batch_norm_act_grad"
@@ -165,9 +165,9 @@ def observe(kernel: Kernel, case: NormCase, arrays: Arrays, twice: bool = False)
             kept = [each.copy() for each in given]
             again = _results(case, case.call(kernel, mine)) if twice else None
     except BROKEN as error:
-        return Observation(died=f"raised {words(error)}")
+        return Observation(died=f"raised {error_line(error)}")
     except (Exception, SystemExit) as error:
-        return Observation(refused=words(error))
+        return Observation(refused=error_line(error))
     wrong = next((each for each in kept if not is_plain(each)), None)
     if wrong is not None:
         return Observation(died=f"returned an array of {wrong.dtype}")

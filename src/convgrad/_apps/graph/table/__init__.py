@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..row import Row
+from ..row import OpRow
 from . import (
     arithmetic,
     arrays,
@@ -14,7 +14,7 @@ from . import (
     states,
 )
 
-GROUPS: dict[str, tuple[Row, ...]] = {
+GROUPS: dict[str, tuple[OpRow, ...]] = {
     "convolutions": convolutions.ROWS,
     "sources": sources.ROWS,
     "arrays": arrays.ROWS,
@@ -25,5 +25,5 @@ GROUPS: dict[str, tuple[Row, ...]] = {
 }
 """By a heading people can look under."""
 
-TABLE: dict[str, Row] = {row.name: row for rows in GROUPS.values() for row in rows}
+TABLE: dict[str, OpRow] = {row.name: row for rows in GROUPS.values() for row in rows}
 CONST = TABLE["Const"]

@@ -10,7 +10,7 @@ import numpy as np
 from ...._api.friendly import conv2d, conv2d_backprop_filter, conv2d_backprop_input
 from ...._base.errors import ArgumentError
 from .. import dtypes
-from ..row import Attr, Call, Gradient, Kernel, Pin, Row, no_gradient
+from ..row import Attr, Gradient, Kernel, NodeCall, OpRow, Pin, no_gradient
 from ..spec import Spec, broadcast, fits, merged, text
 from .rules import Grads, number, only, rank, same, unary, unbroadcast
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 _X, _Y = Pin("x", dtypes.NUMBERS, "T"), Pin("y", dtypes.NUMBERS, "T")
 
 
-def _binary_infer(call: Call) -> Sequence[Spec]:
+def _binary_infer(call: NodeCall) -> Sequence[Spec]:
     x, y = call.inputs
     return [Spec(x.dtype, broadcast(call.row.name, ("x", "y"), (x.shape, y.shape)))]
 
 
-def _equal_infer(call: Call) -> Sequence[Spec]:
+def _equal_infer(call: NodeCall) -> Sequence[Spec]:
     x, y = call.inputs
     return [Spec(dtypes.BOOL, broadcast(call.row.name, ("x", "y"), (x.shape, y.shape)))]
 
@@ -72,7 +72,7 @@ def _divide(node: Operation) -> Kernel:
     return towards_zero
 
 
-def _add_n_infer(call: Call) -> Sequence[Spec]:
+def _add_n_infer(call: NodeCall) -> Sequence[Spec]:
     if not call.inputs:
         raise call.refuse("`inputs` must hold at least one tensor", "none")
     shape = call.inputs[0].shape
@@ -157,7 +157,7 @@ def _sigmoid(x: Any, out: Any = None) -> Any:
     return np.divide(x.dtype.type(1), result, out=result)
 
 
-def _matmul_infer(call: Call) -> Sequence[Spec]:
+def _matmul_infer(call: NodeCall) -> Sequence[Spec]:
     a, b = rank(call, "a", 2), rank(call, "b", 2)
     if call.attrs["transpose_a"]:
         a = a[::-1]
@@ -217,14 +217,18 @@ def _matmul_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [to_a, to_b]
 
 
-def _unary(name: str, summary: str, value: Any, slope: Slope, floats: bool = True) -> Row:
+def _unary(name: str, summary: str, value: Any, slope: Slope, floats: bool = True) -> OpRow:
     pin = Pin("x", dtypes.FLOATS if floats else dtypes.NUMBERS)
-    return Row(name, summary, (pin,), ("y",), same, unary(value), _sloped(slope), elementwise=True)
+    return OpRow(
+        name, summary, (pin,), ("y",), same, unary(value), _sloped(slope), elementwise=True
+    )
 
 
-def _binary(name: str, summary: str, value: Any, gradient: Gradient) -> Row:
+def _binary(name: str, summary: str, value: Any, gradient: Gradient) -> OpRow:
     compute = value if value is _divide else unary(value)
-    return Row(name, summary, (_X, _Y), ("z",), _binary_infer, compute, gradient, elementwise=True)
+    return OpRow(
+        name, summary, (_X, _Y), ("z",), _binary_infer, compute, gradient, elementwise=True
+    )
 
 
 ROWS = (
@@ -232,7 +236,7 @@ ROWS = (
     _binary("Subtract", "x - y.", np.subtract, _subtract_gradient),
     _binary("Multiply", "x * y.", np.multiply, _multiply_gradient),
     _binary("Div", "x / y; integers are divided towards zero.", _divide, _divide_gradient),
-    Row(
+    OpRow(
         "AddN",
         "The sum of tensors of one shape.",
         (Pin("inputs", dtypes.NUMBERS, "T", many=True),),
@@ -241,7 +245,7 @@ ROWS = (
         _add_n,
         _add_n_gradient,
     ),
-    Row(
+    OpRow(
         "Equal",
         "Whether x == y.",
         (Pin("x", same="T"), Pin("y", same="T")),
@@ -257,7 +261,7 @@ ROWS = (
     _unary("Log", "The natural logarithm.", np.log, _log_slope),
     _unary("Tanh", "The hyperbolic tangent.", np.tanh, _tanh_slope),
     _unary("Sigmoid", "1 / (1 + exp(-x)).", _sigmoid, _sigmoid_slope),
-    Row(
+    OpRow(
         "MatMul",
         "The product of two matrices, each transposed or not.",
         (Pin("a", dtypes.NUMBERS, "T"), Pin("b", dtypes.NUMBERS, "T")),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._base.errors import ArgumentError
 from .. import dtypes
-from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
+from ..row import Attr, Kernel, NodeCall, OpRow, Pin, no_gradient
 from ..spec import MOST_VALUES, Shape, Spec, broadcast, text
 from .rules import Grads, filled, only, room, scalar, sizes, vector
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _OUT_TYPE = Attr("out_type", "type", dtypes.INT32)
 
 
-def _shape_infer(call: Call) -> Sequence[Spec]:
+def _shape_infer(call: NodeCall) -> Sequence[Spec]:
     _index_type(call, "out_type")
     shape = call.inputs[0].shape
     if shape is None:
@@ -35,7 +35,7 @@ def _shape_infer(call: Call) -> Sequence[Spec]:
     return [Spec(call.attrs["out_type"], (len(shape),), value)]
 
 
-def _index_type(call: Call, name: str) -> None:
+def _index_type(call: NodeCall, name: str) -> None:
     if call.attrs[name] not in dtypes.INDICES:
         raise call.refuse(f"`{name}` must be int32 or int64", call.attrs[name].name)
 
@@ -45,7 +45,7 @@ def _shape(node: Operation) -> Kernel:
     return lambda x: np.array(x.shape, dtype)
 
 
-def _reshape_infer(call: Call) -> Sequence[Spec]:
+def _reshape_infer(call: NodeCall) -> Sequence[Spec]:
     tensor = call["tensor"]
     wanted = vector(call, "shape")
     if wanted is None:
@@ -69,7 +69,7 @@ def _reshape_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("Reshape", only(grads), scope.op("Shape", node.inputs[0])), None]
 
 
-def _transpose_infer(call: Call) -> Sequence[Spec]:
+def _transpose_infer(call: NodeCall) -> Sequence[Spec]:
     x, perm = call["x"], vector(call, "perm")
     if perm is None:
         return [Spec(x.dtype, None if x.shape is None else (None,) * len(x.shape))]
@@ -95,7 +95,7 @@ def _transpose_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("Transpose", only(grads), back), None]
 
 
-def _inverse_infer(call: Call) -> Sequence[Spec]:
+def _inverse_infer(call: NodeCall) -> Sequence[Spec]:
     spec, perm = call.inputs[0], vector(call, "x")
     if perm is None or None in perm:
         return [Spec(spec.dtype, spec.shape)]
@@ -116,7 +116,7 @@ def _inverse(node: Operation) -> Kernel:
     return run
 
 
-def _cast_infer(call: Call) -> Sequence[Spec]:
+def _cast_infer(call: NodeCall) -> Sequence[Spec]:
     x, wanted = call["x"], call.attrs["DstT"]
     value = x.value if wanted in dtypes.INDICES and x.dtype in dtypes.INDICES else None
     if wanted == dtypes.INT32 and isinstance(value, tuple):
@@ -147,7 +147,7 @@ def _cast_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("Cast", only(grads), DstT=x.dtype)]
 
 
-def _one_hot_infer(call: Call) -> Sequence[Spec]:
+def _one_hot_infer(call: NodeCall) -> Sequence[Spec]:
     for name in ("depth", "on_value", "off_value"):
         scalar(call, name)
     indices, depth, axis = call["indices"], call["depth"].value, call.attrs["axis"]
@@ -179,7 +179,7 @@ def _one_hot(node: Operation) -> Kernel:
     return run
 
 
-def _broadcast_infer(call: Call) -> Sequence[Spec]:
+def _broadcast_infer(call: NodeCall) -> Sequence[Spec]:
     given, wanted = call["input"], sizes(call, "shape")
     if wanted is None:
         return [Spec(given.dtype, None)]
@@ -212,7 +212,7 @@ def _broadcast_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("SumToShape", only(grads), scope.op("Shape", node.inputs[0])), None]
 
 
-def _sum_to_infer(call: Call) -> Sequence[Spec]:
+def _sum_to_infer(call: NodeCall) -> Sequence[Spec]:
     given, wanted = call["input"], sizes(call, "shape")
     if given.shape is not None and wanted is not None:
         result = broadcast(call.row.name, ("input", "shape"), (given.shape, wanted))
@@ -246,7 +246,7 @@ def _sum_to_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
 _SIZES = Pin("shape", dtypes.INDICES)
 
 ROWS = (
-    Row(
+    OpRow(
         "Shape",
         "The sizes of a tensor, as a vector.",
         (Pin("input"),),
@@ -257,7 +257,7 @@ ROWS = (
         optional=(_OUT_TYPE,),
         eager=True,
     ),
-    Row(
+    OpRow(
         "Reshape",
         "The same elements in another shape; one size may be -1.",
         (Pin("tensor"), _SIZES),
@@ -267,7 +267,7 @@ ROWS = (
         _reshape_gradient,
         alias=True,
     ),
-    Row(
+    OpRow(
         "Transpose",
         "The dimensions in another order.",
         (Pin("x"), Pin("perm", dtypes.INDICES)),
@@ -276,7 +276,7 @@ ROWS = (
         _transpose,
         _transpose_gradient,
     ),
-    Row(
+    OpRow(
         "InvertPermutation",
         "The permutation that undoes one.",
         (Pin("x", dtypes.INDICES),),
@@ -285,7 +285,7 @@ ROWS = (
         _inverse,
         no_gradient,
     ),
-    Row(
+    OpRow(
         "Cast",
         "The same numbers in another type; towards zero from floats to integers.",
         (Pin("x"),),
@@ -296,7 +296,7 @@ ROWS = (
         required=(Attr("DstT", "type"),),
         alias=True,
     ),
-    Row(
+    OpRow(
         "OneHot",
         "A row of `depth` values per index: `on_value` at the index, `off_value` elsewhere.",
         (
@@ -311,7 +311,7 @@ ROWS = (
         no_gradient,
         optional=(Attr("axis", "int", -1),),
     ),
-    Row(
+    OpRow(
         "BroadcastTo",
         "A tensor repeated to a shape.",
         (Pin("input"), _SIZES),
@@ -320,7 +320,7 @@ ROWS = (
         _broadcast,
         _broadcast_gradient,
     ),
-    Row(
+    OpRow(
         "SumToShape",
         "A tensor summed to a shape that broadcasts to its own: the gradient of repeating.",
         (Pin("input", dtypes.NUMBERS), _SIZES),

@@ -15,7 +15,7 @@ from ...._problem import arguments, convolution
 from ...._problem.arguments import FRIENDLY, RAW, Given
 from ...._problem.convolution import Kind, Problem, Settings
 from .. import dtypes
-from ..row import Attr, Call, Kernel, Pin, Row
+from ..row import Attr, Kernel, NodeCall, OpRow, Pin
 from ..spec import Shape, Sizes, Spec, text
 from .rules import Grads, only, rank, sizes, vector
 
@@ -33,7 +33,7 @@ _DEPTHWISE = (_EXPLICIT, *_REST)
 
 def _given(node: Operation) -> Given:
     """Return checked settings as an eager function is given them, in the form it looks up soonest."""
-    found = _settings(Call(node.row, node.attrs, ()))
+    found = _settings(NodeCall(node.row, node.attrs, ()))
     pairs = [pair[0] if pair[0] == pair[1] else pair for pair in (found.strides, found.dilations)]
     return FRIENDLY, pairs[0], found.padding, found.data_format, pairs[1]
 
@@ -41,7 +41,7 @@ def _given(node: Operation) -> Given:
 def problem_of(node: Operation, inputs: Sequence[Spec] | None = None) -> Problem | None:
     """Return the convolution a node computes, if all its sizes are known; `inputs` may know more than the graph."""
     specs = tuple(each.spec for each in node.inputs) if inputs is None else tuple(inputs)
-    made = Call(node.row, node.attrs, specs)
+    made = NodeCall(node.row, node.attrs, specs)
     shapes = _shapes(made, _CALLS[node.type])
     if any(size is None for shape in shapes if shape is not None for size in shape):
         return None
@@ -56,7 +56,7 @@ def _ints(shape: Sizes) -> tuple[int, ...]:
     return tuple(size for size in shape if size is not None)
 
 
-def _settings(call: Call) -> Settings:
+def _settings(call: NodeCall) -> Settings:
     attrs = call.attrs
     return arguments.settings(
         call.row.name,
@@ -69,7 +69,7 @@ def _settings(call: Call) -> Settings:
     )
 
 
-def _shapes(call: Call, op: convolution.Call) -> tuple[Sizes, Sizes, Sizes | None]:
+def _shapes(call: NodeCall, op: convolution.Call) -> tuple[Sizes, Sizes, Sizes | None]:
     """Return input, filter and gradient as far as they are known; refuse wrong ranks and lengths."""
     if op.kind is Kind.FORWARD:
         return _four(call, "input"), _four(call, "filter"), None
@@ -84,14 +84,14 @@ def _shapes(call: Call, op: convolution.Call) -> tuple[Sizes, Sizes, Sizes | Non
     return x, f, g
 
 
-def _four(call: Call, name: str) -> Sizes:
+def _four(call: NodeCall, name: str) -> Sizes:
     shape = call[name].shape
     if shape is not None:
         convolution.check_rank(call.row.name, name, tuple(size or 0 for size in shape))
     return rank(call, name, 4)
 
 
-def _sizes(call: Call, name: str, lengths: tuple[int, ...]) -> Sizes:
+def _sizes(call: NodeCall, name: str, lengths: tuple[int, ...]) -> Sizes:
     found: Shape = vector(call, name)
     if found is None:
         return (None,) * 4
@@ -104,7 +104,7 @@ def _sizes(call: Call, name: str, lengths: tuple[int, ...]) -> Sizes:
     return found
 
 
-def _infer(call: Call) -> Sequence[Spec]:
+def _infer(call: NodeCall) -> Sequence[Spec]:
     op = _CALLS[call.row.name]
     settings = _settings(call)
     x, f, g = _shapes(call, op)
@@ -274,10 +274,10 @@ _KINDS = {
 }
 
 
-def _row(base: str, kind: Kind) -> Row:
+def _row(base: str, kind: Kind) -> OpRow:
     suffix, what, compute, gradient = _KINDS[kind]
     dense = base == "Conv2D"
-    return Row(
+    return OpRow(
         base + suffix,
         f"Compute {what if dense else what.replace('2-D', 'depthwise 2-D')}.",
         _pins(dense, kind),

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...._base.errors import ArgumentError
 from .. import dtypes
-from ..row import Attr, Call, Kernel, Pin, Row
+from ..row import Attr, Kernel, NodeCall, OpRow, Pin
 from ..spec import Spec, broadcast, fits, merged, text
 from .rules import Grads, only, rank, same, unary, zeros_like
 
@@ -36,7 +36,7 @@ def _relu_grad(g: Any, features: Any, out: Any = None) -> Any:
     return np.multiply(g, features > 0, out=out)
 
 
-def _relu_grad_infer(call: Call) -> Sequence[Spec]:
+def _relu_grad_infer(call: NodeCall) -> Sequence[Spec]:
     g, features = call.inputs
     if not fits(g.shape, features.shape):
         raise call.refuse(
@@ -50,7 +50,7 @@ def _relu_grad_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("ReluGrad", only(grads), node.inputs[1]), None]
 
 
-def _bias_infer(call: Call) -> Sequence[Spec]:
+def _bias_infer(call: NodeCall) -> Sequence[Spec]:
     value, bias = call["value"], rank(call, "bias", 1)
     if value.shape is None:
         return [Spec(value.dtype, None)]
@@ -77,7 +77,7 @@ def _bias(node: Operation) -> Kernel:
     def run(value: Any, bias: Any, out: Any = None) -> Any:
         channels = value.shape[-1 if layout == "NHWC" else 1]
         if bias.shape != (channels,):
-            call = Call(node.row, node.attrs, ())
+            call = NodeCall(node.row, node.attrs, ())
             raise call.refuse(f"`bias` must have {channels} elements", f"shape {bias.shape}")
         return np.add(value, _along(bias, layout, value.ndim), out=out)
 
@@ -89,7 +89,7 @@ def _bias_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [g, scope.op("BiasAddGrad", g, data_format=node.attrs["data_format"])]
 
 
-def _bias_grad_infer(call: Call) -> Sequence[Spec]:
+def _bias_grad_infer(call: NodeCall) -> Sequence[Spec]:
     g = call.inputs[0]
     if g.shape is None:
         return [Spec(g.dtype, (None,))]
@@ -115,7 +115,7 @@ def _bias_grad_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("BiasAdd", zeros, only(grads), data_format=node.attrs["data_format"])]
 
 
-def _softmax_infer(call: Call) -> Sequence[Spec]:
+def _softmax_infer(call: NodeCall) -> Sequence[Spec]:
     shape = call.inputs[0].shape
     if shape is not None and not shape:
         raise call.refuse("`logits` must have at least 1 dimension", "a scalar")
@@ -161,7 +161,7 @@ def _log_softmax_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("Subtract", g, scope.op("Multiply", _total(scope, g), shares))]
 
 
-def _entropy_infer(call: Call) -> Sequence[Spec]:
+def _entropy_infer(call: NodeCall) -> Sequence[Spec]:
     features, labels = rank(call, "features", 2), rank(call, "labels", 2)
     shape = broadcast(call.row.name, ("features", "labels"), (features, labels))
     assert shape is not None
@@ -224,7 +224,7 @@ def _added(scope: Scope, parts: Sequence[Output], operand: Output) -> Output:
 _LOGITS = (Pin("logits", dtypes.FLOATS),)
 
 ROWS = (
-    Row(
+    OpRow(
         "Relu",
         "The larger of x and 0.",
         (Pin("features", dtypes.NUMBERS),),
@@ -234,7 +234,7 @@ ROWS = (
         _relu_gradient,
         elementwise=True,
     ),
-    Row(
+    OpRow(
         "ReluGrad",
         "The gradient of Relu: `gradients` where `features` are above 0.",
         (Pin("gradients", dtypes.NUMBERS, "T"), Pin("features", dtypes.NUMBERS, "T")),
@@ -245,7 +245,7 @@ ROWS = (
         elementwise=True,
         internal=True,
     ),
-    Row(
+    OpRow(
         "BiasAdd",
         "A number per channel, added to all of it.",
         (Pin("value", dtypes.NUMBERS, "T"), Pin("bias", dtypes.NUMBERS, "T")),
@@ -256,7 +256,7 @@ ROWS = (
         optional=_LAYOUT,
         elementwise=True,
     ),
-    Row(
+    OpRow(
         "BiasAddGrad",
         "The gradient of a bias: the sum over everything but channels.",
         (Pin("out_backprop", dtypes.NUMBERS),),
@@ -266,7 +266,7 @@ ROWS = (
         _bias_grad_gradient,
         optional=_LAYOUT,
     ),
-    Row(
+    OpRow(
         "Softmax",
         "Shares that add up to 1 along the last dimension.",
         _LOGITS,
@@ -275,7 +275,7 @@ ROWS = (
         _softmax,
         _softmax_gradient,
     ),
-    Row(
+    OpRow(
         "LogSoftmax",
         "The logarithm of Softmax.",
         _LOGITS,
@@ -284,7 +284,7 @@ ROWS = (
         _log_softmax,
         _log_softmax_gradient,
     ),
-    Row(
+    OpRow(
         "SoftmaxCrossEntropyWithLogits",
         "The cross entropy of `labels` and Softmax of `features`, and its gradient: softmax - labels.",
         (Pin("features", dtypes.FLOATS, "T"), Pin("labels", dtypes.FLOATS, "T")),

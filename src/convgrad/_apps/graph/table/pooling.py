@@ -16,7 +16,7 @@ from ...._problem import arguments, geometry
 from ...._problem.arguments import RAW
 from ...._problem.geometry import Axis
 from .. import dtypes
-from ..row import Attr, Attrs, Call, Kernel, Pin, Row
+from ..row import Attr, Attrs, Kernel, NodeCall, OpRow, Pin
 from ..spec import Sizes, Spec, fits, merged, text
 from .rules import Grads, only, rank
 
@@ -76,7 +76,7 @@ def _windows(function: str, attrs: Attrs) -> _Windows:
     return found
 
 
-def _pooled(call: Call, name: str) -> Sizes:
+def _pooled(call: NodeCall, name: str) -> Sizes:
     """Return the shape of the pooled image, as far as it is known."""
     windows = _windows(call.row.name, call.attrs)
     shape = list(rank(call, name, 4))
@@ -96,24 +96,24 @@ def _pooled(call: Call, name: str) -> Sizes:
     return tuple(shape)
 
 
-def _infer(call: Call) -> Sequence[Spec]:
+def _infer(call: NodeCall) -> Sequence[Spec]:
     return [Spec(call.inputs[0].dtype, _pooled(call, "input"))]
 
 
-def _like(call: Call, name: str, expected: Sizes) -> None:
+def _like(call: NodeCall, name: str, expected: Sizes) -> None:
     found = call[name].shape
     if not fits(found, expected):
         raise call.refuse(f"`{name}` must have shape {text(expected)}", text(found))
 
 
-def _grad_infer(call: Call) -> Sequence[Spec]:
+def _grad_infer(call: NodeCall) -> Sequence[Spec]:
     pooled = _pooled(call, "orig_input")
     _like(call, "orig_output", pooled)
     _like(call, "grad", pooled)
     return [Spec(call.inputs[0].dtype, call.inputs[0].shape)]
 
 
-def _grad_grad_infer(call: Call) -> Sequence[Spec]:
+def _grad_grad_infer(call: NodeCall) -> Sequence[Spec]:
     pooled = _pooled(call, "orig_input")
     _like(call, "orig_output", pooled)
     shape = call["orig_input"].shape
@@ -234,7 +234,7 @@ def _grad_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
 _THREE = tuple(Pin(name, dtypes.NUMBERS, "T") for name in ("orig_input", "orig_output", "grad"))
 
 ROWS = (
-    Row(
+    OpRow(
         "MaxPool",
         "The largest cell of every window.",
         (Pin("input", dtypes.NUMBERS),),
@@ -245,7 +245,7 @@ ROWS = (
         required=_REQUIRED,
         optional=_OPTIONAL,
     ),
-    Row(
+    OpRow(
         "MaxPoolGrad",
         "The gradient of MaxPool: every window's goes to its largest cell, the first of equal ones.",
         _THREE,
@@ -257,7 +257,7 @@ ROWS = (
         optional=_OPTIONAL,
         internal=True,
     ),
-    Row(
+    OpRow(
         "MaxPoolGradGrad",
         "The gradient of MaxPoolGrad: what lies where every window's largest cell is.",
         _THREE,

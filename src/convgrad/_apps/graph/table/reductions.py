@@ -10,7 +10,7 @@ import numpy as np
 
 from ...._base.errors import ArgumentError
 from .. import dtypes
-from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
+from ..row import Attr, Kernel, NodeCall, OpRow, Pin, no_gradient
 from ..spec import Shape, Spec, text, total
 from .arrays import repeated
 from .rules import Grads, axes_of, checked_axes, only, scalar, sizes
@@ -31,14 +31,14 @@ def reduced(shape: Shape, axes: tuple[int, ...] | None, keep: bool) -> Shape:
     return tuple(size for at, size in enumerate(shape) if at not in axes)
 
 
-def _infer(call: Call) -> Sequence[Spec]:
+def _infer(call: NodeCall) -> Sequence[Spec]:
     given = call["input"]
     axes = None if given.shape is None else axes_of(call, "axis", given.shape)
     return [Spec(given.dtype, reduced(given.shape, axes, call.attrs["keep_dims"]))]
 
 
 def _axes(node: Operation, axis: Any, count: int) -> tuple[int, ...]:
-    call = Call(node.row, node.attrs, ())
+    call = NodeCall(node.row, node.attrs, ())
     return checked_axes(call, "axis", np.atleast_1d(axis).tolist(), count)
 
 
@@ -81,7 +81,7 @@ def _gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("SpreadReduced", only(grads), axis, shape, mean=mean), None]
 
 
-def _spread_infer(call: Call) -> Sequence[Spec]:
+def _spread_infer(call: NodeCall) -> Sequence[Spec]:
     given, shape = call["input"].shape, sizes(call, "shape")
     axes = None if shape is None else axes_of(call, "axis", shape)
     if given is not None and shape is not None and axes is not None:
@@ -123,7 +123,7 @@ def _spread_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [back, None, None]
 
 
-def _loss_infer(call: Call) -> Sequence[Spec]:
+def _loss_infer(call: NodeCall) -> Sequence[Spec]:
     return [Spec(call.inputs[0].dtype, ())]
 
 
@@ -142,7 +142,7 @@ def _loss_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
     return [scope.op("Multiply", node.inputs[0], only(grads))]
 
 
-def _largest_infer(call: Call) -> Sequence[Spec]:
+def _largest_infer(call: NodeCall) -> Sequence[Spec]:
     if call.attrs["output_type"] not in dtypes.INDICES:
         raise call.refuse("`output_type` must be int32 or int64", call.attrs["output_type"].name)
     scalar(call, "dimension")
@@ -162,7 +162,7 @@ def _largest(node: Operation) -> Kernel:
 
     def run(x: Any, dimension: Any) -> Any:
         axis = dimension.item()
-        checked_axes(Call(node.row, node.attrs, ()), "dimension", [axis], x.ndim)
+        checked_axes(NodeCall(node.row, node.attrs, ()), "dimension", [axis], x.ndim)
         if not x.shape[axis]:
             raise ArgumentError("ArgMax: `input` must not be empty along `dimension`.")
         return np.asarray(np.argmax(x, axis)).astype(dtype)
@@ -175,7 +175,7 @@ _AXIS = Pin("axis", dtypes.INDICES)
 _KEEP = (Attr("keep_dims", "bool", False),)
 
 ROWS = (
-    Row(
+    OpRow(
         "Sum",
         "The sum along dimensions.",
         (_INPUT, _AXIS),
@@ -185,7 +185,7 @@ ROWS = (
         _gradient,
         optional=_KEEP,
     ),
-    Row(
+    OpRow(
         "Mean",
         "The mean along dimensions.",
         (_INPUT, _AXIS),
@@ -195,7 +195,7 @@ ROWS = (
         _gradient,
         optional=_KEEP,
     ),
-    Row(
+    OpRow(
         "SpreadReduced",
         "The gradient of a sum or mean: every element gets what its sum got.",
         (_INPUT, _AXIS, Pin("shape", dtypes.INDICES)),
@@ -206,7 +206,7 @@ ROWS = (
         optional=(Attr("mean", "bool", False),),
         internal=True,
     ),
-    Row(
+    OpRow(
         "L2Loss",
         "Half the sum of squares.",
         (Pin("t", dtypes.FLOATS),),
@@ -215,7 +215,7 @@ ROWS = (
         _loss,
         _loss_gradient,
     ),
-    Row(
+    OpRow(
         "ArgMax",
         "Where the largest element along a dimension is; the first of several.",
         (Pin("input", dtypes.ANY), Pin("dimension", dtypes.INDICES)),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...._base.errors import AllocationError
 from ..dtypes import Dtype
-from ..row import Call, Infer
+from ..row import Infer, NodeCall
 from ..spec import Shape, Sizes, Spec, text, total
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 Grads = Sequence["Output | None"]
 
 
-def same(call: Call) -> Sequence[Spec]:
+def same(call: NodeCall) -> Sequence[Spec]:
     """One output like the first input."""
     first = call.inputs[0]
     return [Spec(first.dtype, first.shape)]
 
 
-def rank(call: Call, name: str, wanted: int) -> Sizes:
+def rank(call: NodeCall, name: str, wanted: int) -> Sizes:
     """Return an input's sizes, all unknown if its rank is; refuse another rank."""
     shape = call[name].shape
     if shape is None:
@@ -36,14 +36,14 @@ def rank(call: Call, name: str, wanted: int) -> Sizes:
     return shape
 
 
-def scalar(call: Call, name: str) -> None:
+def scalar(call: NodeCall, name: str) -> None:
     """Refuse an input that is known not to be one number."""
     shape = call[name].shape
     if shape is not None and shape != ():
         raise call.refuse(f"`{name}` must be a scalar", f"shape {text(shape)}")
 
 
-def vector(call: Call, name: str) -> Sizes | None:
+def vector(call: NodeCall, name: str) -> Sizes | None:
     """Return the numbers of a vector input as far as they are known, None if not even their count is."""
     spec = call[name]
     if spec.shape is None:
@@ -55,7 +55,7 @@ def vector(call: Call, name: str) -> Sizes | None:
     return None if spec.shape[0] is None else (None,) * spec.shape[0]
 
 
-def sizes(call: Call, name: str) -> Shape:
+def sizes(call: NodeCall, name: str) -> Shape:
     """Return a vector input that says a shape, with None where a size is unknown."""
     found = vector(call, name)
     if found is not None and any(size is not None and size < 0 for size in found):
@@ -89,13 +89,13 @@ def _memory() -> int:
 def attribute(name: str) -> Infer:
     """Return the rule of a source whose dtype and shape are attributes."""
 
-    def infer(call: Call) -> Sequence[Spec]:
+    def infer(call: NodeCall) -> Sequence[Spec]:
         return [Spec(call.attrs["dtype"], call.attrs[name])]
 
     return infer
 
 
-def axes_of(call: Call, name: str, shape: Sizes) -> tuple[int, ...] | None:
+def axes_of(call: NodeCall, name: str, shape: Sizes) -> tuple[int, ...] | None:
     """Return the axes an input names, counted from the front and in order; None if they are unknown."""
     spec = call[name]
     if spec.shape is not None and len(spec.shape) > 1:
@@ -108,7 +108,7 @@ def axes_of(call: Call, name: str, shape: Sizes) -> tuple[int, ...] | None:
     return checked_axes(call, name, value, len(shape))
 
 
-def checked_axes(call: Call, name: str, axes: Sequence[int], count: int) -> tuple[int, ...]:
+def checked_axes(call: NodeCall, name: str, axes: Sequence[int], count: int) -> tuple[int, ...]:
     """Return axes counted from the front, in order; refuse what is outside or named twice."""
     for axis in axes:
         if not -count <= axis < count:
@@ -119,7 +119,7 @@ def checked_axes(call: Call, name: str, axes: Sequence[int], count: int) -> tupl
     return tuple(found)
 
 
-def filled(call: Call, name: str, shape: Shape, wanted: Sizes) -> Sizes:
+def filled(call: NodeCall, name: str, shape: Shape, wanted: Sizes) -> Sizes:
     """Return the shape a reshape gives: at most one -1, as many elements as before."""
     count = None if shape is None else total(shape)
     holes = [at for at, size in enumerate(wanted) if size == -1]

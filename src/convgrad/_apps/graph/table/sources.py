@@ -11,7 +11,7 @@ import numpy as np
 
 from ...._base.errors import ArgumentError
 from .. import dtypes, philox
-from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
+from ..row import Attr, Kernel, NodeCall, OpRow, Pin, no_gradient
 from ..spec import MOST_VALUES, Spec, Value
 from .rules import attribute, room, scalar, sizes
 
@@ -26,7 +26,7 @@ def value_of(array: np.ndarray[Any, np.dtype[Any]]) -> Value:
     return int(array) if array.ndim == 0 else tuple(array.tolist())
 
 
-def _constant(call: Call) -> Sequence[Spec]:
+def _constant(call: NodeCall) -> Sequence[Spec]:
     array = call.attrs["value"]
     return [Spec(array.dtype, array.shape, value_of(array))]
 
@@ -36,7 +36,7 @@ def _the_value(node: Operation) -> Kernel:
     return lambda: array
 
 
-def _random_infer(call: Call) -> Sequence[Spec]:
+def _random_infer(call: NodeCall) -> Sequence[Spec]:
     if call.attrs["dtype"] not in dtypes.FLOATS:
         raise call.refuse(
             f"`dtype` must be one of {dtypes.listed(dtypes.FLOATS)}", call.attrs["dtype"].name
@@ -87,7 +87,7 @@ def range_size(start: Any, limit: Any, delta: Any) -> int:
     return int(min(size, 2.0**63))  # a delta may be so small that the count overflows to infinity
 
 
-def _range_infer(call: Call) -> Sequence[Spec]:
+def _range_infer(call: NodeCall) -> Sequence[Spec]:
     for pin in call.row.inputs:
         scalar(call, pin.name)
     numbers = [spec.value for spec in call.inputs]
@@ -122,7 +122,7 @@ _SEEDS = (Attr("seed", "int", 0), Attr("seed2", "int", 0))
 _RANDOM_SHAPE = Pin("shape", dtypes.INDICES)
 
 ROWS = (
-    Row(
+    OpRow(
         "Const",
         "A constant.",
         (),
@@ -132,7 +132,7 @@ ROWS = (
         no_gradient,
         required=(Attr("value", "tensor"),),
     ),
-    Row(
+    OpRow(
         "Placeholder",
         "A tensor that is fed when a session runs.",
         (),
@@ -143,7 +143,7 @@ ROWS = (
         required=(_DTYPE,),
         optional=(_SHAPE,),
     ),
-    Row(
+    OpRow(
         "RandomNormal",
         "Normally distributed random numbers, the same in every run: TensorFlow's own for seeds that are not both 0.",
         (_RANDOM_SHAPE,),
@@ -154,7 +154,7 @@ ROWS = (
         required=(_DTYPE,),
         optional=_SEEDS,
     ),
-    Row(
+    OpRow(
         "RandomUniform",
         "Random numbers from [0, 1), the same in every run: TensorFlow's own for seeds that are not both 0.",
         (_RANDOM_SHAPE,),
@@ -165,7 +165,7 @@ ROWS = (
         required=(_DTYPE,),
         optional=_SEEDS,
     ),
-    Row(
+    OpRow(
         "Range",
         "The numbers from `start` up to, and without, `limit`, in steps of `delta`.",
         tuple(Pin(name, dtypes.NUMBERS, "T") for name in ("start", "limit", "delta")),

@@ -10,7 +10,7 @@ import numpy as np
 from ...._base.dtypes import AnyArray
 from ...._base.errors import ArgumentError
 from .. import dtypes
-from ..row import Attr, Call, Kernel, Pin, Row, no_gradient
+from ..row import Attr, Kernel, NodeCall, OpRow, Pin, no_gradient
 from ..spec import Spec, fits, merged, text
 from .rules import attribute, scalar
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..operation import Operation
 
 
-def _assign_infer(call: Call) -> Sequence[Spec]:
+def _assign_infer(call: NodeCall) -> Sequence[Spec]:
     ref, value = call["ref"], call["value"]
     if not call.attrs["validate_shape"]:
         return [Spec(ref.dtype, value.shape)]
@@ -42,7 +42,7 @@ def _assign(node: Operation) -> Kernel:
     return run
 
 
-def _descent_infer(call: Call) -> Sequence[Spec]:
+def _descent_infer(call: NodeCall) -> Sequence[Spec]:
     scalar(call, "alpha")
     var, delta = call["var"], call["delta"]
     if not fits(var.shape, delta.shape):
@@ -73,7 +73,7 @@ def _descent(node: Operation) -> Kernel:
 _LOCKING = Attr("use_locking", "bool", True)
 
 ROWS = (
-    Row(
+    OpRow(
         "Variable",
         "A tensor that keeps its value from run to run.",
         (),
@@ -84,7 +84,7 @@ ROWS = (
         required=(Attr("shape", "shape"), Attr("dtype", "type")),
         optional=(Attr("container", "string", ""), Attr("shared_name", "string", "")),
     ),
-    Row(
+    OpRow(
         "Assign",
         "The new value of a Variable, which it has from the next run on.",
         (Pin("ref", dtypes.ANY, "T", ref=True), Pin("value", dtypes.ANY, "T")),
@@ -94,7 +94,7 @@ ROWS = (
         optional=(Attr("validate_shape", "bool", True), _LOCKING),
         updates=True,
     ),
-    Row(
+    OpRow(
         "ApplyGradientDescent",
         "var - alpha * delta, which the Variable has from the next run on.",
         (
