@@ -89,7 +89,7 @@ def test_the_look_up_finds_what_the_function_runs(tmp_path):
     class Descriptor(ctypes.Structure):
         _fields_ = [
             *((f"i{at}", ctypes.c_int32) for at in range(4)),
-            *((f"n{at}", ctypes.c_int64) for at in range(16)),
+            *((f"n{at}", ctypes.c_int64) for at in range(17)),
         ]
 
     whole = ctypes.byref(ctypes.c_char.in_dll(library.code, "exact"))

@@ -10,6 +10,7 @@ import pytest
 import convgrad
 from cc_programs import skip_without
 from convgrad._apps.export import c_source, pack, problems
+from convgrad._runtime.program import MOST_PLACES
 from packs import COMPILERS, INCLUDE, STRICT, run, tool
 
 HEADER = (INCLUDE / "convgrad_pack.h").read_text()
@@ -81,7 +82,9 @@ def test_the_exporter_knows_its_numbers():
         return re.search(rf"#define {name} (\w+)", HEADER)[1]
 
     assert int(defined("CG_MOST_WORDS")) == pack.MOST_WORDS
+    assert int(defined("CG_MOST_POINTERS")) == pack.MOST_POINTERS
     assert int(defined("CG_MOST_PLACES")) == pack.MOST_PLACES
+    assert int(defined("CG_MOST_SEEN")) == MOST_PLACES
     assert int(defined("CG_MOST_WORKERS")) == pack.MOST_WORKERS
     assert defined("CG_VERSION") == f"{c_source.VERSION}u"
     for row, number in pack.DTYPES.items():
@@ -113,6 +116,8 @@ int main(void) {
   unsigned char *s = base + (2 << 20);
   const size_t n = cg_scratch_bytes(e, 1);
   cg_entry other = *e;
+  const cg_place strange_places[3] = {e->places[0], {"x", 7, CG_GIVEN, 4, NULL}, e->places[2]};
+  void *const places[3] = {x, g, r};
   cg_pack strange = t;
   cg_job job;
   int64_t before, after;
@@ -145,6 +150,35 @@ int main(void) {
   EXPECT(CG_WRONG_VERSION, cg_run(&other, x, g, r, s, n));
   other = *e; other.problem.dtype = 7;
   EXPECT(CG_WRONG_VERSION, cg_run(&other, x, g, r, s, n));
+
+  other = *e; other.places = strange_places;
+  EXPECT(CG_WRONG_VERSION, cg_run(&other, x, g, r, s, n)); /* a dtype that packs do not have */
+  other = *e; other.all_count = CG_MOST_PLACES + 1;
+  EXPECT(CG_WRONG_VERSION, cg_run(&other, x, g, r, s, n));
+  other = *e; other.place_count = other.all_count = 2;
+  EXPECT(CG_WRONG_PLACES, cg_run(&other, x, g, r, s, n));
+  EXPECT(CG_WRONG_PLACES, cg_begin(&job, &other, 1, x, g, r, s, n));
+  EXPECT(CG_NULL, cg_run_places(e, NULL, s, n));
+  EXPECT(CG_OK, cg_run_places(e, places, s, n));
+  EXPECT(1, cg_find_line(&t, e->line) == e);
+  EXPECT(1, cg_find_line(&t, "conv2d") == NULL);
+  EXPECT(1, cg_find_line(&t, NULL) == NULL);
+  EXPECT(1, cg_version_text(&t) == NULL);
+  strange.version = 1;
+  EXPECT(0, strcmp(cg_version_text(&strange), "this pack is of version 1; export it again"));
+  EXPECT(1, cg_find_line(&strange, e->line) == NULL);
+  EXPECT(1, strstr(cg_error_text(CG_WRONG_VERSION), "export it again") != NULL);
+  strange.version = 3;
+  EXPECT(1, strstr(cg_version_text(&strange), "export it again") != NULL);
+  strange = t;
+
+  /* With a bias there is a fourth place. */
+  EXPECT(CG_WRONG_PLACES, cg_run(&t_conv_dw_f32_1x8x8x4_k3x3_o8_same_bias_entry, x, g, r, s, n));
+  EXPECT(CG_OK, t_conv_dw_f32_1x8x8x4_k3x3_o8_same_bias(x, g, r, r + 4096, s, n));
+  EXPECT(CG_OVERLAP, t_conv_dw_f32_1x8x8x4_k3x3_o8_same_bias(x, g, r, r + 8, s, n)); /* both are made */
+  EXPECT(CG_OVERLAP, t_conv_dw_f32_1x8x8x4_k3x3_o8_same_bias(x, g, r, x, s, n));
+  EXPECT(CG_NULL, t_conv_dw_f32_1x8x8x4_k3x3_o8_same_bias(x, g, r, NULL, s, n));
+  EXPECT(CG_MISALIGNED, t_conv_dw_f32_1x8x8x4_k3x3_o8_same_bias(x, g, r, (float *)(void *)(base + 2049), s, n));
 
   EXPECT(CG_WRONG_WORKER, cg_begin(&job, e, 0, x, g, r, s, n));
   EXPECT(CG_WRONG_WORKER, cg_begin(&job, e, -5, x, g, r, s, n));
@@ -206,6 +240,7 @@ def test_every_wrong_argument_has_its_code(tmp_path, compiler):
     guards = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g"]
     skip_without(tool(compiler), *guards)
     lines = "conv2d_backprop_filter 8x14x14x16 3x3x16x32\nconv2d_backprop_filter 0x9x9x2 3x3x2x4\n"
+    lines += "conv2d_backprop_filter 1x8x8x4 3x3x4x8 bias=output\n"
     convgrad.export(lines, tmp_path / "pack", name="t", with_test=False)
     (tmp_path / "trouble.c").write_text(TROUBLE)
     pack_files = (tmp_path / "pack/t.c", tmp_path / "pack/libt.a", "-o", tmp_path / "trouble")

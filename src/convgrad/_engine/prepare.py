@@ -147,6 +147,13 @@ def _passes(task: Task) -> Executable:
     return bind_passes(_norm_plan.plan(task, target), task.places, target)
 
 
+def numbered_passes(task: Task, target: Target) -> tuple[Program, tuple[Any, ...]]:
+    """Return a task's program as plain numbers, and the identities of its kernels in its order of them."""
+    launches = _norm_plan.plan(task, target)
+    memory = (launches.partial_bytes, launches.packed_bytes, launches.serial)
+    return _numbered(launches.steps, task.places, *memory), _kernels(launches.steps)
+
+
 def bind_passes(launches: _norm_plan.Launches, places: tuple[str, ...], target: Target) -> Bound:
     """Load the kernels of a task's launches, or of some of them, and bind their program."""
     kernels = [

@@ -4,6 +4,10 @@ PROBLEMS are any of: lines such as "conv2d 1x28x28x64 3x3x64x64 strides=2", one 
 layers such as 8x56x56x144k3s2, which stand for their three operations; networks such as mobilenet_v2; @FILE, or just
 FILE, with lines, such as a recording, or with a page of blocks; - for lines from standard input.
 
+A line with bias=output has a bias (bias=input for an input gradient). For batch norm with an activation the line is
+"batch_norm_act.forward 8x196x32 NHWC float32 relu given=weight,bias epsilon=0.001". A convolution and its batch norm in
+one function are "conv2d 1x28x28x64 3x3x64x64 | batch_norm_act.forward relu given=weight,bias epsilon=0.001".
+
 The folder then holds libNAME.a, NAME.c, NAME.h and convgrad_pack.h, which is all a program needs; NAME_test.c, a
 program that knows what the pack must compute; files for CMake and pkg-config; and NAME.txt, the problems and their
 sizes. Equal calls write equal bytes.
@@ -19,6 +23,7 @@ import convgrad
 from ..._base.errors import ArgumentError
 from ..._compiler import targets
 from ..._problem import text as _problem_text
+from ..._problem.norm import rules
 from . import operation
 from .screen import Cell, Screen
 from .verb import DONE
@@ -29,6 +34,7 @@ EXAMPLES = """
 convgrad export mobilenet_v2 -o pack --name mobile
 convgrad export mobilenet_v2 --batch 8 --ops fwd -o pack --name mobile --target neon --system android
 convgrad export conv2d 1x28x28x8 3x3x8x16 strides=2 -o pack --name small --target cortex_m4
+convgrad export "conv2d 1x28x28x8 3x3x8x16 bias=output" -o pack --name small
 convgrad export @recorded.txt -o pack --name app --target host
 convgrad export @page.json -o pack --name page --target wasm_simd --json
 """
@@ -132,7 +138,7 @@ def problems(words: list[str]) -> list[str]:
     >>> problems(["conv2d", "1x8x8x4", "3x3x4x8", "strides=2"]), problems(["8x56x56x144k3s2", "vgg16"])
     (['conv2d 1x8x8x4 3x3x4x8 strides=2'], ['8x56x56x144k3s2', 'vgg16'])
     """
-    if words[0] in _problem_text.OPS:
+    if words[0] in _problem_text.OPS or (rules.is_text(words[0]) and " " not in words[0]):
         return [" ".join(words)]
     return [_standard_input() if word == "-" else word for word in words]
 

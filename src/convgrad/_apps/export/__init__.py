@@ -2,6 +2,7 @@
 
     door        `convgrad.export`: checks what was asked for, makes the pack, writes the folder
     problems    what a caller names (lines, files, layers, networks, pages) as problems
+    recipe      what can be exported: convolutions with bias, batch norm, blocks of both, as places and parts
     pack        a pack as data: problems, plans, kernels, sizes; no text of C
     names       names of C: of packs, and of the function of a problem
     object_size what of an object file ends up in a program

@@ -11,13 +11,13 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..._base.version import __version__
-from ..._runtime.program import MEMORY, Launch
-from . import names
-from .pack import Entry, Pack, descriptor
+from ..._runtime.program import Launch
+from .pack import DTYPES, Entry, Pack, Part, descriptor
+from .recipe import ROLES, Place
 
 FIXED = "convgrad_pack.h"
 """The header that is the same for all packs."""
-VERSION = 1
+VERSION = 2
 """`CG_VERSION` of that header."""
 
 _ARCHITECTURES = {
@@ -28,9 +28,7 @@ _ARCHITECTURES = {
     "riscv64": "defined(__riscv) && __riscv_xlen == 64",
 }
 """What compilers for an architecture define."""
-"""C's own; others are passed as void."""
-_NUMBERS = {MEMORY["partial"]: 3, MEMORY["packed"]: 4}
-"""Of memory in `CG_VERSION` 1, whose programs have three places."""
+_NOWHERE = "CG_NOWHERE"
 _LEAST_LONG = -(2**63)
 _WIDTH = 112
 
@@ -40,12 +38,12 @@ def header(pack: Pack) -> str:
     # As the name is written, and more: `Net` and `net` are two packs, and a program may have a net.h of its own.
     guard = f"CONVGRAD_PACK_{pack.name}_H"
     parts = [
-        f"/* {pack.name}.h: {len(pack.entries)} convolutions for {pack.label}.",
+        f"/* {pack.name}.h: {len(pack.entries)} problems for {pack.label}.",
         f"   Written by convgrad {__version__}; do not edit.",
         "",
         *(f"   {line}" for line in facts(pack)),
         "",
-        "   Each function takes its operands, the result and scratch, which begins on a boundary of CG_SCRATCH_ALIGN",
+        "   Each function takes its places and scratch, which begins on a boundary of CG_SCRATCH_ALIGN",
         f"   bytes; {pack.name}_SCRATCH bytes are enough for any of them on one thread. It returns CG_OK or a",
         f"   code that cg_error_text puts in words. {FIXED} has the rules, the look-up by descriptor, and",
         "   threads. */",
@@ -55,7 +53,7 @@ def header(pack: Pack) -> str:
         f'#include "{FIXED}"',
         "",
         f"#if CG_VERSION != {VERSION}u",
-        f'#error "{pack.name}.h needs version {VERSION} of {FIXED}; another one was included before"',
+        f'#error "{pack.name}.h is of version {VERSION}, and {FIXED} of another: export the pack again"',
         "#endif",
         "",
         "#ifdef __cplusplus",
@@ -118,11 +116,10 @@ def source(pack: Pack) -> str:
 
 
 def _declaration(entry: Entry) -> str:
-    first, second, result = entry.operand_bytes
+    sizes = " ".join(f"{place.name} {place.nbytes}" for place in entry.recipe.callers)
     return (
         f"/* {entry.line}\n"
-        f"   {entry.algorithm}; bytes: {first} {second} {result} of the operands and the result, "
-        f"{entry.code_bytes} of code, {entry.table_bytes} of tables */\n"
+        f"   {entry.algorithm}; bytes: {sizes}; {entry.code_bytes} of code, {entry.table_bytes} of tables */\n"
         f"#define {entry.name}_SCRATCH {entry.scratch_bytes}\n"
         f"extern const cg_entry {entry.name}_entry;\n"
         f"{_signature(entry)};\n"
@@ -130,52 +127,83 @@ def _declaration(entry: Entry) -> str:
 
 
 def _signature(entry: Entry) -> str:
-    kind = entry.problem.dtype.c or "void"
-    first, second, result = names.operands(entry.problem)
-    return (
-        f"int {entry.name}(const {kind} *{first}, const {kind} *{second}, {kind} *{result}, void *scratch,\n"
-        f"    size_t scratch_bytes)"
-    )
+    arguments = [_argument(place) for place in entry.recipe.callers]
+    lines, line = [], f"int {entry.name}("
+    for word in [*arguments, "void *scratch", "size_t scratch_bytes"]:
+        if len(line) + len(word) > _WIDTH:
+            lines.append(line.rstrip())
+            line = "    "
+        line += f"{word}, "
+    return "\n".join([*lines, line.removesuffix(", ") + ")"])
+
+
+def _argument(place: Place) -> str:
+    kind = place.dtype.c or "void"
+    return f"{'const ' if place.role == 'given' else ''}{kind} *{place.name}"
 
 
 def _definition(pack: Pack, entry: Entry) -> str:
-    problem, program = entry.problem, entry.program
     parts = [f"/* {entry.line} */"]
+    for number, part in enumerate(entry.parts if entry.launches else ()):
+        seen = ", ".join(_NOWHERE if at is None else str(at) for at in part.seen)
+        parts.append(
+            f"static const uint8_t {entry.name}_seen_{number}[{len(part.seen)}] = {{{seen}}};"
+        )
     rows = []
-    for number, launch in enumerate(program.launches):
+    for number, (part, launch) in enumerate(entry.launches):
         words = "NULL"
         if launch.words:
             words = f"{entry.name}_words_{number}"
             parts.append(_array(words, launch.words))
-        rows.append(_launch(pack, entry, launch, words))
+        rows.append(_launch(pack, entry, part, launch, words))
     launches = "NULL"
     if rows:
         launches = f"{entry.name}_launches"
         parts.append(f"static const cg_launch {launches}[{len(rows)}] = {{\n{_joined(rows)}\n}};")
-    numbers = ", ".join(map(_number, descriptor(problem)))
-    first, second, result = names.operands(problem)
+    places = entry.recipe.places
     parts += [
+        _array(f"{entry.name}_{place.name}", _numbers(place.data)) for place in places if place.data
+    ]
+    listed = _joined(_place(entry, place) for place in places)
+    callers = entry.recipe.callers
+    numbers = ", ".join(map(_number, descriptor(entry.recipe.asked)))
+    parts += [
+        f"static const cg_place {entry.name}_places[{len(places)}] = {{\n{listed}\n}};",
         f"const cg_entry {entry.name}_entry = {{",
         f"    CG_MAGIC, CG_VERSION, {{{numbers}}},",
         f'    "{entry.name}",',
         f'    "{entry.line}",',
         f'    "{entry.algorithm}", {launches}, {len(rows)}, {entry.most_workers},',
-        f"    {program.partial_bytes}, {program.packed_bytes}, {entry.worker_bytes}, "
-        f"{{{', '.join(map(str, entry.operand_bytes))}}}}};",
+        f"    {entry.partial_bytes}, {entry.packed_bytes}, {entry.temporary_bytes}, {entry.worker_bytes},",
+        f"    {entry.name}_places, {len(callers)}, {len(places)}}};",
         f"{_signature(entry)} {{",
-        f"  return cg_run(&{entry.name}_entry, {first}, {second}, {result}, scratch, scratch_bytes);",
+        f"  void *places[{len(callers)}];",
+        *(f"  places[{at}] = (void *)(uintptr_t){place.name};" for at, place in enumerate(callers)),
+        f"  return cg_run_places(&{entry.name}_entry, places, scratch, scratch_bytes);",
         "}",
         "",
     ]
     return "\n".join(parts)
 
 
-def _launch(pack: Pack, entry: Entry, launch: Launch, words: str) -> str:
+def _place(entry: Entry, place: Place) -> str:
+    data = f"{entry.name}_{place.name}" if place.data else "NULL"
+    role = f"CG_{place.role.upper()}"
+    assert place.role in ROLES
+    return f'    {{"{place.name}", {DTYPES[place.dtype]}, {role}, {place.nbytes}, {data}}}'
+
+
+def _launch(pack: Pack, entry: Entry, part: Part, launch: Launch, words: str) -> str:
     table = pack.tables[launch.table] if launch.table else "NULL"
-    places = ", ".join(str(_NUMBERS.get(place, place)) for place in launch.places or (0,))
+    pointers = ", ".join(map(str, launch.places or (0,)))
+    # A launch that is too little to share is one chunk, also where others of the entry are shared.
+    grain, least = launch.grain, launch.fewest
+    if part.program.serial:
+        grain = least = max(1, launch.items)
     return (
-        f"    {{{entry.codes[launch.kernel].symbol}, {words}, {table}, {launch.items}, {launch.grain}, "
-        f"{launch.fewest}, {len(launch.words)}, {len(launch.places)}, {{{places}}}}}"
+        f"    {{{part.codes[launch.kernel].symbol}, {words}, {table}, {launch.items}, {grain}, "
+        f"{least}, {len(launch.words)}, {len(launch.places)}, {{{pointers}}}, "
+        f"{len(part.seen)}, {entry.name}_seen_{entry.parts.index(part)}}}"
     )
 
 

@@ -54,6 +54,8 @@ def export(
         Lines such as ``"conv2d 1x28x28x64 3x3x64x64 strides=2"``, layers (``"8x56x56x144k3s2"`` stands for its three
         operations), networks (``"mobilenet_v2"``), files of lines such as a recording, page files, pages and graphs;
         ``"@FILE"`` is always a file.
+        ``bias=output`` behind a line adds a bias; ``"batch_norm_act.forward ..."`` is batch norm with an activation,
+        and ``"conv2d ... | batch_norm_act.forward relu ..."`` both in one function; docs/packs.md has the grammar.
     out : path
         The folder; it is made if it is not there.
     name : str

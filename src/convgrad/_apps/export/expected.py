@@ -3,13 +3,13 @@
 Operands are small whole numbers, each a hash of its place. All sums then are whole numbers that the accumulator holds
 exactly, in any order, with fused products or without. So the result's bits are the same on every target, and a digest
 of them is enough. That is so as long as no sum can leave the accumulator's whole numbers; Winograd's F(4,3) divides by
-3 and never keeps to it. Where it is not so, a few elements are compared within a tolerance.
+3 and never keeps to it, and batch norm divides by roots. Where it is not so, a few elements of every array that is made
+are compared within a tolerance.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import prod
 
 import numpy as np
 
@@ -18,9 +18,15 @@ from ..._base import dtypes, options
 from ..._base.dtypes import AnyArray, DType
 from ..._problem import oracle
 from ..._problem.convolution import Kind, Problem
+from ..._problem.norm import without_kernels
 from .pack import Entry
+from .recipe import Part, Recipe
 
 SAMPLES = 4
+MORE_SAMPLES = 16
+"""Of an array where no digest decides."""
+POSITIVE = frozenset({"running_var"})
+"""Places whose numbers are from 1 to spread + 1 instead: a variance has a root."""
 MIX = (2654435761, 2246822519)
 WEIGHT = 0x9E3779B97F4A7C15
 _BLOCK = 1 << 16
@@ -45,29 +51,84 @@ class Expected:
     spread: int
     """Operands are whole numbers from -spread to spread."""
     digest: int
-    samples: tuple[tuple[int, float], ...]
-    """Places in the result and what stands there."""
+    """Of all that is made: the sum of each array's digest times 1, 3, 5 and so on."""
+    samples: tuple[tuple[int, int, float], ...]
+    """Numbers of places, where in them, and what stands there."""
     tolerance: float
     """Relative; 0 if the digest decides."""
 
 
 def expected(entry: Entry) -> Expected:
     """Compute what an entry must give for the operands of the self-test."""
-    problem = entry.problem
+    what = entry.recipe
     spread = next((each for each in (3, 1) if _is_exact(entry, each)), 0)
     exact = spread > 0
-    spread = spread or 1
-    first, second = (
-        numbers(number, prod(shape), spread).reshape(shape)
-        for number, shape in enumerate(problem.operand_shapes, 1)
-    )
-    result = dtypes.round_once(_computed(problem, first, second), problem.dtype)
-    flat = np.ascontiguousarray(result).reshape(-1)
-    # Inside, where few taps fall into the padding, and at both ends.
-    places = sorted({at * max(flat.size - 1, 0) // (SAMPLES - 1) for at in range(SAMPLES)})
-    samples = tuple((at, float(flat[at])) for at in places if flat.size)
-    tolerance = 0.0 if exact else problem.dtype.tolerance
-    return Expected(spread, digest(flat), samples, tolerance)
+    spread = spread or _spread(what)
+    arrays = _computed(what, spread)
+    total, odd, samples = 0, 1, []
+    many = SAMPLES if what.problem is not None else MORE_SAMPLES
+    for number, place in enumerate(what.callers):
+        if place.role == "made":
+            flat = arrays[place.name]
+            total, odd = total + digest(flat) * odd, odd + 2
+            # Inside, where few taps fall into the padding, and at both ends.
+            spots = sorted({at * max(flat.size - 1, 0) // (many - 1) for at in range(many)})
+            samples += [(number, at, float(flat[at])) for at in spots if flat.size]
+    tolerance = 0.0 if exact else what.dtype.tolerance
+    return Expected(spread, total % 2**64, tuple(samples), tolerance)
+
+
+def _spread(what: Recipe) -> int:
+    """Return how large operands are where results are not exact; batch norm backwards multiplies five of them."""
+    asked = what.asked
+    return 1 if isinstance(asked, Problem) or "dx" in {each.name for each in what.places} else 3
+
+
+def _computed(what: Recipe, spread: int) -> dict[str, AnyArray]:
+    """Return all places after all parts have run, flat."""
+    arrays: dict[str, AnyArray] = {}
+    for number, place in enumerate(what.places, 1):
+        if place.role == "constant":
+            arrays[place.name] = np.frombuffer(place.data, place.dtype.numpy)
+            continue
+        found = numbers(number, place.elements, spread)
+        if place.name in POSITIVE:
+            found = np.abs(found) + 1
+        arrays[place.name] = found.astype(place.dtype.numpy)
+    for part in what.parts:
+        if isinstance(part.asked, Problem):
+            _convolve(part.asked, [arrays[name] for name in part.seen if name is not None])
+        else:
+            _pass(part, arrays)
+    return arrays
+
+
+def _convolve(problem: Problem, places: list[AnyArray]) -> None:
+    """Compute a convolution into its places."""
+    wide = [
+        each.astype(np.float64).reshape(shape if each.size else (0,))
+        for each, shape in zip(places[:2], problem.operand_shapes, strict=True)
+    ]
+    result = _sums(replace(problem, bias=""), wide[0], wide[1])
+    if problem.bias:
+        axis = 3 if problem.data_format == "NHWC" else 1
+        if problem.adds_bias:
+            shape = [1, 1, 1, 1]
+            shape[axis] = problem.bias_c
+            result = result + places[3].astype(np.float64).reshape(shape)
+        else:
+            image = np.zeros(()) if problem.is_empty else wide[problem.bias == "output"]
+            others = tuple(each for each in range(4) if each != axis)
+            sums = np.zeros(problem.bias_c) if problem.is_empty else image.sum(axis=others)
+            places[3][:] = dtypes.round_once(sums, problem.dtype)
+    places[2][:] = np.ascontiguousarray(dtypes.round_once(result, problem.dtype)).reshape(-1)
+
+
+def _pass(part: Part, arrays: dict[str, AnyArray]) -> None:
+    """Compute batch norm into its places."""
+    assert not isinstance(part.asked, Problem)
+    run = without_kernels.execute(part.asked.task)
+    run(*(0 if name is None else arrays[name].ctypes.data for name in part.seen))
 
 
 def numbers(which: int, count: int, spread: int) -> AnyArray:
@@ -108,7 +169,7 @@ def digest(array: AnyArray) -> int:
 def _is_exact(entry: Entry, spread: int) -> bool:
     """Return whether no sum of products of such operands leaves the whole numbers of its accumulator."""
     problem = entry.problem
-    if entry.algorithm in _NEVER_EXACT:
+    if problem is None or entry.algorithm in _NEVER_EXACT:
         return False
     taps = problem.rows.window * problem.cols.window
     terms = {
@@ -116,11 +177,11 @@ def _is_exact(entry: Entry, spread: int) -> bool:
         Kind.INPUT_GRADIENT: taps * problem.group_out,
         Kind.FILTER_GRADIENT: problem.batch * problem.rows.out * problem.cols.out,
     }[problem.kind]
-    largest = spread * spread * terms * _ROOM.get(entry.algorithm, 1)
+    largest = (spread * terms + 1) * spread * _ROOM.get(entry.algorithm, 1)
     return largest <= (2**53 if problem.dtype.accumulator == "f64" else 2**24)
 
 
-def _computed(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
+def _sums(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
     """Return the result in float64."""
     if problem.is_empty:
         return np.zeros(problem.result_shape)

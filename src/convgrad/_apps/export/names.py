@@ -8,6 +8,7 @@ from ..._base.errors import ArgumentError, shown
 from ..._problem import geometry
 from ..._problem.convolution import Kind, Problem
 from ..._problem.geometry import Axis
+from ..._problem.norm.rules import Call
 
 LONGEST = 40
 _SHORT = {Kind.FORWARD: "forward", Kind.INPUT_GRADIENT: "dx", Kind.FILTER_GRADIENT: "dw"}
@@ -38,6 +39,8 @@ first fraction from half i input input_backprop job known launch left_out memory
 out_backprop output places powered rest result row row_count rows run_backwards samples scratch scratch_bytes second
 sign size spoil spread sum test_row to tolerance trouble turn unit value values want weight which widened wrong
 begin digest_high digest_low end words
+before beside dbias digest_made dresidual dweight dx grad k next norm_bias norm_weight place positive residual
+running_mean running_var saved scalars spots x y
 """
 _FILES = """
 assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic stdbool
@@ -99,6 +102,36 @@ def function(pack: str, problem: Problem) -> str:
     words.append(_padding(rows, cols))
     if problem.data_format != "NHWC":
         words.append(problem.data_format.lower())
+    if problem.bias:
+        usual = problem.bias == "output" or problem.kind is Kind.INPUT_GRADIENT
+        words.append("bias" if usual else "bias_of_input")
+    return "_".join(words)
+
+
+def passes(call: Call, sizes: bool = True) -> str:
+    """Return the words that name batch norm: all that tells one line from another.
+
+    >>> from convgrad._problem.norm.rules import read
+    >>> passes(read("batch_norm_act.forward 8x196x32 NHWC float32 relu residual=before given=weight epsilon=1e-05"))
+    'norm_forward_f32_8x196x32_relu_residual_before_weight_e1em05'
+    """
+    task = call.task
+    words = ["norm", task.name]
+    if sizes:
+        words += [task.dtype.short, f"{task.images}x{task.pixels}x{task.channels}"]
+    words.append(task.activation)
+    if task.residual:
+        words.append(f"residual_{task.residual}")
+    words += call.given if call.given is not None else ()
+    if not task.name.startswith("forward"):
+        words += call.results
+        words += ("of",) if call.given is not None else ()
+    for letter, number, usual in (("e", call.epsilon, 1e-3), ("s", call.slope, 0.0)):
+        if number != usual:
+            spelled = repr(number).replace("-", "m").replace("+", "").replace(".", "p")
+            words.append(f"{letter}{spelled}")
+    if sizes and task.data_format != "NHWC":
+        words.append(task.data_format.lower())
     return "_".join(words)
 
 

@@ -20,21 +20,27 @@ from ..._compiler.jit import objects, symbols
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import System, Target
 from ..._engine import planner, prepare
-from ..._problem import text as _problem_text
+from ..._kernels.norm import plan as _norm_plan
 from ..._problem.convolution import Kind, Problem
 from ..._runtime.cpus import available_cpus
-from ..._runtime.program import Program
-from . import names
+from ..._runtime.program import Launch, Program
+from . import names, recipe
 from .object_size import loaded_bytes
+from .recipe import Asked, Block, Recipe
 
 MOST_WORDS = 96
-MOST_PLACES = 6
+MOST_POINTERS = 6
+MOST_PLACES = 24
 MOST_WORKERS = 256
 """As in convgrad_pack.h."""
 DTYPES = {row: row.tensorflow for row in dtypes.FLOATING}
 """TensorFlow's numbers."""
 _KINDS = (Kind.FORWARD, Kind.INPUT_GRADIENT, Kind.FILTER_GRADIENT)
 _LAYOUTS = ("NHWC", "NCHW")
+_SIDES = ("", "input", "output")
+_OTHER = len(_KINDS)
+_DESCRIPTOR = 21
+"""Numbers of a `cg_problem`."""
 _MOST_BYTES = {"wasm32": 2**31, "thumbv7em": 2**31}
 """Memory of one call, by architecture."""
 _MOST_BYTES_WIDE = 2**54
@@ -59,52 +65,91 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """A problem of the pack."""
+class Part:
+    """A program of an entry."""
 
-    problem: Problem
-    name: str
-    """Of its function."""
-    algorithm: str
     program: Program
     codes: tuple[Code, ...]
     """The program's kernels, in its order of them."""
     own_scratch: tuple[int, ...]
     """Workspace that each of them asks for itself."""
+    seen: tuple[int | None, ...]
+    """Which of the entry's places are those of the program; None for a null pointer."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A problem of the pack: a convolution, batch norm, or a block of both."""
+
+    recipe: Recipe
+    name: str
+    """Of its function."""
+    algorithm: str
+    parts: tuple[Part, ...]
+
+    @property
+    def line(self) -> str:
+        return self.recipe.line
+
+    @property
+    def problem(self) -> Problem | None:
+        """The convolution that this is; None for anything more."""
+        return self.recipe.problem
 
     @cached_property
-    def line(self) -> str:
-        return _problem_text.write(self.problem)
+    def codes(self) -> tuple[Code, ...]:
+        """The kernels, each once."""
+        return tuple(dict.fromkeys(code for part in self.parts for code in part.codes))
+
+    @cached_property
+    def launches(self) -> tuple[tuple[Part, Launch], ...]:
+        return tuple((part, launch) for part in self.parts for launch in part.program.launches)
+
+    @property
+    def partial_bytes(self) -> int:
+        """Of any part: they run one after the other."""
+        return max(part.program.partial_bytes for part in self.parts)
+
+    @property
+    def packed_bytes(self) -> int:
+        return max(part.program.packed_bytes for part in self.parts)
+
+    @property
+    def temporary_bytes(self) -> int:
+        """Bytes of places that lie in the scratch, each on a boundary."""
+        places = self.recipe.places
+        return sum(_up(place.nbytes) for place in places if place.role == "temporary")
 
     @cached_property
     def worker_bytes(self) -> int:
         """Workspace of one thread: the most that a launch asks for."""
-        launches = self.program.launches
         return max(
-            (each.scratch_bytes + self.own_scratch[each.kernel] for each in launches),
+            (each.scratch_bytes + part.own_scratch[each.kernel] for part, each in self.launches),
             default=0,
         )
 
     @property
+    def shared_bytes(self) -> int:
+        """Scratch that all threads share."""
+        return sum(map(_up, (self.partial_bytes, self.packed_bytes, self.temporary_bytes)))
+
+    @property
     def scratch_bytes(self) -> int:
         """What the caller brings to run on one thread."""
-        parts = (self.program.partial_bytes, self.program.packed_bytes, self.worker_bytes)
-        return sum(-(-part // 64) * 64 for part in parts)
+        return self.shared_bytes + _up(self.worker_bytes)
 
     @property
     def most_workers(self) -> int:
         """Threads there is work for."""
-        if self.program.serial:
-            return 1
-        chunks = [-(-each.items // each.fewest) for each in self.program.launches]
+        chunks = [
+            -(-each.items // each.fewest) for part, each in self.launches if not part.program.serial
+        ]
         return max(1, min(max(chunks, default=1), MOST_WORKERS))
 
     @property
-    def operand_bytes(self) -> tuple[int, int, int]:
-        """Bytes of first, second and result. Operands that nobody reads may have any size."""
-        if not self.program.launches:
-            return 0, 0, self.problem.result_bytes
-        return (*self.problem.operand_bytes, self.problem.result_bytes)
+    def operand_bytes(self) -> tuple[int, ...]:
+        """Bytes of the places that the caller brings. Operands that nobody reads may have any size."""
+        return tuple(place.nbytes for place in self.recipe.callers)
 
     @property
     def code_bytes(self) -> int:
@@ -112,18 +157,22 @@ class Entry:
 
     @property
     def table_bytes(self) -> int:
-        return sum(len(table) for table in {each.table for each in self.program.launches})
+        return sum(len(table) for table in {each.table for _, each in self.launches})
 
     @property
     def word_bytes(self) -> int:
-        return 8 * sum(len(each.words) for each in self.program.launches)
+        return 8 * sum(len(each.words) for _, each in self.launches)
+
+
+def _up(nbytes: int) -> int:
+    return -(-nbytes // 64) * 64
 
 
 @dataclass(frozen=True)
 class Refused:
     """A problem no kernel takes."""
 
-    problem: Problem
+    problem: Asked
     line: str
     reason: str
 
@@ -150,10 +199,7 @@ class Pack:
     def tables(self) -> dict[bytes, str]:
         """The tables and their names in C, each once, by name."""
         found = {
-            launch.table
-            for entry in self.entries
-            for launch in entry.program.launches
-            if launch.table
+            launch.table for entry in self.entries for _, launch in entry.launches if launch.table
         }
         named = {f"{self.name}_table_{_hash(table)}": table for table in found}
         return {named[name]: name for name in sorted(named)}
@@ -180,21 +226,36 @@ class Pack:
         return f"{self.target.label} {self.system.triple}"
 
 
-def descriptor(problem: Problem) -> tuple[int, ...]:
-    """Return the numbers of a problem's `cg_problem`, in their order."""
-    rows, cols = problem.rows, problem.cols
+def descriptor(asked: Asked) -> tuple[int, ...]:
+    """Return the numbers of a `cg_problem`, in their order; only the kind for what is more than a convolution."""
+    if not isinstance(asked, Problem):
+        return (_OTHER, *(0 for _ in range(_DESCRIPTOR - 1)))
+    rows, cols = asked.rows, asked.cols
     return (
-        *(_KINDS.index(problem.kind), DTYPES[problem.dtype]),
-        *(_LAYOUTS.index(problem.data_format), int(problem.depthwise)),
-        *(problem.batch, rows.size, cols.size, problem.in_c, problem.out_c, problem.groups),
+        *(_KINDS.index(asked.kind), DTYPES[asked.dtype]),
+        *(_LAYOUTS.index(asked.data_format), int(asked.depthwise)),
+        *(asked.batch, rows.size, cols.size, asked.in_c, asked.out_c, asked.groups),
         *(rows.window, cols.window, rows.stride, cols.stride, rows.dilation, cols.dilation),
-        *(rows.before, rows.after, cols.before, cols.after),
+        *(rows.before, rows.after, cols.before, cols.after, _SIDES.index(asked.bias)),
     )
+
+
+class _Refusal(Exception):
+    """Why something is not exported."""
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """An entry before its kernels are compiled."""
+
+    recipe: Recipe
+    algorithm: str
+    parts: tuple[tuple[Program, tuple[KernelSource, ...]], ...]
 
 
 def make(
     name: str,
-    problems: Iterable[Problem],
+    problems: Iterable[Asked],
     target: Target,
     system: System,
     *,
@@ -203,29 +264,15 @@ def make(
 ) -> Pack:
     """Plan the problems, write and compile their kernels."""
     wanted, refused = _sorted(problems)
-    planned: list[tuple[Problem, str, Program, list[KernelSource]]] = []
+    planned: list[_Planned] = []
     written: dict[Any, KernelSource] = {}
-    for problem in wanted:
-        line = _problem_text.write(problem)
+    for asked in wanted:
+        line = recipe.write(asked)
         advance(1, f"planning {line}")
-        reason = _too_large(problem, target)
-        plan = None if reason else planner.choose(problem, target)
-        if plan is not None and not plan.steps and not problem.is_empty:
-            reason = _why_not(problem, target)
-        if plan is None or reason:
-            refused.append(Refused(problem, line, reason or ""))
-            continue
-        program = prepare.numbered(plan)
-        for identity in prepare.identities(plan):
-            if identity not in written:
-                source = _kernels.emit(identity, target)
-                written[identity] = symbols.in_pack(source, target, system.triple)
-        kernels = [written[identity] for identity in prepare.identities(plan)]
-        reason = _no_room(program, [each.scratch_bytes for each in kernels], problem, target)
-        if reason:
-            refused.append(Refused(problem, line, reason))
-        else:
-            planned.append((problem, plan.algorithm, program, kernels))
+        try:
+            planned.append(_plan(recipe.make(asked), target, system, written))
+        except _Refusal as reason:
+            refused.append(Refused(asked, line, str(reason)))
     if refused and not skip_refused:
         first = refused[0]
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
@@ -233,46 +280,103 @@ def make(
             f"export: `problems` must be such as kernels compute; `{first.line}` is refused{more}: {first.reason}."
         )
     # Not all that were written: some may be of problems that were refused afterwards.
-    sources = {each.symbol: each for *_, kernels in planned for each in kernels}
+    sources = {
+        each.symbol: each for plan in planned for _, kernels in plan.parts for each in kernels
+    }
     codes = _compiled(sources, target, system, advance)
-    entries = tuple(
-        Entry(
-            problem,
-            names.function(name, problem),
-            algorithm if program.launches else "zeros",
-            program,
-            tuple(codes[each.symbol] for each in kernels),
-            tuple(each.scratch_bytes for each in kernels),
-        )
-        for problem, algorithm, program, kernels in planned
-    )
+    entries = tuple(_entry(name, plan, codes) for plan in planned)
     winograd: str = config.get("winograd")
     return Pack(name, target, system, winograd, entries, tuple(refused))
 
 
-def _sorted(problems: Iterable[Problem]) -> tuple[list[Problem], list[Refused]]:
-    """Return the problems in order of their descriptors, each once, and those whose dtype no kernel has."""
-    found: dict[tuple[int, ...], Problem] = {}
+def _entry(name: str, plan: _Planned, codes: dict[str, Code]) -> Entry:
+    numbers = {place.name: at for at, place in enumerate(plan.recipe.places)}
+    parts = [
+        Part(
+            program,
+            tuple(codes[each.symbol] for each in kernels),
+            tuple(each.scratch_bytes for each in kernels),
+            tuple(None if each is None else numbers[each] for each in part.seen),
+        )
+        for part, (program, kernels) in zip(plan.recipe.parts, plan.parts, strict=True)
+    ]
+    return Entry(plan.recipe, _function(name, plan.recipe.asked), plan.algorithm, tuple(parts))
+
+
+def _function(name: str, asked: Asked) -> str:
+    if isinstance(asked, Problem):
+        return names.function(name, asked)
+    if isinstance(asked, Block):
+        return f"{names.function(name, asked.problem)}_{names.passes(asked.norm, sizes=False)}"
+    return f"{name}_{names.passes(asked)}"
+
+
+def _plan(
+    what: Recipe, target: Target, system: System, written: dict[Any, KernelSource]
+) -> _Planned:
+    """Plan the parts and write their kernels; raises _Refusal."""
+    reason = _too_large(what, target)
+    if reason:
+        raise _Refusal(reason)
+    found, algorithms = [], []
+    for part in what.parts:
+        if isinstance(part.asked, Problem):
+            program, identities, algorithm = _plan_convolution(part.asked, target)
+            emit = _kernels.emit
+        else:
+            program, identities = prepare.numbered_passes(part.asked.task, target)
+            algorithm, emit = "batch_norm", _norm_plan.emit
+        for identity in identities:
+            if identity not in written:
+                written[identity] = symbols.in_pack(emit(identity, target), target, system.triple)
+        kernels = tuple(written[identity] for identity in identities)
+        reason = _no_room(program, [each.scratch_bytes for each in kernels], what.asked, target)
+        if reason:
+            raise _Refusal(reason)
+        found.append((program, kernels))
+        algorithms.append(algorithm)
+    return _Planned(what, "+".join(algorithms), tuple(found))
+
+
+def _plan_convolution(problem: Problem, target: Target) -> tuple[Program, tuple[Any, ...], str]:
+    plan = planner.choose(problem, target)
+    if not plan.steps and not problem.is_empty:
+        raise _Refusal(_why_not(problem, target))
+    if problem.is_empty and problem.adds_bias and problem.result_bytes:
+        raise _Refusal("its result is nothing but the bias")
+    algorithm = plan.algorithm if plan.steps else "zeros"
+    return prepare.numbered(plan), prepare.identities(plan), algorithm
+
+
+def _sorted(problems: Iterable[Asked]) -> tuple[list[Asked], list[Refused]]:
+    """Return the problems in order of their descriptors and lines, each once, and those whose dtype no kernel has."""
+    found: dict[tuple[Any, ...], Asked] = {}
     refused: dict[str, Refused] = {}
     for problem in problems:
-        if problem.dtype in DTYPES:
+        dtype = recipe.dtype_of(problem)
+        if dtype in DTYPES:
             # Empty problems may differ in what no element depends on. One is kept, whatever the order.
-            key = descriptor(problem)
+            key: tuple[Any, ...] = descriptor(problem)
+            if not isinstance(problem, Problem):
+                key = (*key, recipe.write(problem))
             same = found.setdefault(key, problem)
             if same != problem:
-                found[key] = min(same, problem, key=_problem_text.write)
+                found[key] = min(same, problem, key=recipe.write)
         else:
-            line = _problem_text.write(problem)
-            refused[line] = Refused(problem, line, f"no kernel computes in {problem.dtype.name}")
+            line = recipe.write(problem)
+            refused[line] = Refused(problem, line, f"no kernel computes in {dtype.name}")
     return [found[key] for key in sorted(found)], [refused[line] for line in sorted(refused)]
 
 
-def _too_large(problem: Problem, target: Target) -> str | None:
-    """Return why a problem must not even be planned, or None."""
-    longest = max(problem.rows.size, problem.cols.size, problem.rows.out, problem.cols.out)
-    if longest > _MOST_CELLS:
-        return f"images have at most {_MOST_CELLS:,} rows and columns in a pack"
-    return _does_not_fit(sum(problem.operand_bytes) + problem.result_bytes, target)
+def _too_large(what: Recipe, target: Target) -> str | None:
+    """Return why something must not even be planned, or None."""
+    problems = [part.asked for part in what.parts if isinstance(part.asked, Problem)]
+    for each in problems:
+        if max(each.rows.size, each.cols.size, each.rows.out, each.cols.out) > _MOST_CELLS:
+            return f"images have at most {_MOST_CELLS:,} rows and columns in a pack"
+    # Not only those of the recipe: an operand that nobody reads is still as large as it says.
+    sizes = [sum(each.operand_bytes) + each.result_bytes for each in problems]
+    return _does_not_fit(max(*sizes, sum(each.nbytes for each in what.places), 0), target)
 
 
 def _does_not_fit(needed: int, target: Target) -> str | None:
@@ -294,19 +398,19 @@ def _why_not(problem: Problem, target: Target) -> str:
     return f"no kernel takes it ({'; '.join(reasons)})"
 
 
-def _no_room(program: Program, own: Sequence[int], problem: Problem, target: Target) -> str | None:
+def _no_room(program: Program, own: Sequence[int], asked: Asked, target: Target) -> str | None:
     """Return what convgrad_pack.h or the target's address space has no room for, or None."""
     worker = 0
     for launch in program.launches:
         count = len(launch.places) + bool(launch.table) + len(launch.words)
-        if len(launch.places) > MOST_PLACES or count > MOST_WORDS:
+        if len(launch.places) > MOST_POINTERS or count > MOST_WORDS:
             return (
-                f"kernels must have at most {MOST_WORDS} words and {MOST_PLACES} pointers, "
+                f"kernels must have at most {MOST_WORDS} words and {MOST_POINTERS} pointers, "
                 f"one has {count} and {len(launch.places)}"
             )
         worker = max(worker, launch.scratch_bytes + own[launch.kernel])
-    scratch = program.partial_bytes + program.packed_bytes + worker
-    total = sum(problem.operand_bytes) + problem.result_bytes + scratch
+    arrays = sum(place.nbytes for place in recipe.make(asked).places)
+    total = arrays + program.partial_bytes + program.packed_bytes + worker
     return _does_not_fit(total + sum(len(each.table) for each in program.launches), target)
 
 

@@ -78,7 +78,7 @@ prefix=${{pcfiledir}}
 source=${{prefix}}/{name}.c
 
 Name: {name}
-Description: {len(pack.entries)} convolutions for {pack.label}
+Description: {len(pack.entries)} problems for {pack.label}
 Version: {_numbers()}
 Cflags: -I${{prefix}}
 Libs: -L${{prefix}} -l{name}

@@ -18,6 +18,7 @@ from ..._base.files import open_regular
 from ..._problem import layer_text, networks
 from ..._problem import text as _problem_text
 from ..._problem.convolution import Kind, Problem
+from ..._problem.norm.rules import Call
 from ..graph.operation import Graph, Operation
 from ..graph.scope import Scope, infer
 from ..graph.spec import Spec
@@ -25,6 +26,8 @@ from ..graph.table import convolutions
 from ..pages.build import build
 from ..pages.files import read_page
 from ..pages.page import Page
+from . import recipe
+from .recipe import Asked, Block
 
 OPS = {
     "fwd": Kind.FORWARD,
@@ -43,14 +46,14 @@ class Reader:
     batch: int | None = None
     dtype: str | None = None
     data_format: str | None = None
-    problems: dict[Problem, None] = field(default_factory=dict)
+    problems: dict[Asked, None] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     """What was left out, and why."""
     _used: set[str] = field(default_factory=set)
 
     def read(self, what: Any) -> None:
         """Take in whatever a caller names."""
-        if isinstance(what, Problem):
+        if isinstance(what, Problem | Call | Block):
             self.problems[what] = None
         elif isinstance(what, str):
             self._text(what)
@@ -76,7 +79,7 @@ class Reader:
 
     def lines(self, text: str, name: str) -> None:
         """Take in a file of lines."""
-        self.problems.update(dict.fromkeys(_problem_text.read_lines(text, f"export: {name}")))
+        self.problems.update(dict.fromkeys(recipe.read_lines(text, f"export: {name}")))
 
     def check_settings(self) -> None:
         """Refuse settings that nothing has used: problems that say their own do not heed them."""
@@ -213,10 +216,10 @@ def _is_file(text: str) -> bool:
 
 def _is_line(word: str) -> bool:
     """Whether a line of text begins with a word."""
-    return word in _problem_text.OPS or layer_text.looks_like(word)
+    return word in _problem_text.OPS or layer_text.looks_like(word) or recipe.is_special(word)
 
 
-def chosen(problems: Iterable[Problem], ops: Iterable[str] | None) -> list[Problem]:
+def chosen(problems: Iterable[Asked], ops: Iterable[str] | None) -> list[Asked]:
     """Return the problems of some of the three operations; of all if none are named."""
     if ops is None:
         return list(problems)
@@ -224,4 +227,13 @@ def chosen(problems: Iterable[Problem], ops: Iterable[str] | None) -> list[Probl
     if not listed or any(not isinstance(op, str) or op not in OPS for op in listed):
         raise ArgumentError(f"export: `ops` must be a list of {', '.join(OPS)}, got {shown(ops)}.")
     kinds = {OPS[op] for op in listed}
-    return [problem for problem in problems if problem.kind in kinds]
+    return [problem for problem in problems if kinds & _kinds(problem)]
+
+
+def _kinds(asked: Asked) -> set[Kind]:
+    """Return the operations that something belongs to; batch norm backwards makes both gradients."""
+    if isinstance(asked, Problem):
+        return {asked.kind}
+    if isinstance(asked, Call) and not asked.task.name.startswith("forward"):
+        return {Kind.INPUT_GRADIENT, Kind.FILTER_GRADIENT}
+    return {Kind.FORWARD}

@@ -1,9 +1,9 @@
 """NAME_test.c: a program that runs every problem of a pack and knows what must come out.
 
 It makes its operands itself, runs each problem on one thread and again in chunks from the last to the first, as other
-workers, and compares the results with what was computed when the pack was written. It needs `printf` and static memory,
-as much as its largest problem; with NAME_TEST_BYTES defined to less, it leaves out what does not fit and says so.
-Problems beyond `expected.LARGEST` are always left out.
+workers, compares the results with what was computed when the pack was written, and the bits of both runs with each
+other. It needs `printf` and static memory, as much as its largest problem; with NAME_TEST_BYTES defined to less, it
+leaves out what does not fit and says so. Problems beyond `expected.LARGEST` are always left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..._base.version import __version__
-from .expected import LARGEST, MIX, SAMPLES, WEIGHT, Expected, expected
+from .expected import LARGEST, MIX, POSITIVE, WEIGHT, Expected, expected
 from .pack import Entry, Pack
 
 _WORKERS = 3
@@ -28,7 +28,7 @@ def source(pack: Pack, found: Sequence[Expected | None]) -> str:
     needed = max((memory(entry) for entry in pack.entries if memory(entry) <= LARGEST), default=64)
     rows = (
         ",\n".join(_row(entry, each) for entry, each in zip(pack.entries, found, strict=True))
-        or "    {NULL, 0, 0, 0.0, 0, {0}, {0.0}}"
+        or "    {NULL, 0, 0, 0.0, 0, 0, 0, {0}, {0}, {0.0}}"
     )
     text = _PROGRAM
     for word, value in {
@@ -37,7 +37,7 @@ def source(pack: Pack, found: Sequence[Expected | None]) -> str:
         "NEEDED": str(needed),
         "ROWS": rows,
         "COUNT": str(len(pack.entries)),
-        "SAMPLES": str(SAMPLES),
+        "SAMPLES": str(max([len(each.samples) for each in found if each], default=0) or 1),
         "MIX_ONE": f"{MIX[0]}u",
         "MIX_TWO": f"{MIX[1]}u",
         "WEIGHT_HIGH": f"0x{WEIGHT >> 32:x}u",
@@ -50,23 +50,23 @@ def source(pack: Pack, found: Sequence[Expected | None]) -> str:
 
 def memory(entry: Entry) -> int:
     """Return the static memory that the test of an entry takes."""
-    program = entry.program
-    shared = sum(-(-part // 64) * 64 for part in (program.partial_bytes, program.packed_bytes))
     workers = min(_WORKERS, entry.most_workers)
     apart = -(-entry.worker_bytes // 128) * 128
-    scratch = shared + -(-entry.worker_bytes // 64) * 64 + (workers - 1) * apart
+    scratch = entry.shared_bytes + -(-entry.worker_bytes // 64) * 64 + (workers - 1) * apart
     return scratch + sum(-(-part // 64) * 64 for part in entry.operand_bytes)
 
 
 def _row(entry: Entry, each: Expected | None) -> str:
     if each is None:
-        return f"    {{&{entry.name}_entry, 0u, 0u, 0.0, 0, 0, {{0}}, {{0.0}}}}"
-    places = ", ".join(str(at) for at, _ in each.samples) or "0"
-    values = ", ".join(_value(value) for _, value in each.samples) or "0.0"
+        return f"    {{&{entry.name}_entry, 0u, 0u, 0.0, 0, 0u, 0, {{0}}, {{0}}, {{0.0}}}}"
+    places = ", ".join(str(place) for place, _, _ in each.samples) or "0"
+    spots = ", ".join(str(at) for _, at, _ in each.samples) or "0"
+    values = ", ".join(_value(value) for *_, value in each.samples) or "0.0"
+    positive = sum(1 << at for at, one in enumerate(entry.recipe.callers) if one.name in POSITIVE)
     high, low = each.digest >> 32, each.digest & 0xFFFFFFFF
     return (
         f"    {{&{entry.name}_entry, 0x{high:08x}u, 0x{low:08x}u, {each.tolerance!r}, {each.spread}, "
-        f"{len(each.samples)}, {{{places}}}, {{{values}}}}}"
+        f"{positive}u, {len(each.samples)}, {{{places}}}, {{{spots}}}, {{{values}}}}}"
     )
 
 
@@ -92,11 +92,13 @@ _PROGRAM = """\
 
 typedef struct test_row {
   const cg_entry *entry;
-  uint32_t digest_high, digest_low; /* of all bytes of the result */
+  uint32_t digest_high, digest_low; /* of all bytes that are made */
   double tolerance;                 /* 0: every bit is known */
   int spread;                       /* operands are whole numbers from -spread to spread; 0: nothing is known */
+  uint32_t positive;                /* bits of places whose numbers are from 1 to spread + 1 */
   int samples;
-  int64_t places[$SAMPLES$];
+  uint8_t places[$SAMPLES$]; /* which array, and where in it */
+  int64_t spots[$SAMPLES$];
   double values[$SAMPLES$];
 } test_row;
 
@@ -125,11 +127,12 @@ static uint16_t narrow(int value, int32_t dtype) {
   return (uint16_t)(value < 0 ? bits | 0x8000u : bits);
 }
 
-static void fill(void *to, size_t bytes, uint32_t which, int32_t dtype, int spread) {
+static void fill(void *to, size_t bytes, uint32_t which, int32_t dtype, int spread, int positive) {
   const size_t count = bytes / cg_itemsize(dtype);
   size_t at;
   for (at = 0; at < count; at++) {
-    const int value = number(which, (uint32_t)at, spread);
+    int value = number(which, (uint32_t)at, spread);
+    if (positive) value = (value < 0 ? -value : value) + 1;
     if (dtype == CG_FLOAT) {
       ((float *)to)[at] = (float)value;
     } else if (dtype == CG_DOUBLE) {
@@ -180,26 +183,37 @@ static uint64_t digest(const unsigned char *from, size_t bytes) {
   return sum;
 }
 
-/* NULL, or what is wrong with a result. */
-static const char *wrong(const test_row *row, const unsigned char *result) {
+/* Of all arrays that are made. */
+static uint64_t digest_made(const cg_entry *entry, void *const *places) {
+  uint64_t sum = 0, odd = 1;
+  int32_t k;
+  for (k = 0; k < entry->place_count; k++) {
+    if (entry->places[k].role != CG_MADE) continue;
+    sum += digest((const unsigned char *)places[k], entry->places[k].bytes) * odd;
+    odd += 2;
+  }
+  return sum;
+}
+
+/* NULL, or what is wrong with the results. */
+static const char *wrong(const test_row *row, void *const *places) {
   const uint64_t known = ((uint64_t)row->digest_high << 32) | row->digest_low;
-  const int32_t dtype = row->entry->problem.dtype;
   int i;
   for (i = 0; i < row->samples; i++) {
-    const double value = element(result, row->places[i], dtype), want = row->values[i];
+    const int which = row->places[i];
+    const double want = row->values[i], size = want < 0 ? -want : want;
+    const double value = element(places[which], row->spots[i], row->entry->places[which].dtype);
     const double apart = value < want ? want - value : value - want;
-    const double size = want < 0 ? -want : want;
     if (!(apart <= row->tolerance * (1.0 + size))) return "wrong numbers";
   }
-  if (row->tolerance == 0.0 && digest(result, row->entry->bytes[2]) != known) return "wrong numbers";
+  if (row->tolerance == 0.0 && digest_made(row->entry, places) != known) return "wrong numbers";
   return NULL;
 }
 
 /* All chunks in reverse, as different workers: what threads do in an order that is unlikely. */
-static int run_backwards(const cg_entry *entry, const void *first, const void *second, void *result, void *scratch,
-                         size_t bytes) {
+static int run_backwards(const cg_entry *entry, void *const *places, void *scratch, size_t bytes) {
   cg_job job;
-  int launch, code = cg_begin(&job, entry, $WORKERS$, first, second, result, scratch, bytes);
+  int launch, code = cg_begin_places(&job, entry, $WORKERS$, places, scratch, bytes);
   for (launch = 0; code == CG_OK && launch < entry->launch_count; launch++) {
     int64_t chunk;
     code = cg_launch_begin(&job, launch);
@@ -214,31 +228,42 @@ int main(void) {
   for (at = 0; at < row_count; at++) {
     const test_row *row = &rows[at];
     const cg_entry *entry = row->entry;
-    const int32_t dtype = entry->problem.dtype;
     const size_t scratch_bytes = cg_scratch_bytes(entry, $WORKERS$);
-    const size_t needed = cg_up(scratch_bytes, 64) + cg_up(entry->bytes[0], 64) + cg_up(entry->bytes[1], 64) +
-                          cg_up(entry->bytes[2], 64);
-    unsigned char *scratch, *first, *second, *result;
+    size_t needed = cg_up(scratch_bytes, 64);
+    unsigned char *scratch, *next;
+    void *places[CG_MOST_PLACES];
     const char *trouble = NULL;
+    uint64_t before = 0;
     int turn, code = CG_OK;
+    int32_t k;
+    for (k = 0; k < entry->place_count; k++) needed += cg_up(entry->places[k].bytes, 64);
     if (needed > $NAME$_TEST_BYTES || row->spread == 0) {
       printf("left out %s: needs %lu bytes\\n", entry->line, (unsigned long)needed);
       left_out++;
       continue;
     }
     scratch = memory + (CG_SCRATCH_ALIGN - (uintptr_t)memory % CG_SCRATCH_ALIGN) % CG_SCRATCH_ALIGN;
-    first = scratch + cg_up(scratch_bytes, 64);
-    second = first + cg_up(entry->bytes[0], 64);
-    result = second + cg_up(entry->bytes[1], 64);
-    fill(first, entry->bytes[0], 1, dtype, row->spread);
-    fill(second, entry->bytes[1], 2, dtype, row->spread);
-    if (cg_find(&$NAME$, &entry->problem) != entry) trouble = "not found by its descriptor";
+    next = scratch + cg_up(scratch_bytes, 64);
+    for (k = 0; k < entry->place_count; k++) {
+      const cg_place *place = &entry->places[k];
+      places[k] = next;
+      next += cg_up(place->bytes, 64);
+      if (place->role == CG_GIVEN)
+        fill(places[k], place->bytes, (uint32_t)k + 1u, place->dtype, row->spread, (int)(row->positive >> k & 1u));
+    }
+    if (cg_find_line(&$NAME$, entry->line) != entry) trouble = "not found by its line";
+    if (entry->problem.kind != CG_OTHER && cg_find(&$NAME$, &entry->problem) != entry)
+      trouble = "not found by its descriptor";
     for (turn = 0; turn < 2 && code == CG_OK && !trouble; turn++) {
       spoil(scratch, scratch_bytes);
-      spoil(result, entry->bytes[2]);
-      code = turn ? run_backwards(entry, first, second, result, scratch, scratch_bytes)
-                  : cg_run(entry, first, second, result, scratch, scratch_bytes);
-      if (code == CG_OK) trouble = wrong(row, result);
+      for (k = 0; k < entry->place_count; k++)
+        if (entry->places[k].role == CG_MADE) spoil((unsigned char *)places[k], entry->places[k].bytes);
+      code = turn ? run_backwards(entry, places, scratch, scratch_bytes)
+                  : cg_run_places(entry, places, scratch, scratch_bytes);
+      if (code == CG_OK) trouble = wrong(row, places);
+      if (code == CG_OK && !trouble && turn && digest_made(entry, places) != before)
+        trouble = "other bits as other workers";
+      before = digest_made(entry, places);
     }
     if (code != CG_OK) trouble = cg_error_text(code);
     if (trouble) failed++;
