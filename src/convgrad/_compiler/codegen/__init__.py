@@ -37,6 +37,8 @@ Loads give the compute type and stores round: a kernel written with `F16` or `BF
 otherwise the float32 kernel. ``count=`` and ``mask=`` keep accesses inside the array. Sums over
 lanes (`Vector.sum`) and `KernelBuilder.fma` have one fixed order and one fixed rounding per
 target. `KernelBuilder.scratch` takes workspace; there is no alloca.
+
+Functions that are not kernels, such as those that frameworks call, are written with `functions`.
 """
 
 from .builder import KernelBuilder

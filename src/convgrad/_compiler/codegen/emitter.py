@@ -19,7 +19,7 @@ from .fp_mode import framed
 class Emitter:
     """Collects the text of one function."""
 
-    __slots__ = ("_declared", "_last", "block", "body", "prologue", "scopes", "target")
+    __slots__ = ("_declared", "_last", "block", "body", "ended", "prologue", "scopes", "target")
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -28,6 +28,8 @@ class Emitter:
         self.body: list[str] = []
         self.block = "entry"
         """Label of the block being written."""
+        self.ended = False
+        """Whether the block being written has returned: nothing may follow in it."""
         self.scopes: list[dict[Any, Any]] = []
         """One per open arm or loop: the variables set in it, with their values before it."""
         self._declared: dict[str, str] = {}

@@ -67,6 +67,11 @@ class _Arms:
         emitter.scopes.append({})
         yield
         before = emitter.scopes.pop()
+        if emitter.ended:  # it returned: this path does not meet the others
+            emitter.ended = False
+            for variable, value in before.items():
+                variable._current = value
+            return
         after = {variable: variable.value.text for variable in before}
         self._ends.append((emitter.block, after))
         for variable, value in before.items():
@@ -80,6 +85,9 @@ class _Arms:
 
     def meet(self) -> None:
         emitter = self.emitter
+        if not self._ends:
+            emitter.ended = True
+            return
         emitter.start(self.done)
         for variable, before in self._before.items():
             sources = []
@@ -198,6 +206,7 @@ def loop(
         variable.value = value.renamed(name)
     emitter.scopes.append({})
     yield Int(emitter, _opaque(emitter, index))
+    assert not emitter.ended, "a loop whose body always returns runs once: write no loop"
     changed = emitter.scopes.pop()
     forgotten = changed.keys() - set(carried)
     assert not forgotten, f"{len(forgotten)} variables change in a loop that does not carry them"
@@ -222,3 +231,32 @@ def loop(
             text = emitter.name()
             emitter.line(_phi(text, value.type_text, ((enter, before), (leave, latch))))
         variable.value = value.renamed(text)
+
+
+@contextmanager
+def forever(emitter: Emitter, carry: Iterable[Variable[Any]]) -> Iterator[None]:
+    """Repeat until the function returns."""
+    carried = list(carry)
+    before, head = emitter.block, emitter.label()
+    entering = [variable.value for variable in carried]
+    entering_texts = [value.text for value in entering]
+    emitter.jump(head)
+    emitter.start(head)
+    names, holes = [emitter.name() for _ in carried], [emitter.hole() for _ in carried]
+    for variable, value, name in zip(carried, entering, names, strict=True):
+        variable.value = value.renamed(name)
+    emitter.scopes.append({})
+    yield
+    assert not emitter.ended, "a loop whose body always returns runs once: write no loop"
+    changed = emitter.scopes.pop()
+    forgotten = changed.keys() - set(carried)
+    assert not forgotten, f"{len(forgotten)} variables change in a loop that does not carry them"
+    leaving_texts = [variable.value.text for variable in carried]
+    latch = emitter.block
+    emitter.jump(head)
+    for value, name, hole, enter, leave in zip(
+        entering, names, holes, entering_texts, leaving_texts, strict=True
+    ):
+        pairs = ((enter, before), (leave, latch))
+        emitter.fill(hole, _phi(name, value.type_text, pairs))
+    emitter.ended = True

@@ -144,6 +144,16 @@ class Int:
     def __and__(self, other: IntLike) -> Int:
         return self._write("and", self.text, text_of(other))
 
+    def __or__(self, other: IntLike) -> Int:
+        return self._write("or", self.text, text_of(other))
+
+    def __xor__(self, other: IntLike) -> Int:
+        return self._write("xor", self.text, text_of(other))
+
+    def high_bits(self, bits: int) -> Int:
+        """Shift right, filling with zeros."""
+        return self._write("lshr", self.text, str(bits))
+
     def __lshift__(self, bits: int) -> Int:
         return self * (1 << bits)
 

@@ -215,9 +215,13 @@ class Pointer:
         return Pointer(self.emitter, text, element)
 
     def store_int(self, value: IntLike) -> None:
-        """Write a 64-bit integer."""
-        assert self.element is I64, self.element
-        self.emitter.line(f"store i64 {text_of(value)}, ptr {self.text}, align 8")
+        """Write a 64-bit integer, or the low half of it."""
+        assert self.element in (I32, I64), self.element
+        text = text_of(value)
+        if self.element is I32 and constant_of(value) is None:
+            text = self.emitter.value(f"trunc i64 {text} to i32")
+        kind, size = self.element.llvm, self.element.size
+        self.emitter.line(f"store {kind} {text}, ptr {self.text}, align {size}")
 
     def prefetch(self, *, write: bool = False, locality: int = 3) -> None:
         """Ask for this line; 3 is into all caches, 0 is for one use. Any address is safe."""
