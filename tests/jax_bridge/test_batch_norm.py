@@ -21,6 +21,7 @@ from convgrad._problem.norm import ACTIVATIONS, Task
 from convgrad._problem.norm import rules as calls
 from convgrad._problem.norm.rules import Call
 from convgrad._runtime.bound import Bound
+from convgrad._runtime.program import MOST_PLACES
 from convgrad.errors import InternalError
 from convgrad.jax import batch_norm_act
 
@@ -319,7 +320,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
     found: list[Any] = []
 
     def run(program: int, addresses: int) -> int:
-        words = (ctypes.c_int64 * handler.MOST_PLACES).from_address(addresses)
+        words = (ctypes.c_int64 * MOST_PLACES).from_address(addresses)
         found.append((program, list(words)))
         return 0
 

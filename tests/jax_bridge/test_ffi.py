@@ -19,6 +19,7 @@ from convgrad import _engine
 from convgrad._base import config
 from convgrad._base.dtypes import DTYPES, by_short
 from convgrad._bridges.jax import abi, handler, sums, switches, targets
+from convgrad._bridges.records import GIVEN, RUN
 from convgrad._problem import text as _problem_text
 from convgrad._runtime.bound import Bound
 from convgrad._runtime.state import STATE_BLOCK
@@ -175,6 +176,17 @@ def filled(slab: targets.Slab) -> int:
     return slab.take(problem, program, LINE)
 
 
+def record_of(slab: targets.Slab) -> tuple[Any, list[Any]]:
+    """Return the words of the last sum's run, and those of its results."""
+    at = len(handler.BLOCK) + (slab.used - 1) * len(handler.SLOT)
+    address = slab._block[at + handler.SLOT.index("RECORD")]
+    result, run = (address + 8 * (len(handler.RECORD) + number * len(GIVEN)) for number in (2, 3))
+    return (
+        (ctypes.c_int64 * len(RUN)).from_address(run),
+        [(ctypes.c_int64 * len(GIVEN)).from_address(result)],
+    )
+
+
 def test_a_handler_without_a_program_says_so(slab: targets.Slab) -> None:
     with pytest.raises(
         jax.errors.JaxRuntimeError, match="FAILED_PRECONDITION: convgrad: this handler"
@@ -193,8 +205,8 @@ def test_arrays_of_other_sizes_never_reach_a_program(slab: targets.Slab, wrong: 
     }[wrong]
     address = filled(slab)
     if wrong == "result":
-        at = len(handler.BLOCK) + (slab.used - 1) * len(handler.SLOT)
-        slab._block[at + handler.SLOT.index("RESULT")] += 1
+        _, (result,) = record_of(slab)
+        result[GIVEN.index("ELEMENTS")] += 1
     message = f"INVALID_ARGUMENT: convgrad: arrays have not the sizes and the dtype of {LINE}"
     with pytest.raises(jax.errors.JaxRuntimeError, match=re.escape(message)):
         slab_call(slab, f"convgrad_test_{wrong}", address, *given)
@@ -210,8 +222,8 @@ def test_a_lack_of_memory_is_told(slab: targets.Slab) -> None:
     )
     hungry[3] = 1 << 53  # partial sums
     address = slab.take(problem, program, LINE)
-    at = len(handler.BLOCK) + (slab.used - 1) * len(handler.SLOT)
-    slab._block[at + handler.SLOT.index("PROGRAM")] = ctypes.addressof(hungry)
+    run, _ = record_of(slab)
+    run[RUN.index("PROGRAM")] = ctypes.addressof(hungry)
     message = f"RESOURCE_EXHAUSTED: convgrad: not enough memory for workspaces of {LINE}"
     with pytest.raises(jax.errors.JaxRuntimeError, match=re.escape(message)):
         slab_call(slab, "convgrad_test_memory", address, *arrays())

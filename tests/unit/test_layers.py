@@ -69,7 +69,9 @@ ALLOWED = {
     # Bridges: a framework's own types above, programs on addresses below.
     "_bridges": set(),
     "_bridges/dask": {"_engine", "_problem", "_runtime"},
-    "_bridges/jax": {"_engine", "_problem", "_runtime"},
+    "_bridges/records": {"_runtime"},
+    "_bridges/serve": {"_bridges/records", "_compiler", "_runtime"},
+    "_bridges/jax": {"_bridges/records", "_bridges/serve", "_engine", "_problem", "_runtime"},
     "_bridges/tensorflow": {"_engine", "_problem", "_runtime"},
     "_bridges/torch": {"_bridges/report", "_engine", "_problem", "_runtime"},
     "_bridges/keras": {

@@ -21,6 +21,7 @@ import jax.ffi
 
 from ... import _engine
 from ..._base import config
+from ..._base.dtypes import DType
 from ..._base.errors import CompileError, ConvgradError
 from ..._base.version import __version__
 from ..._base.warnings import warn
@@ -32,6 +33,7 @@ from ..._problem.norm.rules import Call
 from ..._runtime import code, entry
 from ..._runtime.bound import Bound
 from ..._runtime.state import keep_forever
+from ..records import NOWHERE, run_words
 from . import abi, handler, switches
 
 PREFIX = "convgrad_"
@@ -70,51 +72,45 @@ class Slab:
 
     def take(self, asked: Problem | Call, program: Bound, text: str) -> int:
         """Fill the next slot; returns the address of its handler."""
-        words = self._passes(asked) if isinstance(asked, Call) else self._sum(asked)
-        return self._fill(program, text, words)
-
-    def _sum(self, problem: Problem) -> dict[str, int]:
-        item = problem.dtype.itemsize
-        first, second = problem.operand_bytes
-        return {
-            "DTYPE": problem.dtype.xla,
-            "ALIGNMENT": item - 1,
-            "FIRST": first // item,
-            "SECOND": second // item,
-            "RESULT": prod(problem.result_shape),
-        }
-
-    def _passes(self, call: Call) -> dict[str, int]:
-        scalars = (ctypes.c_double * len(call.scalars))(*call.scalars)
-        places = [0] * handler.MOST_PLACES
-        places[call.places.index("scalars")] = ctypes.addressof(scalars)
-        table = [len(call.operands), len(call.results), *places]
-        for place in (*call.operands, *call.results):
-            row = call.dtype(place)
-            table += [row.xla, row.itemsize - 1, call.elements(place)]
-            table.append(call.places.index(place))
-        kept = (ctypes.c_int64 * len(table))(*table)
-        self._texts += [scalars, kept]
-        return {"TABLE": ctypes.addressof(kept)}
-
-    def _fill(self, program: Bound, text: str, words: dict[str, int]) -> int:
-        words = {
-            **words,
+        words = self._passes(asked, program) if isinstance(asked, Call) else _sum(asked, program)
+        record = (ctypes.c_int64 * len(words))(*words)
+        self._texts += [record, program]
+        slot = {
             "NO_MEMORY": self._text(f"convgrad: not enough memory for workspaces of {text}"),
             "MISFIT": self._text(f"convgrad: arrays have not the sizes and the dtype of {text}"),
-            "PROGRAM": program.address,
+            "RECORD": ctypes.addressof(record),
         }
         at = len(handler.BLOCK) + self.used * len(handler.SLOT)
-        for name, word in words.items():
+        for name, word in slot.items():
             self._block[at + handler.SLOT.index(name)] = word
-        self._texts.append(program)
         self.used += 1
         return self._handlers[self.used - 1]
+
+    def _passes(self, call: Call, program: Bound) -> list[int]:
+        """Return the record of passes: arrays, and their numbers as a constant."""
+        scalars = (ctypes.c_double * len(call.scalars))(*call.scalars)
+        self._texts.append(scalars)
+        arrays = (*call.operands, *call.results)
+        rows = [_row(call.dtype(place), call.elements(place)) for place in arrays]
+        numbers = {place: at for at, place in enumerate((*arrays, "scalars"))}
+        runs = run_words(program, (numbers.get(place, NOWHERE) for place in call.places))
+        return handler.record(rows, len(call.results), [ctypes.addressof(scalars)], runs)
 
     def _text(self, message: str) -> int:
         made = ctypes.create_string_buffer(message.encode())
         self._texts.append(made)
         return ctypes.addressof(made)
+
+
+def _sum(problem: Problem, program: Bound) -> list[int]:
+    """Return the record of a sum: two operands and a result."""
+    sizes = [nbytes // problem.dtype.itemsize for nbytes in problem.operand_bytes]
+    rows = [_row(problem.dtype, size) for size in (*sizes, prod(problem.result_shape))]
+    return handler.record(rows, 1, [], run_words(program, range(3)))
+
+
+def _row(dtype: DType, elements: int) -> tuple[int, int, int]:
+    return dtype.xla, dtype.itemsize - 1, elements
 
 
 _lock = threading.RLock()
