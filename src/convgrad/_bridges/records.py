@@ -1,8 +1,8 @@
 """What the record of a call holds: recipes as words, which compiled code carries out (`serve`).
 
 A record names the tensors that are given, constants (addresses that are the same in every call, such as those of
-scalars), and runs: a program and the numbers of its places. Places are numbered through: what is given first, then what
-is made for the call, then constants.
+scalars), and runs: a program and the numbers of its places. Places are numbered through: what is given
+first, then constants.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Iterable
 
 from .._runtime.bound import Bound
 
-NEXT = 0
-"""The word of a record in a table with the next one in its bucket; the key's words are behind it."""
 RUN = ("PROGRAM", "COUNT")
 """A run: the program and how many places it has, with their numbers behind."""
 NOWHERE = -1

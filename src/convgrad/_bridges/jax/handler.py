@@ -11,7 +11,7 @@ run by another process, whose slots are others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -22,8 +22,9 @@ from ..serve import (
     ADDRESS,
     I32,
     INT,
-    TRUTH,
+    Bool,
     Function,
+    FunctionBuilder,
     Int,
     Module,
     Signature,
@@ -97,8 +98,6 @@ _ERROR_BYTES = 28
 _ASKS_METADATA = 1
 
 _FAILURE = Function("failure", Signature(INT, (ADDRESS, ADDRESS, INT)))
-_FITS = Function("fits", Signature(TRUTH, (ADDRESS, ADDRESS)))
-_GATHER = Function("gather", Signature(TRUTH, (ADDRESS, ADDRESS, ADDRESS)))
 _ANSWER = Function("answer", Signature(INT, (ADDRESS, INT)))
 _HANDLER = Signature(INT, (ADDRESS,))
 
@@ -109,9 +108,7 @@ def text() -> str:
     module = Module()
     module.imports(BLOCK_SYMBOL)
     _write_failure(module)
-    _write_fits(module)
-    _write_gather(module)
-    _write_answer(module, carry_out(module))
+    _write_answer(module)
     for slot in range(SLOTS):
         with module.function(f"cg_jax_{slot}", _HANDLER, internal=False) as f:
             f.returns(f.call(_ANSWER, f.words(0), slot))
@@ -131,51 +128,44 @@ def _write_failure(module: Module) -> None:
         f.returns(f.through(create, _HANDLER, error))
 
 
-def _write_fits(module: Module) -> None:
+def _fits(f: FunctionBuilder, buffer: Words, row: Words) -> Bool:
     """Tell whether a buffer has as many elements of a dtype as its row says, at an address that suits them."""
-    with module.function(_FITS.name, _FITS.signature) as f:
-        buffer, row = f.words(0, _BUFFER), f.words(1, GIVEN)
-        dtype = buffer.offset(_BUFFER["DTYPE"]).as_element(I32).load_int()
-        sizes, elements = buffer.follow("SIZES"), f.variable(f.i64(1))
-        with f.loop(0, buffer["RANK"], carry=[elements]) as axis:
-            elements.value = elements.value * sizes[axis]
-        full = dtype.equals(row["DTYPE"]) & elements.value.equals(row["ELEMENTS"])
-        f.returns(full & (buffer["ADDRESS"] & row["ALIGNMENT"]).equals(0))
+    dtype = buffer.offset(_BUFFER["DTYPE"]).as_element(I32).load_int()
+    sizes, elements = buffer.follow("SIZES"), f.variable(f.i64(1))
+    with f.loop(0, buffer["RANK"], carry=[elements]) as axis:
+        elements.value = elements.value * sizes[axis]
+    full = dtype.equals(row["DTYPE"]) & elements.value.equals(row["ELEMENTS"])
+    return full & (buffer["ADDRESS"] & row["ALIGNMENT"]).equals(0)
 
 
-def _write_gather(module: Module) -> None:
-    """Write the places of a call, of a frame and a record; tells whether all arrays are what the record says."""
-    with module.function(_GATHER.name, _GATHER.signature) as f:
-        frame, record, places = f.words(0, _FRAME), f.words(1, RECORD), f.words(2)
-        operands, results = record["OPERANDS"], record["RESULTS"]
-        counted = frame["OPERANDS"].equals(operands) & frame["RESULTS"].equals(results)
-        with f.when(~counted):
-            f.returns(f.truth(False))
-        rows = record.offset(len(RECORD))
-        for first, count, name in (
-            (0, operands, "OPERAND_LIST"),
-            (operands, results, "RESULT_LIST"),
-        ):
-            buffers = frame.follow(name)
-            here, row = places.offset(first), rows.offset(f.i64(first) * len(GIVEN))
-            with f.loop(0, count) as at:
-                buffer = buffers.follow(at, _BUFFER)
-                fits = f.call(_FITS, buffer, row.offset(at * len(GIVEN)))
-                with f.when(~fits):
-                    f.returns(f.truth(False))
-                here[at] = buffer["ADDRESS"]
-        given = operands + results
-        constants, behind = rows.offset(given * len(GIVEN)), places.offset(given)
-        with f.loop(0, record["CONSTANTS"]) as at:
-            behind[at] = constants[at]
-        f.returns(f.truth(True))
+def _gather(
+    f: FunctionBuilder, frame: Words, record: Words, misfit: Callable[[], None]
+) -> tuple[Words, Words]:
+    """Return the places of a call and a record's runs; `misfit` returns where an array is not what the record says."""
+    places = f.stack(MOST)
+    operands, results = record["OPERANDS"], record["RESULTS"]
+    with f.when(frame["OPERANDS"].differs(operands) | frame["RESULTS"].differs(results)):
+        misfit()
+    here = f.variable(places)
+    row = f.variable(record.offset(len(RECORD)).seen_as(GIVEN))
+    for count, name in ((operands, "OPERAND_LIST"), (results, "RESULT_LIST")):
+        buffers = frame.follow(name)
+        with f.loop(0, count, carry=[here, row]) as at:
+            buffer = buffers.follow(at, _BUFFER)
+            with f.when(~_fits(f, buffer, row.value)):
+                misfit()
+            here.value[0] = buffer["ADDRESS"]
+            here.value, row.value = here.value.offset(1), row.value.offset(len(GIVEN))
+    constants = record["CONSTANTS"]
+    with f.loop(0, constants) as at:
+        here.value[at] = row.value[at]
+    return places, row.value.offset(constants)
 
 
-def _write_answer(module: Module, run: Function[Int]) -> None:
+def _write_answer(module: Module) -> None:
     """Serve a call of XLA's: its frame, and the number of the slot."""
     with module.function(_ANSWER.name, _ANSWER.signature) as f:
         frame, number = f.words(0, _FRAME), f.integer(1)
-        places = f.stack(MOST)
         block = f.imported(BLOCK_SYMBOL, BLOCK)
         extension = frame.follow("EXTENSION", _EXTENSION)
         with f.when(~extension.is_null()):
@@ -195,13 +185,14 @@ def _write_answer(module: Module, run: Function[Int]) -> None:
 
         with f.when(record.is_null()):
             fail(block.follow("EMPTY"), FAILED_PRECONDITION)
-        with f.when(~f.call(_GATHER, frame, record, places)):
-            fail(slot.follow("MISFIT"), INVALID_ARGUMENT)
-        rows = (record["OPERANDS"] + record["RESULTS"]) * len(GIVEN) + record["CONSTANTS"]
-        runs = record.offset(rows + len(RECORD))
-        status = f.call(run, block.follow("RUN"), runs, record["RUNS"], places)
-        with f.when(status.equals(0)):
-            f.returns(0)
-        with f.when(status.equals(NO_MEMORY)):
-            fail(slot.follow("NO_MEMORY"), RESOURCE_EXHAUSTED)
-        fail(block.follow("BROKEN"), INTERNAL)
+
+        def failed(status: Int) -> None:
+            with f.when(status.equals(NO_MEMORY)):
+                fail(slot.follow("NO_MEMORY"), RESOURCE_EXHAUSTED)
+            fail(block.follow("BROKEN"), INTERNAL)
+
+        places, runs = _gather(
+            f, frame, record, lambda: fail(slot.follow("MISFIT"), INVALID_ARGUMENT)
+        )
+        carry_out(f, block.follow("RUN"), runs, record["RUNS"], places, failed)
+        f.returns(0)

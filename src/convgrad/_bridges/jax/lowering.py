@@ -61,7 +61,7 @@ def _through_python(problem: Problem, execute: Any) -> Callable[[Any, Any], Any]
         result = new_result(problem.result_shape, dtype)
         first_at, second_at = map(data_pointer, operands)
         if isinstance(execute, Bound):
-            run(execute, first_at, second_at, data_pointer(result), 0)
+            run(execute, first_at, second_at, data_pointer(result))
         else:
             execute(first_at, second_at, data_pointer(result), 0)
         return result
