@@ -12,7 +12,7 @@ from svg_picture import COLOURS, Picture
 
 from convgrad._base import dtypes
 from convgrad._bridges.dask import plan as plans
-from convgrad._bridges.dask.plan import Chunks, Plan
+from convgrad._bridges.dask.plan import ChunkPlan, Chunks
 from convgrad._problem import arguments, convolution
 from convgrad._problem.convolution import Call, Problem
 
@@ -93,7 +93,7 @@ def channels(title: str) -> str:
 
 
 def _tasks(
-    picture: Picture, left: int, y: int, name: str, plan: Plan, axis: int, unit: int
+    picture: Picture, left: int, y: int, name: str, plan: ChunkPlan, axis: int, unit: int
 ) -> None:
     """Draw an axis of the input above, the tasks between, the same axis of the output below."""
     cut, made = plan.first[axis], plan.chunks[axis]

@@ -50,19 +50,27 @@ def test_ten_lines_of_cpp(tmp_path: Path) -> None:
 
 
 def test_a_pack_in_c(tmp_path: Path) -> None:
-    """The first program as it stands, and the look-up in a program around it."""
-    program, look_up = fences("packs.md", "c")
+    """The first program as it stands, and the two look-ups in programs around them."""
+    program, by_line, look_up = fences("packs.md", "c")
     (line,) = re.findall(
         r'convgrad export "([^"]*)" -o pack', (DOCS / "packs.md").read_text(encoding="utf-8")
     )
-    convgrad.export(line, tmp_path, name="layer", target="sse2", with_test=False)
+    (other,) = re.findall(r'cg_find_line\(&layer, "([^"]*)"\)', by_line)
+    convgrad.export([line, other], tmp_path, name="layer", target="sse2", with_test=False)
     before, _, after = program.partition("  return ")
     call, _, _ = after.partition(";")
     compared = f"  if (code != {call}) return 1;\n  return code;\n}}\n"
     (tmp_path / "a.c").write_text(program)
     (tmp_path / "b.c").write_text(f"{before}{look_up}{compared}")
+    arrays = (
+        "static float input[28 * 28 * 8], filter[3 * 3 * 8 * 16], output[28 * 28 * 16], bias[16];\n"
+    )
+    (scratch,) = re.findall(r".* scratch\[.*\n", program)
+    (tmp_path / "c.c").write_text(
+        f'#include "layer.h"\n{arrays}{scratch}int main(void) {{\n{by_line}  return code;\n}}\n'
+    )
     pack = (tmp_path / "layer.c", tmp_path / "liblayer.a")
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         run(
             "gcc",
             "-std=c11",
