@@ -37,9 +37,9 @@ class Bug:
 ROOMS = (
     Bug(
         "leading dimensions come back in reverse",
-        "_api/calls.py",
-        "(*leading, *problem.output_shape[1:])",
-        "(*leading[::-1], *problem.output_shape[1:])",
+        "_arrays/request.py",
+        "(*batch, *made[1:]) if batch",
+        "(*batch[::-1], *made[1:]) if batch",
         (
             "tests/unit/test_forms.py",
             "tests/arrays/test_layouts.py",
@@ -48,7 +48,7 @@ ROOMS = (
     ),
     Bug(
         "an array with gaps is read as if it had none",
-        "_arrays/numpy.py",
+        "_arrays/holding.py",
         "if array.dtype is row.numpy and array.flags.num & C_ALIGNED == C_ALIGNED:",
         "if array.dtype is row.numpy:",
         ("tests/arrays/test_layouts.py",),
@@ -112,8 +112,8 @@ ROOMS = (
     Bug(
         "packs have other grains",
         "_apps/export/c_source.py",
-        "{launch.items}, {launch.grain}, ",
-        "{launch.grain}, {launch.items}, ",
+        "{launch.items}, {grain}, ",
+        "{grain}, {launch.items}, ",
         ("tests/export/test_bits.py",),
     ),
     Bug(

@@ -62,7 +62,7 @@ def test_problem_text(text: str, name: str | None) -> None:
         ("56x56", "no window"),
         ("56x56k3", "3 or 4 sizes before the window, not 2"),
         ("56x56x8k3z2", "'z2' means nothing"),
-        ("56xx8k3", "no list of sizes"),
+        ("56xx8k3", "not a list of sizes"),
         ("", "no sizes"),
         ("56x56x8k", "window has no size"),
         ("8x56x56x144", "cannot read"),
