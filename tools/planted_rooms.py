@@ -36,6 +36,13 @@ class Bug:
 
 ROOMS = (
     Bug(
+        "the second half of a separable convolution ignores the layout",
+        "_api/calls.py",
+        'plain = (FLEXIBLE, 1, "VALID", settings.data_format, 1)',
+        'plain = (FLEXIBLE, 1, "VALID", "NHWC", 1)',
+        ("tests/unit/test_forms.py", "tests/numeric/test_operations.py"),
+    ),
+    Bug(
         "leading dimensions come back in reverse",
         "_arrays/request.py",
         "(*batch, *made[1:]) if batch",
