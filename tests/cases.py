@@ -106,6 +106,11 @@ class Case:
             return (*self.window, self.groups, self.group_out)
         return (*self.window, self.group_in, self.groups * self.group_out)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether any of its three arrays has no element."""
+        return 0 in (*self.input_shape, *self.filter_shape, *self.output_shape)
+
     def image(self, size: tuple[int, int], channels: int) -> tuple[int, ...]:
         if self.data_format == "NHWC":
             return (self.batch, *size, channels)
@@ -139,23 +144,19 @@ _SMALL = {
     "data_format": ("NHWC", "NCHW"),
     "dtype": tuple(DTYPES),
 }
-SMALL: Families = (
-    (
-        0.5,
-        _SMALL
-        | {"depthwise": True, "groups": range(1, 6), "group_in": 1, "group_out": (1, 1, 2, 3)},
-    ),
-    (
-        0.5,
-        _SMALL
-        | {
-            "depthwise": False,
-            "groups": (1, 1, 2, 3),
-            "group_in": range(1, 5),
-            "group_out": range(1, 5),
-        },
-    ),
-)
+DEPTHWISE = _SMALL | {
+    "depthwise": True,
+    "groups": range(1, 6),
+    "group_in": 1,
+    "group_out": (1, 1, 2, 3),
+}
+DENSE = _SMALL | {
+    "depthwise": False,
+    "groups": (1, 1, 2, 3),
+    "group_in": range(1, 5),
+    "group_out": range(1, 5),
+}
+SMALL: Families = ((0.5, DEPTHWISE), (0.5, DENSE))
 
 
 def random_case(rng: np.random.Generator, families: Families = SMALL, **fixed: Any) -> Case:

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+import cases
+from cases import DENSE, DEPTHWISE, SMALL, random_case
 from convgrad._api import raw
+from convgrad._apps.check.draws import Each
 from convgrad._base.dtypes import BFLOAT16, DTYPES
 from convgrad._problem import convolution, oracle
 from convgrad._problem.arguments import RAW, settings
@@ -26,6 +29,8 @@ NAMES = {
     "int32": np.dtype(np.int32),
     "int64": np.dtype(np.int64),
 }
+_NAMES_HERE = {"float": "float32", "double": "float64"}
+_DEPTHS = ("group_in", "group_out")
 _NAME_OF = {dtype: name for name, dtype in NAMES.items()}
 CALLS = {call.function: call for call in raw.SIX}
 
@@ -150,6 +155,12 @@ class Program:
         assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
 
 
+_LARGE = [
+    (0.5, DEPTHWISE | {"size": Each(range(1, 25)), "groups": range(1, 41)}),
+    (0.5, DENSE | {"size": Each(range(1, 25)), **dict.fromkeys(_DEPTHS, range(1, 21))}),
+]
+
+
 def random_cases(
     seed: int, count: int, dtypes: Sequence[str], large: bool = False, threads: int = 1
 ) -> list[Case]:
@@ -157,81 +168,40 @@ def random_cases(
     random = np.random.default_rng(seed)
     cases: list[Case] = []
     while len(cases) < count:
-        dtype = NAMES[str(random.choice(list(dtypes)))]
-        op = str(random.choice(list(CALLS)))
+        dtype, op = str(random.choice(list(dtypes))), str(random.choice(list(CALLS)))
         call = CALLS[op]
-        if dtype == np.int32 and (call.depthwise or call.kind is Kind.FILTER_GRADIENT):
+        if dtype == "int32" and (call.depthwise or call.kind is Kind.FILTER_GRADIENT):
             continue
-        made = _random_case(random, op, dtype, large, threads)
-        if made is not None:
-            cases.append(made)
+        fixed = {"depthwise": call.depthwise, "dtype": _NAMES_HERE.get(dtype, dtype)}
+        drawn = random_case(random, _LARGE if large else SMALL, **fixed)
+        cases.append(_called(random, op, drawn, threads))
     return cases
 
 
-def _random_case(
-    random: np.random.Generator, op: str, dtype: np.dtype[Any], large: bool, threads: int
-) -> Case | None:
-    call = CALLS[op]
-
-    def pick(low: int, high: int) -> int:
-        return int(random.integers(low, high + 1))
-
-    most = 24 if large else 9
-    batch = pick(1, 4) if large or pick(0, 9) else 0
-    rows, cols = pick(1, most), pick(1, most)
-    window = (pick(1, 5), pick(1, 5))
-    strides, dilations = (pick(1, 3), pick(1, 3)), (pick(1, 3), pick(1, 3))
-    if call.depthwise:
-        channels, multiplier = pick(1, 40 if large else 5), pick(1, 3)
-        filters, out = (*window, channels, multiplier), channels * multiplier
-    else:
-        groups, depth, per_group = (
-            pick(1, 3),
-            pick(1, 20 if large else 5),
-            pick(1, 20 if large else 5),
-        )
-        channels, out = groups * depth, groups * per_group
-        filters = (*window, depth, out)
-    nhwc = bool(pick(0, 1))
-    four = (
-        (lambda r, c, rest: (rest, r, c, rest)) if nhwc else (lambda r, c, rest: (rest, rest, r, c))
-    )
-    padding = str(random.choice(["SAME", "VALID", "EXPLICIT"]))
-    pads = [pick(0, 4) for _ in range(4)]
-    explicit = (0, 0, *pads, 0, 0) if nhwc else (0, 0, 0, 0, *pads)
-
-    def image(height: int, width: int, depth: int) -> tuple[int, ...]:
-        return (batch, height, width, depth) if nhwc else (batch, depth, height, width)
-
-    shape = image(rows, cols, channels)
-    case = Case(
-        op.replace("BackpropInput", "").replace("BackpropFilter", ""),
-        (np.zeros(shape, dtype), np.zeros(filters, dtype)),
-        four(*strides, 1),
-        four(*dilations, 1),
-        padding,
-        explicit if padding == "EXPLICIT" else (),
-        "NHWC" if nhwc else "NCHW",
-        threads,
-    )
-    try:
-        grad = case.problem().output_shape
-    except ValueError:  # the window is too large
-        return None
-    assert len(grad) == 4 and out in grad
+def _called(random: np.random.Generator, op: str, drawn: cases.Case, threads: int) -> Case:
+    """Make a call of a drawn problem: the operands, and the sizes of what is wanted."""
+    dtype, kind = cases.NUMPY[drawn.dtype], CALLS[op].kind
 
     def numbers(of: tuple[int, ...]) -> Array:
         if dtype == np.int32:
             return random.integers(-(2**31), 2**31, of).astype(np.int32)
         return random.standard_normal(of).astype(dtype)
 
-    if call.kind is Kind.FORWARD:
-        inputs = (numbers(shape), numbers(filters))
-    elif call.kind is Kind.INPUT_GRADIENT:
-        inputs = (np.array(shape, np.int32), numbers(filters), numbers(grad))
-    else:
-        inputs = (numbers(shape), np.array(filters, np.int32), numbers(grad))
-    return Case(op, inputs, *(getattr(case, name) for name in _SETTINGS), threads)
-
-
-_SETTINGS = ("strides", "dilations", "padding", "explicit", "data_format")
+    x, f = drawn.input_shape, drawn.filter_shape
+    inputs: tuple[Array, ...] = (
+        np.array(x, np.int32) if kind is Kind.INPUT_GRADIENT else numbers(x),
+        np.array(f, np.int32) if kind is Kind.FILTER_GRADIENT else numbers(f),
+    )
+    if kind is not Kind.FORWARD:
+        inputs = (*inputs, numbers(drawn.output_shape))
+    _, raw = cases.door_settings(drawn, "raw")
+    return Case(
+        op,
+        inputs,
+        tuple(raw["strides"]),
+        tuple(raw["dilations"]),
+        raw["padding"],
+        tuple(raw.get("explicit_paddings", ())),
+        drawn.data_format,
+        threads,
+    )

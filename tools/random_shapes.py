@@ -14,81 +14,88 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from math import exp, log
 from pathlib import Path
-from random import Random
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
 from convgrad._apps.bench.layers import Layer  # noqa: E402
+from convgrad._apps.check.draws import Alike, Each, Family, Mix, Spread, fields  # noqa: E402
+from convgrad._apps.check.problems import generator  # noqa: E402
 from convgrad._apps.cli.main import main as convgrad  # noqa: E402
 
-FAMILIES = ("dense", "dense", "grouped", "depthwise")
-IMAGES, CHANNELS, BATCHES = (1, 256), (1, 2048), (1, 32)
-WINDOWS = (1, 1, 1, 2, 3, 3, 3, 3, 4, 5, 5, 7, 7, 9, 11)
+IMAGE = Spread(1, 256)
+WINDOW = (1, 1, 1, 2, 3, 3, 3, 3, 4, 5, 5, 7, 7, 9, 11)
 """Smaller ones are drawn more often, as networks have them."""
-STRIDES = (1, 1, 1, 2, 2, 3)
-DILATIONS = (1, 1, 1, 1, 2, 3, 4)
-GROUPS = (2, 3, 4, 8, 16, 32, 64)
+CHANNELS = Mix((0.75, Spread(1, 2048, multiple=8)), (0.25, Spread(1, 2048)))
 MULTIPLIERS = (1, 1, 1, 2, 3, 4)
+PLAIN: Family = {
+    "batch": Spread(1, 32),
+    "size": Mix((0.75, Alike(IMAGE)), (0.25, Each(IMAGE))),
+    "window": Mix((0.85, Alike(WINDOW)), (0.15, Each(WINDOW))),
+    "stride": (1, 1, 1, 2, 2, 3),
+    "dilation": (1, 1, 1, 1, 2, 3, 4),
+    "channels": CHANNELS,
+    "padding": Mix((0.8, "SAME"), (0.2, "VALID")),
+}
+DENSE: Family = {**PLAIN, "outputs": CHANNELS}
+GROUPED: Family = {**DENSE, "groups": (2, 3, 4, 8, 16, 32, 64)}
+DEPTHWISE: Family = {**PLAIN, "multiplier": MULTIPLIERS}
+FAMILIES = (DENSE, DENSE, GROUPED, DEPTHWISE)
+"""In turn."""
 FLOPS = (1e5, 4e9)
 MOST_BYTES = 256 << 20
 
 
 def layers(seed: int, count: int) -> list[Layer]:
     """Draw distinct layers."""
-    random = Random(f"convgrad {seed}")
+    random = generator("convgrad", seed)
     found: dict[Layer, None] = {}
     while len(found) < count:
-        layer = drawn(random, FAMILIES[len(found) % len(FAMILIES)])
+        layer = made(**fields(random, [(1.0, FAMILIES[len(found) % len(FAMILIES)])]))
         if layer is not None:
             found[layer] = None
     return list(found)
 
 
-def drawn(random: Random, family: str) -> Layer | None:
-    """Draw a layer of a family, or nothing where it is too small or too large, or is none."""
-    height = _spread(random, *IMAGES)
-    width = height if random.random() < 0.75 else _spread(random, *IMAGES)
-    kernel_h = random.choice(WINDOWS)
-    kernel_w = kernel_h if random.random() < 0.85 else random.choice(WINDOWS)
-    stride = random.choice(STRIDES)
-    dilation = random.choice(DILATIONS) if stride == 1 and max(kernel_h, kernel_w) > 1 else 1
-    channels, outputs, groups, multiplier = _channels(random), 0, 1, 1
-    if family == "depthwise":
-        multiplier = random.choice(MULTIPLIERS)
-    else:
-        outputs = _channels(random)
-    if family == "grouped":
-        groups = random.choice(GROUPS)
+def made(
+    *,
+    size: tuple[int, int],
+    window: tuple[int, int],
+    stride: int,
+    dilation: int,
+    channels: int,
+    outputs: int = 0,
+    groups: int = 1,
+    **others: Any,
+) -> Layer | None:
+    """Make a layer of drawn fields, or nothing where it is too small, too large or not possible."""
+    if stride > 1 or max(window) == 1:
+        dilation = 1
+    if groups > 1:
         channels, outputs = _multiple(channels, groups), _multiple(outputs, groups)
     try:
         layer = Layer(
-            _spread(random, *BATCHES),
-            *(height, width, channels, kernel_h, kernel_w, stride, dilation, multiplier),
-            *(outputs, groups),
-            "SAME" if random.random() < 0.8 else "VALID",
+            height=size[0],
+            width=size[1],
+            channels=channels,
+            kernel_h=window[0],
+            kernel_w=window[1],
+            stride=stride,
+            dilation=dilation,
+            outputs=outputs,
+            groups=groups,
+            **others,
         )
     except ValueError:  # the window is larger than the image
         return None
-    spans = ((kernel_h - 1) * dilation + 1, (kernel_w - 1) * dilation + 1)
-    if spans[0] > 2 * height or spans[1] > 2 * width:  # nearly all taps outside the image
-        return None
-    known = max(layer.channels, layer.out_c) <= CHANNELS[1] * max(MULTIPLIERS)
+    if any((k - 1) * dilation + 1 > 2 * n for k, n in zip(window, size, strict=True)):
+        return None  # nearly all taps outside the image
+    known = max(layer.channels, layer.out_c) <= 2048 * max(MULTIPLIERS)
     moved = sum(layer.traffic("fwd", "float32"))
     fits = FLOPS[0] <= layer.flops() <= FLOPS[1] and moved <= MOST_BYTES
     return layer if known and fits else None
-
-
-def _spread(random: Random, least: int, most: int) -> int:
-    """Draw from all orders of magnitude alike."""
-    return min(most, int(exp(random.uniform(log(least), log(most + 1)))))
-
-
-def _channels(random: Random) -> int:
-    count = _spread(random, *CHANNELS)
-    return _multiple(count, 8) if random.random() < 0.75 and count >= 4 else count
 
 
 def _multiple(count: int, of: int) -> int:

@@ -38,7 +38,7 @@ def compiled(folder: Path, change: tuple[str, str] | None = None) -> str:
 
 @needs_gcc
 def test_documented_example_passes(tmp_path: Path) -> None:
-    report = check_op(compiled(tmp_path), "conv2d", problems=240, isolate=True)
+    report = check_op(compiled(tmp_path), "conv2d", problems=480, isolate=True)
     assert report.ok, str(report)
     assert {row.name: row.status for row in report.refusals} == {
         "NCHW": "refused",

@@ -208,7 +208,7 @@ def test_narrow_accumulation_is_found_and_named() -> None:
     report = check_op(
         narrow_sum,
         "depthwise_conv2d_backprop_filter",
-        problems=40,
+        problems=80,
         properties=["accumulation", "half"],
     )
     assert report.row("half").status == "pass"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
 import convgrad
 from calling import some_targets
-from cases import Case, Data, normal, random_case, run, whole_numbers
+from cases import DENSE, Case, Data, normal, run, whole_numbers
+from convgrad._apps.check.draws import Each, problem
 from convgrad._compiler import jit
 from convgrad._compiler.targets import Target
 from convgrad._engine import planner
@@ -26,20 +26,24 @@ NAME = "dense_filter"
 HOST = jit.host_target()
 
 
+WIDE_AND_NARROW = [
+    (
+        0.7,
+        DENSE
+        | {
+            "groups": (1, 1, 2, 3, 4, 8),
+            "group_in": (1, 2, 3, 4, 5, 8, 12, 17, 20, 33),
+            "group_out": (1, 2, 3, 4, 7, 8, 16, 17, 24, 33, 40),
+            "size": Each(range(1, 28)),
+        },
+    ),
+    (0.3, DENSE),
+]
+"""Channels on both sides of tiles, vectors and groups."""
+
+
 def drawn(rng: np.random.Generator) -> Case:
-    """Draw a case with channels on both sides of tiles, vectors and groups."""
-    while True:
-        fixed: dict[str, Any] = {"depthwise": False}
-        if rng.random() < 0.7:
-            fixed |= {
-                "groups": int(rng.choice([1, 1, 2, 3, 4, 8])),
-                "group_in": int(rng.choice([1, 2, 3, 4, 5, 8, 12, 17, 20, 33])),
-                "group_out": int(rng.choice([1, 2, 3, 4, 7, 8, 16, 17, 24, 33, 40])),
-                "size": tuple(int(n) for n in rng.integers(1, 28, 2)),
-            }
-        case = random_case(rng, **fixed)
-        if 0 not in (*case.input_shape, *case.output_shape):
-            return case
+    return problem(rng, WIDE_AND_NARROW, Case, lambda case: not case.is_empty)
 
 
 def check_exactly(target: Target, case: Case, rng: np.random.Generator, place: Place) -> None:

@@ -103,5 +103,5 @@ def taken_by_tensorflow(case: Case) -> bool:
         and case.dilations == (1, 1)
         and (case.depthwise or case.groups == 1)
         and not (case.depthwise and case.strides[0] != case.strides[1])
-        and 0 not in (*case.input_shape, *case.output_shape, *case.filter_shape)
+        and not case.is_empty
     )

@@ -80,7 +80,7 @@ def _checks(trial: Trial) -> list[str]:
 def _door_algorithm(trial: Trial) -> str:
     """Return what the door will run; the last one where it runs two."""
     case = trial.case
-    if 0 in (*case.input_shape, *case.filter_shape, *case.output_shape):
+    if case.is_empty:
         return "empty"
     if trial.mixing:
         return "separable"
@@ -241,7 +241,7 @@ def _by_peer(trial: Trial, data: Data) -> bool:
     from frameworks import ask
 
     case, kind = trial.case, trial.kind
-    if 0 in (*case.input_shape, *case.filter_shape, *case.output_shape):
+    if case.is_empty:
         return False
     wide = Data(*(each.astype(np.float64) for each in (data.x, data.f, data.g)))
     case = Case(**{**case.__dict__, "dtype": "float64"})

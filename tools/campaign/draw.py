@@ -15,6 +15,21 @@ from typing import Any
 import numpy as np
 
 from cases import KINDS, Case, pads
+from convgrad._apps.check.draws import (
+    ONE,
+    TWO,
+    WORDS,
+    Each,
+    Families,
+    Family,
+    Mix,
+    Spread,
+    Value,
+    emptied,
+    fields,
+    pick,
+)
+from convgrad._apps.check.draws import pads as pads_of
 from convgrad._engine import planner
 from kernels import problem_of
 from layouts import LAYOUTS
@@ -27,14 +42,82 @@ CHANNELS = (
 )
 """Below, at and above every vector and panel of any target, and what is left over."""
 
-SIZES = (  # share, largest image side, largest channels, most products
-    (0.40, 10, 9, 100_000),
-    (0.40, 24, 72, 1_000_000),
-    (0.17, 64, 300, 5_000_000),
-    (0.03, 96, 300, 40_000_000),
-)
 DTYPES = {"float32": 0.36, "half": 0.18, "bfloat16": 0.18, "float64": 0.21, "int32": 0.07}
+DTYPE = Mix(*((share, name) for name, share in DTYPES.items()))
+FLOATS = Mix((0.43, "float32"), *((DTYPES[name], name) for name in ("half", "bfloat16", "float64")))
+"""Depthwise knows no int32."""
 WINDOWS = ((3, 3), (3, 3), (3, 3), (1, 1), (1, 1), (5, 5), (7, 7), (2, 2), (3, 1), (1, 7), (4, 4))
+GEOMETRY: Family = {
+    "window": Mix((0.6, tuple(map(Value, WINDOWS))), (0.4, Each(range(1, 10)))),
+    "strides": Mix((0.5, ONE), (0.19, TWO), (0.28, Each(range(1, 5))), (0.03, Each(range(1, 12)))),
+    "dilations": Mix((0.65, ONE), (0.35, Each(range(1, 5)))),
+    "padding": Mix(
+        (0.4, "SAME"), (0.3, "VALID"), *((0.1, pads_of(range(most))) for most in (2, 3, 8))
+    ),
+    "data_format": ("NHWC", "NCHW"),
+    "dtype": DTYPE,
+}
+"""Unequal ones often."""
+MULTIPLIERS = (1, 1, 1, 1, 2, 3, 4)
+
+
+def _sized(share: float, side: int, channels: int, most: int) -> Families:
+    """Return the families with images and channels up to a size: depthwise, any channels in few groups, narrow groups.
+
+    Small sides are as likely as large ones.
+    """
+    some = tuple(each for each in CHANNELS if each <= channels)
+    plain = {**GEOMETRY, "size": Each(Spread(1, side)), "most": most}
+    dense = {**plain, "depthwise": False, "batch": (1, 1, 2, 2, 3, 5, 9)}
+    few = {"groups": (1, 1, 1, 1, 1, 1, 2, 3, 4), "group_in": some, "group_out": some}
+    narrow = {
+        "groups": (8, 16, 24, 32),
+        "group_in": (1, 2, 4, 8),
+        "group_out": (1, 2, 3, 4, 8),
+    }
+    depthwise = {
+        "depthwise": True,
+        "batch": (1, 1, 2, 3, 5),
+        "groups": some,
+        "group_in": 1,
+        "group_out": MULTIPLIERS,
+        "dtype": FLOATS,
+    }
+    return (
+        (0.34 * share, {**plain, **depthwise}),
+        (0.475 * share, {**dense, **few}),
+        (0.065 * share, {**dense, **narrow}),
+    )
+
+
+WIDE = (16, 31, 32, 33, 36, 40, 48, 64, 65, 96, 133)
+USUAL: Family = {
+    **GEOMETRY,
+    "depthwise": False,
+    "batch": (1, 1, 2, 3),
+    "size": Each(Spread(1, 24)),
+    "groups": (1, 1, 1, 1, 1, 2),
+    "group_in": WIDE,
+    "group_out": WIDE,
+    "window": Value((3, 3)),
+    "strides": ONE,
+    "dilations": ONE,
+    "padding": (*WORDS, *map(Value, (((0, 2), (1, 0)), ((3, 1), (0, 4)), ((1, 1), (1, 1))))),
+    "most": 8_000_000,
+}
+"""The layer most networks are made of, with channels enough for Winograd."""
+FAMILIES: Families = (  # share, largest image side, largest channels, most products
+    *_sized(0.40, 10, 9, 100_000),
+    *_sized(0.40, 24, 72, 1_000_000),
+    *_sized(0.17, 64, 300, 5_000_000),
+    *_sized(0.03, 96, 300, 40_000_000),
+    (0.12, USUAL),
+)
+POOLED: Family = {
+    **GEOMETRY,
+    "group_out": MULTIPLIERS,
+    "dtype": ("float32", "half", "bfloat16", "float64"),
+}
 POOL = 500
 PEERS = ("torch", "jax", "tensorflow")
 THREADS = (1, 2, 3, 8)
@@ -76,27 +159,12 @@ def trial(seed: int, index: int, peers: float = 0.0) -> Trial:
 
 def _case(rng: np.random.Generator) -> Case:
     while True:
-        pick = int(rng.choice(len(SIZES), p=[row[0] for row in SIZES]))
-        _, side, channels, most = SIZES[pick]
-        kind = rng.random()
-        if kind < 0.34:
-            draw = _depthwise(rng, side, channels)
-        elif kind < 0.46:
-            draw, most = _plain(rng), 8_000_000
-        else:
-            draw = _dense(rng, side, channels)
-        draw["data_format"] = str(rng.choice(["NHWC", "NCHW"]))
-        draw["dtype"] = str(rng.choice(list(DTYPES), p=list(DTYPES.values())))
-        if draw["depthwise"] and draw["dtype"] == "int32":
-            draw["dtype"] = "float32"
-        if rng.random() < 0.1:
-            name = str(rng.choice(["batch", "group_out", "size"]))
-            draw[name] = (0, draw["size"][1]) if name == "size" else 0
-        case = Case(**draw)
+        drawn = emptied(rng, fields(rng, FAMILIES), 0.1)
+        most = drawn.pop("most")
+        case = Case(**drawn)
         if not case.legal or case.products > most or _bytes(case) > 1 << 24:
             continue
-        shapes = (case.input_shape, case.filter_shape, case.output_shape)
-        chance = 1.0 if all(0 not in shape for shape in shapes) else 0.15
+        chance = 0.15 if case.is_empty else 1.0
         if rng.random() < chance or _hangs_over(case, 0) or _hangs_over(case, 1):
             return case
 
@@ -111,51 +179,14 @@ def _bytes(case: Case) -> int:
     return 8 * sum(prod(s) for s in (case.input_shape, case.filter_shape, case.output_shape))
 
 
-def _side(rng: np.random.Generator, largest: int) -> tuple[int, int]:
-    """Small sides are as likely as large ones."""
-    draw = np.exp(rng.uniform(0, np.log(largest + 1), 2))
-    return int(draw[0]), int(draw[1])
-
-
-def _channels(rng: np.random.Generator, most: int) -> int:
-    return int(rng.choice([each for each in CHANNELS if each <= most]))
-
-
-def _geometry(rng: np.random.Generator) -> dict[str, Any]:
-    """Draw a window, strides, dilations and pads; unequal ones often."""
-    window = (
-        WINDOWS[int(rng.integers(len(WINDOWS)))]
-        if rng.random() < 0.6
-        else tuple(int(each) for each in rng.integers(1, 10, 2))
-    )
-    strides, dilations = (1, 1), (1, 1)
-    if rng.random() < 0.5:
-        strides = (2, 2) if rng.random() < 0.4 else tuple(int(n) for n in rng.integers(1, 5, 2))
-        if rng.random() < 0.06:
-            strides = tuple(int(n) for n in rng.integers(1, 12, 2))
-    if rng.random() < 0.35:
-        dilations = tuple(int(n) for n in rng.integers(1, 5, 2))
-    padding: Any = ("SAME", "VALID", "")[int(rng.choice(3, p=[0.4, 0.3, 0.3]))]
-    if not padding:
-        top, bottom, left, right = (int(n) for n in rng.integers(0, rng.choice([2, 3, 8]), 4))
-        padding = ((top, bottom), (left, right))
-    return {"window": window, "strides": strides, "dilations": dilations, "padding": padding}
-
-
 @cache
 def _pooled(which: int) -> tuple[dict[str, Any], str, str]:
     """Return what shapes the kernels of one part of the pool: part of a case, the operation, the target."""
     rng = np.random.default_rng([POOL, which])
     own, *others = targets()
     target = own if rng.random() < 0.5 else str(rng.choice(others))
-    dtypes = [name for name in DTYPES if name != "int32"]
-    shape = {
-        **_geometry(rng),
-        "group_out": int(rng.choice([1, 1, 1, 1, 2, 3, 4])),
-        "data_format": str(rng.choice(["NHWC", "NCHW"])),
-        "dtype": str(rng.choice(dtypes)),
-        "columns": [_side(rng, side)[1] for side in (10, 10, 24, 24, 64)],
-    }
+    shape = fields(rng, [(1.0, POOLED)])
+    shape["columns"] = [pick(rng, Spread(1, side)) for side in (10, 10, 24, 24, 64)]
     return shape, KINDS[int(rng.integers(3))], target
 
 
@@ -169,49 +200,6 @@ def _from_pool(rng: np.random.Generator, free: Case) -> tuple[Case, str, str]:
         case = replace(free, **shape, size=(max(free.size[0], int(rng.integers(1, 9))), columns))
         if case.legal and case.products <= 5_000_000 and 0 not in case.output_shape:
             return case, kind, target
-
-
-def _depthwise(rng: np.random.Generator, side: int, channels: int) -> dict[str, Any]:
-    return {
-        **_geometry(rng),
-        "depthwise": True,
-        "batch": int(rng.choice([1, 1, 2, 3, 5])),
-        "size": _side(rng, side),
-        "groups": _channels(rng, channels),
-        "group_in": 1,
-        "group_out": int(rng.choice([1, 1, 1, 1, 2, 3, 4])),
-    }
-
-
-def _dense(rng: np.random.Generator, side: int, channels: int) -> dict[str, Any]:
-    """Any channels in one or a few groups, or many narrow groups."""
-    narrow = rng.random() < 0.12
-    return {
-        **_geometry(rng),
-        "depthwise": False,
-        "batch": int(rng.choice([1, 1, 2, 2, 3, 5, 9])),
-        "size": _side(rng, side),
-        "groups": int(rng.choice([8, 16, 24, 32] if narrow else [1, 1, 1, 1, 1, 1, 2, 3, 4])),
-        "group_in": int(rng.choice([1, 2, 4, 8])) if narrow else _channels(rng, channels),
-        "group_out": int(rng.choice([1, 2, 3, 4, 8])) if narrow else _channels(rng, channels),
-    }
-
-
-def _plain(rng: np.random.Generator) -> dict[str, Any]:
-    """The layer most networks are made of, with channels enough for Winograd."""
-    pads = ("SAME", "VALID", ((0, 2), (1, 0)), ((3, 1), (0, 4)), ((1, 1), (1, 1)))
-    return {
-        "depthwise": False,
-        "batch": int(rng.choice([1, 1, 2, 3])),
-        "size": _side(rng, 24),
-        "groups": int(rng.choice([1, 1, 1, 1, 1, 2])),
-        "group_in": int(rng.choice([16, 31, 32, 33, 36, 40, 48, 64, 65, 96, 133])),
-        "group_out": int(rng.choice([16, 31, 32, 33, 36, 40, 48, 64, 65, 96, 133])),
-        "window": (3, 3),
-        "strides": (1, 1),
-        "dilations": (1, 1),
-        "padding": pads[int(rng.integers(len(pads)))],
-    }
 
 
 def _operation(rng: np.random.Generator, case: Case, kind: str) -> tuple[str, int]:
@@ -246,8 +234,7 @@ def _layouts(rng: np.random.Generator) -> tuple[str, str]:
 def _named(rng: np.random.Generator, drawn: Trial) -> tuple[str, ...]:
     """Choose among the algorithms that take the problem: all dense ones, one in three depthwise ones."""
     case = drawn.case
-    shapes = (case.input_shape, case.filter_shape, case.output_shape)
-    if drawn.mixing or any(0 in shape for shape in shapes):
+    if drawn.mixing or case.is_empty:
         return ()
     reasons = planner.refusals(problem_of(case, drawn.kind), target_of(drawn))
     chances = rng.random(len(reasons))

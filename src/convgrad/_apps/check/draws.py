@@ -37,6 +37,14 @@ class Each:
 
 
 @dataclass(frozen=True)
+class Pair:
+    """A pair, each from a draw of its own."""
+
+    rows: Draw
+    cols: Draw
+
+
+@dataclass(frozen=True)
 class Alike:
     """A pair of one draw."""
 
@@ -68,7 +76,7 @@ class Mix:
         self.rows = tuple((share / whole, draw) for share, draw in rows)
 
 
-ONE = Value((1, 1))
+ONE, TWO = Value((1, 1)), Value((2, 2))
 WORDS = ("SAME", "VALID")
 
 
@@ -88,6 +96,8 @@ def pick(random: Generator, draw: Draw) -> Any:
         return pick(random, draw[int(random.integers(len(draw)))])
     if isinstance(draw, Each):
         return pick(random, draw.of), pick(random, draw.of)
+    if isinstance(draw, Pair):
+        return pick(random, draw.rows), pick(random, draw.cols)
     if isinstance(draw, Alike):
         one = pick(random, draw.of)
         return one, one
@@ -122,6 +132,12 @@ def varied(families: Families, **draws: Draw) -> Families:
     return [(share, {**family, **draws}) for share, family in families]
 
 
+def over(plain: Family, changes: Family | Sequence[Family]) -> Families:
+    """Return a plain family with changed fields; of several changes, each as often as the others."""
+    some = [changes] if isinstance(changes, Mapping) else changes
+    return [(1.0, {**plain, **each}) for each in some]
+
+
 def fields(random: Generator, families: Families, **fixed: Any) -> dict[str, Any]:
     """Draw the fields of a problem but for the `fixed` ones; a fixed `depthwise` leaves the families that have it."""
     wanted = fixed.get("depthwise")
@@ -140,10 +156,16 @@ def problem(
 ) -> Case:
     """Draw until a problem is legal and fits; `empty` is the share of draws that lose an axis, unless it is fixed."""
     while True:
-        drawn = fields(random, families, **fixed)
-        if empty and random.random() < empty:
-            name = pick(random, ("batch", "group_out", "size"))
-            drawn |= {name: (0, drawn["size"][1]) if name == "size" else 0, **fixed}
-        case = make(**drawn)
+        case = make(**emptied(random, fields(random, families, **fixed), empty, fixed))
         if case.legal and fits(case):
             return case
+
+
+def emptied(
+    random: Generator, drawn: dict[str, Any], share: float, fixed: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Take an axis of some draws to zero."""
+    if not share or random.random() >= share:
+        return drawn
+    name = pick(random, ("batch", "group_out", "size"))
+    return {**drawn, name: (0, drawn["size"][1]) if name == "size" else 0, **(fixed or {})}

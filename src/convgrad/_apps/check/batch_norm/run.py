@@ -15,7 +15,7 @@ from ..implementation import Observation
 from ..problems import LAYOUTS
 from ..properties import OBSERVED
 from ..report import Finding, Report, Row
-from ..shrink import Budget, below
+from ..shrink import Budget, below, descend
 from ..snippet import imported, numbers, spelled
 from .case import BACKWARD, DTYPES, RESULTS, Arrays, NormCase
 from .mistakes import MISTAKES
@@ -71,7 +71,7 @@ class NormCheck:
     def _accepted(self, op: str, dtypes: tuple[str, ...], layouts: tuple[str, ...]) -> NormCase:
         """Find the layout and dtype of the plain problems: the first the kernel does not refuse."""
         reason = ""
-        basic = Property("basic", "", lambda random: {})
+        basic = Property("basic", "", {})
         for layout in (each for each in LAYOUTS if each in layouts):
             for dtype in (row.name for row in PLAIN_FIRST):
                 if dtype not in dtypes:
@@ -216,24 +216,20 @@ class NormCheck:
         """Lower sizes and settings as long as the failure stays the same."""
         if start.trial.property.name in OBSERVED:
             return start
-        budget, found, going = Budget(_CALLS, _SECONDS), start, True
         kind = _kind(start.wrong)
-        while going:
-            going = False
-            for case in _smaller(found.trial.case):
-                if not budget.spend():
-                    return found
-                each = replace(found.trial, case=case)
-                arrays = each.arrays()
-                seen, wrong, _ = self._judged(each, arrays)
-                self._hangs += seen.late
-                if wrong is None or _kind(wrong) != kind:
-                    continue
-                failure = _Failure(each, arrays, seen.results or [], wrong)
-                if guess is None or guess == _guess(failure):
-                    found, going = failure, True
-                    break
-        return found
+
+        def again(case: NormCase) -> _Failure | None:
+            each = replace(start.trial, case=case)
+            arrays = each.arrays()
+            seen, wrong, _ = self._judged(each, arrays)
+            self._hangs += seen.late
+            if wrong is None or _kind(wrong) != kind:
+                return None
+            failure = _Failure(each, arrays, seen.results or [], wrong)
+            return failure if guess is None or guess == _guess(failure) else None
+
+        spend = Budget(_CALLS, _SECONDS).spend
+        return descend(start.trial.case, start, _smaller, again, spend)[1]
 
 
 def _kind(wrong: str) -> str:
