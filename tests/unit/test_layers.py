@@ -71,6 +71,7 @@ ALLOWED = {
     "_bridges/dask": {"_engine", "_problem", "_runtime"},
     "_bridges/records": {"_runtime"},
     "_bridges/serve": {"_bridges/records", "_compiler", "_runtime"},
+    "_bridges/look_up": {"_bridges/serve", "_runtime"},
     "_bridges/jax": {"_bridges/records", "_bridges/serve", "_engine", "_problem", "_runtime"},
     "_bridges/tensorflow": {"_engine", "_problem", "_runtime"},
     "_bridges/torch": {"_bridges/report", "_engine", "_problem", "_runtime"},
