@@ -254,13 +254,14 @@ class _BatchNorm:
         }
         shapes = {name: each.shape for name, each in arrays.items()}
         self._shape = shapes["input"]
-        self.sizes = _batch_norm.sizes(
+        _batch_norm.check_shapes(
             function,
             how.data_format,
             self._shape,
             {name: shapes[name] for name in images if name in shapes and name != "input"},
             {name: shapes[name] for name in rows if name in shapes},
         )
+        self.sizes = how.sizes(self._shape)
         held = [pin(function, each) for each in arrays.values()]
         with default_mode(), np.errstate(invalid="ignore"):  # signalling NaNs
             wide = {name: each.astype(np.float64) for name, each in arrays.items()}

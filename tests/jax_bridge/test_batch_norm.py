@@ -18,8 +18,8 @@ from convgrad._base import dtypes
 from convgrad._bridges.jax import abi, formulas, handler, targets
 from convgrad._problem import text as _problem_text
 from convgrad._problem.norm import ACTIVATIONS, Task
-from convgrad._problem.norm import rules as calls
-from convgrad._problem.norm.rules import Call
+from convgrad._problem.norm import normalisation as calls
+from convgrad._problem.norm.normalisation import Normalisation
 from convgrad._runtime.bound import Bound
 from convgrad._runtime.program import MOST_PLACES
 from convgrad.errors import InternalError
@@ -121,7 +121,7 @@ def test_a_small_error_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = operands("NHWC", None, False)
     compute = formulas.compute
 
-    def wrong(call: Call, given: Any) -> Any:
+    def wrong(call: Normalisation, given: Any) -> Any:
         made = compute(call, given)
         return {name: each * 1.001 if name == "dx" else each for name, each in made.items()}
 
@@ -333,7 +333,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_handler_gathers_addresses(seen: Any, wrong: str | None) -> None:
     """Every array comes to its place; other arrays than the call's never come to a program."""
     slab, found, _ = seen
-    call = Call(TASK, ("bias",))
+    call = Normalisation(TASK, ("bias",))
     program = _engine.program(_problem_text.read("conv2d 1x5x5x3 3x3x3x3"))
     assert isinstance(program, Bound)
     address = slab.take(call, program, "its line")
@@ -371,7 +371,7 @@ def test_a_handler_gathers_addresses(seen: Any, wrong: str | None) -> None:
 def test_calls_are_lines_of_text() -> None:
     for name, given in (("forward", ()), ("forward_frozen", ("weight",))):
         task = Task(name, dtypes.BFLOAT16, "NCHW", 2, 9, 5, "leaky_relu", "before")
-        call = Call(task, given, 1e-5, 0.1)
+        call = Normalisation(task, given, 1e-5, 0.1)
         assert calls.read(calls.write(call)) == call
         back = call.backward(x=False, parameters=True, residual=True)
         assert calls.read(calls.write(back)) == back

@@ -15,7 +15,7 @@ import convgrad
 from convgrad._base import dtypes
 from convgrad._bridges.tensorflow import batch_norm, formulas, kernels, passes
 from convgrad._problem.norm import ACTIVATIONS
-from convgrad._problem.norm.rules import write
+from convgrad._problem.norm.normalisation import write
 from convgrad.errors import InternalError
 from convgrad.tensorflow import batch_norm_act
 
@@ -232,7 +232,7 @@ def test_graphs_of_an_older_version_say_what_they_lack() -> None:
     x = tf.random.stateless_normal((2, 3, 4, 5), (1, 2))
     weight = tf.ones(5)
     made = passes.execute(
-        batch_norm.norm_call.read(
+        batch_norm.normalisation.read(
             text.replace("backward", "forward").replace("wanted=dx,parameters", "given=weight")
         ),
         {"x": x, "weight": weight},

@@ -8,8 +8,8 @@ both functions, so that one dict serves a layer's two calls. Statistics come out
 
 from __future__ import annotations
 
-from .._problem.norm.call import BatchNormGradients, BatchNormResult, settings
-from . import passes
+from .._arrays import NormRequest, adapter_of
+from .._problem.norm.call import BACKWARD, FORWARD, BatchNormGradients, BatchNormResult
 from .dispatch import add_dispatch_list
 from .types import Array
 
@@ -76,12 +76,13 @@ def batch_norm_act(
     array([[0. , 0. ],
            [0. , 1.5]], dtype=float32)
     """
-    how = settings(
-        *("batch_norm_act", epsilon, is_training, activation, negative_slope, residual_position),
-        data_format,
+    request = NormRequest(
+        FORWARD,
+        (epsilon, is_training, activation, negative_slope, residual_position, data_format),
+        {"input": input, "residual": residual},
+        {"scale": scale, "offset": offset, "mean": mean, "variance": variance},
     )
-    rows = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    return passes.forward(how, input, residual, rows)
+    return adapter_of(request).normalise(request)
 
 
 @add_dispatch_list
@@ -142,9 +143,10 @@ def batch_norm_act_grad(
     array([[ 0.0625 , -0.03125],
            [-0.125  ,  0.09375]], dtype=float32)
     """
-    how = settings(
-        *("batch_norm_act_grad", epsilon, is_training, activation, negative_slope),
-        *(residual_position, data_format),
+    request = NormRequest(
+        BACKWARD,
+        (epsilon, is_training, activation, negative_slope, residual_position, data_format),
+        {"out_backprop": out_backprop, "input": input, "residual": residual},
+        {"scale": scale, "offset": offset, "mean": mean, "variance": variance},
     )
-    rows = {"scale": scale, "offset": offset, "mean": mean, "variance": variance}
-    return passes.backward(how, out_backprop, input, residual, rows)
+    return adapter_of(request).normalise_back(request)

@@ -1,6 +1,6 @@
 """Arrays in and out: one module per kind of array, in an explicit table.
 
-An adapter reads a call on its framework's arrays and computes it, with a result in the framework's own type. It is
+An adapter reads a call on its framework's arrays and computes it: a convolution, or batch norm with activation, with a result in the framework's own type. It is
 found without importing the framework: an array of its type shows that it is loaded. Nothing here knows plans or
 kernels; what leaves this room for the engine is an address.
 """
@@ -14,20 +14,22 @@ import numpy as np
 from .._base.dtypes import DType
 from .._problem.arguments import Given
 from .._problem.convolution import Call
+from .._problem.norm.call import BatchNormGradients, BatchNormResult
 from . import dask, jax, numpy, tensorflow, torch
 from .borrowed import Borrowed
+from .borrowing import borrow_any
 from .holding import pin
-from .numpy import borrow_any
-from .request import Like
+from .request import Like, NormRequest
 
 __all__ = [
     "ADAPTERS",
     "Adapter",
     "Borrowed",
     "Like",
+    "NormRequest",
     "adapter_for",
+    "adapter_of",
     "borrow_any",
-    "framework_of",
     "pin",
 ]
 
@@ -61,6 +63,14 @@ class Adapter(Protocol):
         """
         ...
 
+    def normalise(self, request: NormRequest) -> BatchNormResult:
+        """Return batch norm with activation, in the framework's own type: the request's `check` reads it."""
+        ...
+
+    def normalise_back(self, request: NormRequest) -> BatchNormGradients:
+        """Return its gradients."""
+        ...
+
 
 ADAPTERS: tuple[Adapter, ...] = (dask, torch, jax, tensorflow, numpy)
 """Asked in order; the last one takes everything, or says what is wrong with it."""
@@ -87,10 +97,9 @@ def adapter_for(first: Any, second: Any, *more: Any, sizes: Any = None) -> Adapt
     return found
 
 
-_FRAMEWORKS = {dask: "Dask", torch: "PyTorch", jax: "JAX", tensorflow: "TensorFlow"}
-
-
-def framework_of(value: Any) -> str | None:
-    """Return whose array a value is, None for NumPy's and for what becomes one."""
-    kinds = (name for adapter, name in _FRAMEWORKS.items() if adapter.recognise(value))
-    return None if type(value) is np.ndarray else next(kinds, None)
+def adapter_of(request: NormRequest) -> Adapter:
+    """Return the adapter of a batch norm, by the same rule."""
+    values = request.values
+    if all(type(each) is np.ndarray for each in values):
+        return numpy
+    return next(each for each in ADAPTERS if any(map(each.recognise, values)) or each is numpy)

@@ -15,10 +15,9 @@ from .._base.dtypes import DType
 from .._base.errors import ArgumentError, ArgumentTypeError
 from .._problem.arguments import Given
 from .._problem.convolution import Call
-from . import numpy
 from .borrowed import Borrowed
+from .borrowing import borrow_beside, check_dtype
 from .request import Request
-from .shaped import borrow_beside
 
 
 def recognise(value: Any) -> bool:
@@ -35,7 +34,7 @@ def borrow(
     """Return an array of an allowed dtype; whatever NumPy takes beside an array of Dask goes with it."""
     if not recognise(value):
         return borrow_beside(function, argument, value, allowed, like)
-    row = numpy.check_dtype(function, argument, value.dtype, allowed, like)
+    row = check_dtype(function, argument, value.dtype, allowed, like)
     if hasattr(value, "expr"):
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be an array of Dask that has a graph, got an expression of Dask's query "

@@ -15,10 +15,9 @@ from .._base.dtypes import DType
 from .._base.errors import ArgumentError, ArgumentTypeError, said
 from .._problem.arguments import Given
 from .._problem.convolution import Call
-from . import numpy
 from .borrowed import Borrowed
+from .borrowing import borrow_beside, check_dtype
 from .request import Request
-from .shaped import borrow_beside
 
 
 def recognise(value: Any) -> bool:
@@ -36,7 +35,7 @@ def borrow(
     if not recognise(value):
         return borrow_beside(function, argument, value, allowed, like)
     _check_place(function, argument, value)
-    row = numpy.check_dtype(function, argument, value.dtype, allowed, like)
+    row = check_dtype(function, argument, value.dtype, allowed, like)
     return Borrowed(value, row, _sizes(function, argument, value))
 
 

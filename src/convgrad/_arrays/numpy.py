@@ -1,25 +1,28 @@
-"""NumPy arrays, nested lists and whatever offers `__array__`, a buffer or DLPack: the adapter that takes the rest."""
+"""NumPy's adapter, which takes the rest: what becomes an array of NumPy is held still while programs run on addresses."""
 
 from __future__ import annotations
 
+import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .. import _engine
-from .._base import dtypes
-from .._base.dtypes import AnyArray, DType
-from .._base.errors import AllocationError, ArgumentError, ArgumentTypeError, DTypeError, said
-from .._base.laziness import is_lazy
+from .._base.dtypes import AnyArray, DType, accumulator, round_once
+from .._base.errors import AllocationError
 from .._problem.arguments import Given
 from .._problem.convolution import Call
+from .._problem.norm import SAVED, Task, oracle
+from .._problem.norm.call import BatchNormGradients, BatchNormResult
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
-from . import torch
-from .borrowed import Borrowed
+from .borrowing import borrow
 from .holding import lend
 from .repeated import key_of, remember
-from .request import Request
+from .request import CheckedNorm, NormRequest, Request
+
+__all__ = ["borrow", "compute", "normalise", "normalise_back", "recognise"]
 
 
 def recognise(value: Any) -> bool:
@@ -50,132 +53,111 @@ def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> A
     return result
 
 
-def borrow(
-    function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
-) -> Borrowed:
-    """Return `value` as an array of an allowed dtype.
+# Batch norm. ----------------------------------------------------------------------------------------------------------
 
-    A nested list or a Python number takes the dtype of the array before it (`like`), else float32, or int32 if all its
-    numbers are ints. An array must already have the dtype `like`: mixing dtypes is refused, never converted.
 
-    What is returned is a view of our own: another thread may give its array a new shape or dtype between the checks.
-    """
-    if type(value) is np.ndarray:
-        array = value
-    elif isinstance(value, list | tuple | int | float | complex) and not isinstance(
-        value, np.generic
-    ):
-        array = _from_list(function, argument, value, like)
+def normalise(request: NormRequest) -> BatchNormResult:
+    """Run batch norm with activation: two passes over memory."""
+    asked = request.check(borrow)
+    memory, sizes = _Memory(asked), asked.sizes
+    parameter = accumulator(asked.row)
+    y = memory.new("y", asked.arrays["x"].shape, asked.row)
+    saved = memory.new("saved", (len(SAVED), sizes.channels), parameter)
+    if sizes.is_empty:
+        for row, place in enumerate(("running_mean", "running_var")):
+            given = memory.values(place)
+            saved[row] = np.nan if given is None else given  # the mean of nothing, as in TensorFlow
     else:
-        array = _from_object(function, argument, value)
-    if array.dtype.kind == "O":
-        raise _no_numbers(function, argument, array)
-    row = check_dtype(function, argument, array.dtype, allowed, like)
-    array = array[...]
-    return Borrowed(array, row, array.shape)
+        call = asked.forward(sizes)
+        memory.run(call.task, call.scalars)
+    mean, variance = (memory.new_from(saved[row], parameter) for row in (0, 1))
+    return BatchNormResult(y, mean, variance)
 
 
-def check_dtype(
-    function: str,
-    argument: str,
-    dtype: np.dtype[Any],
-    allowed: tuple[DType, ...],
-    like: DType | None,
-) -> DType:
-    """Return the row of a dtype that is allowed and is that of the arrays before it."""
-    row = dtypes.find(dtype)
-    if row is None or row not in allowed:
-        names = ", ".join(each.name for each in allowed)
-        rule = f"one of the dtypes {names}" if len(allowed) > 1 else f"the dtype {names}"
-        raise DTypeError(f"{function}: `{argument}` must have {rule}, got {dtype}.")
-    if like is not None and row is not like:
-        raise DTypeError(
-            f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
-            f"convert one of them with `.astype()`."
+def normalise_back(request: NormRequest) -> BatchNormGradients:
+    """Run the gradients of batch norm: two passes, and one more where the activation's argument is told by its result."""
+    asked = request.check(borrow)
+    memory, sizes = _Memory(asked), asked.sizes
+    shape, row, parameter = asked.arrays["x"].shape, asked.row, accumulator(asked.row)
+    call = asked.backward(sizes)
+    task = call.task
+    dx = memory.new("dx", shape, row)
+    dscale = memory.new("dweight", (sizes.channels,), parameter)
+    doffset = memory.new("dbias", (sizes.channels,), parameter)
+    dresidual = memory.new("dresidual", shape, row) if task.residual else None
+    if dresidual is not None and not task.wants_residual:
+        dresidual[...] = asked.arrays["grad"].array  # it is added and nothing else
+    if sizes.is_empty:
+        dscale[...] = doffset[...] = 0
+        return BatchNormGradients(dx, dscale, doffset, dresidual)
+    _new_saved(memory, asked)
+    if task.beside == "residual":
+        memory.at["beside"] = memory.at["residual"]
+    elif task.beside:
+        # The derivative is told from the result; the argument itself tells it as well, whatever the slope's sign.
+        memory.new("y", shape, row)
+        memory.run(replace(asked.forward(sizes).task, name="apply", activation="none"), call.scalars)
+        memory.at["beside"] = memory.at["y"]
+    memory.run(task, call.scalars)
+    return BatchNormGradients(dx, dscale, doffset, dresidual)
+
+
+def _new_saved(memory: _Memory, asked: CheckedNorm) -> None:
+    """Make what a forward pass would have left, from the statistics: a few numbers per channel."""
+    mean, variance = memory.values("running_mean"), memory.values("running_var")
+    assert mean is not None and variance is not None
+    with np.errstate(all="ignore"):
+        rows = oracle.statistics(
+            *(mean, variance, asked.settings.epsilon),
+            *(memory.values("weight"), memory.values("bias")),
         )
-    return row
+    parameter = accumulator(asked.row)
+    saved = memory.new("saved", (len(SAVED), len(mean)), parameter)
+    saved[...] = round_once(np.stack(rows), parameter)
 
 
-def borrow_any(function: str, argument: str, value: Any) -> AnyArray:
-    """Return `value` as an array of real numbers of any dtype."""
-    array: AnyArray
-    if type(value) is np.ndarray:
-        array = value
-    elif isinstance(value, list | tuple):
-        array = _rectangular(function, argument, value)
-    else:
-        array = _from_object(function, argument, value)
-    if array.dtype.kind == "O":
-        raise _no_numbers(function, argument, array)
-    if array.dtype.kind not in "fiub" and dtypes.find(array.dtype) is None:
-        raise DTypeError(f"{function}: `{argument}` must hold real numbers, got {array.dtype}.")
-    return array[...]
+class _Memory:
+    """The arrays of one call, held still at their addresses, with new ones for its results."""
 
+    def __init__(self, asked: CheckedNorm) -> None:
+        self.at: dict[str, int] = {}
+        """Addresses by place."""
+        self._function, self._asked = asked.function, asked
+        self._held: list[object] = []
+        for place, lent in asked.arrays.items():
+            size = lent.array.size * lent.row.itemsize
+            self.at[place], held = lend(asked.function, lent.array, lent.row, size)
+            self._held.append(held)
 
-def _rectangular(function: str, argument: str, value: Any) -> AnyArray:
-    try:
-        array: AnyArray = np.asarray(value)
-    except OverflowError:
-        array = np.asarray(value, dtype=object)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise ArgumentError(
-            f"{function}: `{argument}` must be a rectangular array of numbers, got a list that is not ({said(error)})."
-        ) from None
-    return array
+    def new(self, place: str, shape: tuple[int, ...], row: DType) -> AnyArray:
+        """Return an array for a place, its numbers not set; it is kept until the end of the call."""
+        try:
+            made = new_result(shape, row.numpy)
+        except AllocationError as error:
+            raise AllocationError(f"{self._function}: {error}.") from None
+        self._held.append(made)
+        self.at[place] = data_pointer(made)
+        return made
 
+    def new_from(self, values: AnyArray, row: DType) -> AnyArray:
+        """Return a copy of our own."""
+        made = self.new("", values.shape, row)
+        made[...] = values
+        return made
 
-def _from_list(function: str, argument: str, value: Any, like: DType | None) -> AnyArray:
-    array = _rectangular(function, argument, value)
-    kind = array.dtype.kind
-    if kind not in "iuf":
-        return array
-    target = like or (dtypes.FLOAT if kind == "f" else dtypes.INT32)
-    if target.is_integer and array.size:
-        if kind == "f":
-            raise DTypeError(
-                f"{function}: `{argument}` must hold ints, as the array before it is {target.name}, "
-                f"got a list with floats."
-            )
-        if array.min() < -(2**31) or array.max() >= 2**31:
-            raise ArgumentError(
-                f"{function}: `{argument}` must hold ints that fit int32, got a list from {array.min()} "
-                f"to {array.max()}."
-            )
-    with np.errstate(all="ignore"):  # too large for the dtype is infinity, too small is 0
-        return array.astype(target.numpy)
+    def values(self, place: str) -> AnyArray | None:
+        """Return a row in float64, None where it was not given."""
+        if place not in self._asked.arrays:
+            return None
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            values: AnyArray = self._asked.arrays[place].array.astype(np.float64)
+        return values
 
-
-def _from_object(function: str, argument: str, value: Any) -> AnyArray:
-    if value is None:
-        raise ArgumentError(f"{function}: `{argument}` must be an array, got None.")
-    if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(
-            f"{function}: `{argument}` must not be a masked array, because its mask would be lost; "
-            f"use `.filled(value)` or `.data`."
-        )
-    if is_lazy(value):
-        raise ArgumentTypeError(
-            f"{function}: `{argument}` must be an array, got {type(value).__name__}, which would be computed here and "
-            f"now; give the array of Dask that it holds, or make one with `dask.array.from_delayed`."
-        )
-    try:
-        if torch.recognise(value):
-            return torch.as_ndarray(value)
-        lends = hasattr(value, "__dlpack__") and not hasattr(value, "__array__")
-        array: AnyArray = np.from_dlpack(value) if lends else np.asarray(value)
-    except MemoryError:
-        raise
-    except Exception as error:
-        raise ArgumentTypeError(
-            f"{function}: `{argument}` must be an array, got {type(value).__name__}, "
-            f"which cannot become one ({said(error)})."
-        ) from error
-    return array
-
-
-def _no_numbers(function: str, argument: str, array: AnyArray) -> ArgumentError:
-    return ArgumentError(
-        f"{function}: `{argument}` must be an array of numbers, got Python objects of shape {list(array.shape)}."
-    )
+    def run(self, task: Task, scalars: tuple[float, ...]) -> None:
+        """Carry out a task; places without an array have the address 0."""
+        numbers = (ctypes.c_double * len(scalars))(*scalars)
+        self.at["scalars"] = ctypes.addressof(numbers)
+        try:
+            _engine.run(task, *(self.at.get(place, 0) for place in task.places))
+        except AllocationError as error:
+            raise AllocationError(f"{self._function}: {error}.") from None

@@ -1,19 +1,23 @@
 """A call as its caller wrote it, and the one place where it is read, for every kind of array.
 
 The order of checks is TensorFlow's: call form, words and lists (`arguments`), then dtypes, ranks, channels, window,
-`out_backprop`. Each argument is read once, and nothing is allocated before all checks have passed.
+`out_backprop`; for batch norm settings, then dtypes, then shapes. Each argument is read once, and nothing is allocated
+before all checks have passed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any, NamedTuple
 
-from .._base.dtypes import DType
+from .._base.dtypes import FLOATING, DType, accumulator
 from .._problem import arguments, convolution
 from .._problem.arguments import Given, spelled
 from .._problem.convolution import Call, Kind, Problem, Settings, Shape
+from .._problem.norm import call as norm
+from .._problem.norm.call import ARGUMENTS, ONE
+from .._problem.norm.normalisation import Normalisation
 from .borrowed import Borrowed
 
 Key = tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
@@ -115,3 +119,85 @@ class Request(NamedTuple):
         if to_input and x.shape is not None:  # 2 sizes are legal, a matrix is not
             convolution.check_rank(call.function, call.input, x.shape)
         return (x, f, g) if to_input else (f, x, g)
+
+
+# Batch norm. ----------------------------------------------------------------------------------------------------------
+
+
+class CheckedNorm(NamedTuple):
+    """A request of batch norm after all checks that can be made before it runs."""
+
+    function: str
+    settings: norm.Settings
+    row: DType
+    """The dtype of images; rows have its accumulator."""
+    arrays: dict[str, Borrowed]
+    """What is given, by its place in a task."""
+
+    @property
+    def sizes(self) -> norm.Sizes:
+        """Those of the images, if they are known."""
+        return self.settings.sizes(self.arrays["x"].shape)
+
+    @property
+    def operands(self) -> dict[str, Any]:
+        """The arrays in the framework's own type, by their places."""
+        return {place: each.array for place, each in self.arrays.items()}
+
+    def forward(self, sizes: norm.Sizes) -> Normalisation:
+        """Return the forward call; one without a number has the sizes of one with a single number."""
+        sizes = ONE if sizes.is_empty else sizes
+        return self.settings.normalisation(self.row, sizes, self.arrays, "residual" in self.arrays)
+
+    def backward(self, sizes: norm.Sizes) -> Normalisation:
+        """Return the call for all gradients."""
+        has_residual = "residual" in self.arrays
+        return self.forward(sizes).backward(x=True, parameters=True, residual=has_residual)
+
+
+class NormRequest(NamedTuple):
+    """Batch norm with activation, or its gradients."""
+
+    function: str
+    given: tuple[Any, ...]
+    """The settings, in the order of `norm.settings`."""
+    images: Mapping[str, Any]
+    """By argument, in the order in which they are checked; None for one that is not there."""
+    rows: Mapping[str, Any]
+
+    @property
+    def values(self) -> list[Any]:
+        """All arrays that are there."""
+        every = (*self.images.values(), *self.rows.values())
+        return [each for each in every if each is not None]
+
+    def check(self, borrow: Borrow) -> CheckedNorm:
+        """Make all checks that shapes allow: where a graph is being built, sizes may not be known yet."""
+        function = self.function
+        settings = norm.settings(function, *self.given)
+        mean, variance = self.rows["mean"], self.rows["variance"]
+        if function == norm.FORWARD:
+            norm.check_statistics(function, settings.is_training, mean, variance)
+        else:
+            norm.check_given(function, "mean", mean)
+            norm.check_given(function, "variance", variance)
+        found: dict[str, Borrowed] = {}
+        row: DType | None = None
+        for name, value in self.images.items():
+            if value is not None or name != "residual":
+                found[name] = borrow(function, name, value, FLOATING, row)
+                row = found[name].row
+        assert row is not None
+        wide = accumulator(row)
+        alike = {name: each.shape for name, each in found.items()}
+        image = alike.pop("input")
+        rows = {
+            name: borrow(function, name, value, (wide,), wide)
+            for name, value in self.rows.items()
+            if value is not None
+        }
+        shapes = {name: each.shape for name, each in rows.items()}
+        norm.check_shapes(function, settings.data_format, image, alike, shapes)
+        found |= rows
+        places = {place: found[name] for place, name in ARGUMENTS.items() if name in found}
+        return CheckedNorm(function, settings, row, places)

@@ -11,10 +11,11 @@ import sys
 from typing import Any
 
 from .._base.dtypes import DTYPES, DType
-from .._base.errors import ArgumentTypeError, DTypeError
+from .._base.errors import ArgumentTypeError
 from .._problem.arguments import Given
 from .._problem.convolution import Call
-from .borrowed import Borrowed
+from .borrowed import Borrowed, check_row
+from .borrowing import borrow as borrow_plain
 from .request import Request
 
 _ROWS = {row.numpy.name: row for row in DTYPES}
@@ -42,21 +43,10 @@ def borrow(
     """Return a tensor of an allowed dtype; whatever NumPy takes beside a tensor becomes one."""
     tf = sys.modules["tensorflow"]
     if not recognise(value):
-        from . import numpy
-
-        found = numpy.borrow(function, argument, value, allowed, like)
-        return found._replace(array=tf.constant(found.array))
-    row = _ROWS.get(value.dtype.name if hasattr(value.dtype, "name") else str(value.dtype))
-    if row is None or row not in allowed:
-        names = ", ".join(each.name for each in allowed)
-        raise DTypeError(
-            f"{function}: `{argument}` must have one of the dtypes {names}, got {value.dtype!r}."
-        )
-    if like is not None and row is not like:
-        raise DTypeError(
-            f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
-            f"convert one of them with `tf.cast`."
-        )
+        beside = borrow_plain(function, argument, value, allowed, like)
+        return beside._replace(array=tf.constant(beside.array))
+    found = _ROWS.get(value.dtype.name if hasattr(value.dtype, "name") else str(value.dtype))
+    row = check_row(function, argument, found, repr(value.dtype), allowed, like, "tf.cast")
     try:
         tensor = tf.convert_to_tensor(value)
     except Exception as error:

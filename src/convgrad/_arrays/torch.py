@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from .._base.dtypes import BFLOAT16, DTYPES, AnyArray, DType
-from .._base.errors import ArgumentTypeError, DTypeError
+from .._base.errors import ArgumentTypeError
 from .._problem.arguments import Given
 from .._problem.convolution import Call
-from .borrowed import Borrowed
-from .holding import contiguous
+from .borrowed import Borrowed, check_row
 from .request import Request
 
 _ROWS = {f"torch.{row.numpy.name}": row for row in DTYPES}
@@ -35,10 +34,10 @@ def borrow(
 ) -> Borrowed:
     """Return a tensor of an allowed dtype; whatever NumPy takes beside a tensor becomes one."""
     if not recognise(value):
-        from . import numpy
+        from .borrowing import borrow_beside
 
-        found = numpy.borrow(function, argument, value, allowed, like)
-        return found._replace(array=_tensor(contiguous(found.array, found.row), found.row))
+        beside = borrow_beside(function, argument, value, allowed, like)
+        return beside._replace(array=_tensor(beside.array, beside.row))
     if value.device.type not in ("cpu", "meta"):
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be a tensor in the memory of the CPU, got one on {value.device}."
@@ -48,17 +47,8 @@ def borrow(
             f"{function}: `{argument}` must be a dense tensor, got layout {value.layout}; use `.to_dense()`."
         )
     value = _as_autocast_wants(value)
-    row = _ROWS.get(str(value.dtype))
-    if row is None or row not in allowed:
-        names = ", ".join(each.name for each in allowed)
-        raise DTypeError(
-            f"{function}: `{argument}` must have one of the dtypes {names}, got {value.dtype}."
-        )
-    if like is not None and row is not like:
-        raise DTypeError(
-            f"{function}: `{argument}` must have the dtype of the arrays before it, {like.name}, got {row.name}; "
-            f"convert one of them with `.to()`."
-        )
+    found = _ROWS.get(str(value.dtype))
+    row = check_row(function, argument, found, str(value.dtype), allowed, like, ".to()")
     return Borrowed(value, row, tuple(int(size) for size in value.shape))
 
 

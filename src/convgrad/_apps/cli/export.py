@@ -23,7 +23,7 @@ import convgrad
 from ..._base.errors import ArgumentError
 from ..._compiler import targets
 from ..._problem import text as _problem_text
-from ..._problem.norm import rules
+from ..._problem.norm import normalisation
 from . import operation
 from .screen import Cell, Screen
 from .verb import DONE
@@ -138,7 +138,7 @@ def problems(words: list[str]) -> list[str]:
     >>> problems(["conv2d", "1x8x8x4", "3x3x4x8", "strides=2"]), problems(["8x56x56x144k3s2", "vgg16"])
     (['conv2d 1x8x8x4 3x3x4x8 strides=2'], ['8x56x56x144k3s2', 'vgg16'])
     """
-    if words[0] in _problem_text.OPS or (rules.is_text(words[0]) and " " not in words[0]):
+    if words[0] in _problem_text.OPS or (normalisation.is_text(words[0]) and " " not in words[0]):
         return [" ".join(words)]
     return [_standard_input() if word == "-" else word for word in words]
 

@@ -8,7 +8,7 @@ from ..._base.errors import ArgumentError, shown
 from ..._problem import geometry
 from ..._problem.convolution import Kind, Problem
 from ..._problem.geometry import Axis
-from ..._problem.norm.rules import Call
+from ..._problem.norm.normalisation import Normalisation
 
 LONGEST = 40
 _SHORT = {Kind.FORWARD: "forward", Kind.INPUT_GRADIENT: "dx", Kind.FILTER_GRADIENT: "dw"}
@@ -108,10 +108,10 @@ def function(pack: str, problem: Problem) -> str:
     return "_".join(words)
 
 
-def passes(call: Call, sizes: bool = True) -> str:
+def passes(call: Normalisation, sizes: bool = True) -> str:
     """Return the words that name batch norm: all that tells one line from another.
 
-    >>> from convgrad._problem.norm.rules import read
+    >>> from convgrad._problem.norm.normalisation import read
     >>> passes(read("batch_norm_act.forward 8x196x32 NHWC float32 relu residual=before given=weight epsilon=1e-05"))
     'norm_forward_f32_8x196x32_relu_residual_before_weight_e1em05'
     """

@@ -18,7 +18,7 @@ from ..._base.files import open_regular
 from ..._problem import layer_text, networks
 from ..._problem import text as _problem_text
 from ..._problem.convolution import Kind, Problem
-from ..._problem.norm.rules import Call
+from ..._problem.norm.normalisation import Normalisation
 from ..graph.operation import Graph, Operation
 from ..graph.scope import Scope, infer
 from ..graph.spec import Spec
@@ -53,7 +53,7 @@ class Reader:
 
     def read(self, what: Any) -> None:
         """Take in whatever a caller names."""
-        if isinstance(what, Problem | Call | Block):
+        if isinstance(what, Problem | Normalisation | Block):
             self.problems[what] = None
         elif isinstance(what, str):
             self._text(what)
@@ -234,6 +234,6 @@ def _kinds(asked: Asked) -> set[Kind]:
     """Return the operations that something belongs to; batch norm backwards makes both gradients."""
     if isinstance(asked, Problem):
         return {asked.kind}
-    if isinstance(asked, Call) and not asked.task.name.startswith("forward"):
+    if isinstance(asked, Normalisation) and not asked.task.name.startswith("forward"):
         return {Kind.INPUT_GRADIENT, Kind.FILTER_GRADIENT}
     return {Kind.FORWARD}

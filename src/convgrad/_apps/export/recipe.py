@@ -6,7 +6,7 @@ or made. Temporaries lie in the scratch, and constants in the pack.
 As lines of text::
 
     conv2d 8x28x28x64 3x3x64x64 bias=output                       a convolution with a bias
-    batch_norm_act.forward 8x196x32 NHWC float32 relu ...         batch norm, as `_problem.norm.rules` writes it
+    batch_norm_act.forward 8x196x32 NHWC float32 relu ...         batch norm, as `_problem.norm.normalisation` writes it
     conv2d 8x28x28x64 3x3x64x64 | batch_norm_act.forward relu ... a block
 
 `bias` is `output` for a forward pass and `input` for an input gradient, to whose result it is added; a filter gradient
@@ -28,8 +28,8 @@ from ..._base.dtypes import DType
 from ..._base.errors import ArgumentError, ConvgradError, shown
 from ..._problem import text as _problem_text
 from ..._problem.convolution import Kind, Problem, Side
-from ..._problem.norm import rules
-from ..._problem.norm.rules import Call
+from ..._problem.norm import normalisation
+from ..._problem.norm.normalisation import Normalisation
 from . import names
 
 Role = Literal["given", "made", "temporary", "constant"]
@@ -50,10 +50,10 @@ class Block:
     """A convolution and the batch norm with activation of its result."""
 
     problem: Problem
-    norm: Call
+    norm: Normalisation
 
 
-Asked = Problem | Call | Block
+Asked = Problem | Normalisation | Block
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Place:
 class Part:
     """A program, and which places of the recipe are its own, in its order of them; None for a null pointer."""
 
-    asked: Problem | Call
+    asked: Problem | Normalisation
     seen: tuple[str | None, ...]
 
 
@@ -118,7 +118,7 @@ def make(asked: Asked) -> Recipe:
     """Return the recipe of what was asked for."""
     if isinstance(asked, Problem):
         return Recipe(asked, (_part(asked),), _of_problem(asked))
-    if isinstance(asked, Call):
+    if isinstance(asked, Normalisation):
         seen = {name: name for name in (*asked.operands, *asked.results)}
         return Recipe(asked, (_passes(asked, seen),), (*_of_call(asked, seen), _scalars(asked)))
     return _of_block(asked)
@@ -145,12 +145,12 @@ def _of_problem(problem: Problem) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _passes(call: Call, seen: dict[str, str]) -> Part:
+def _passes(call: Normalisation, seen: dict[str, str]) -> Part:
     known = {**seen, "scalars": "scalars"}
     return Part(call, tuple(known.get(place) for place in call.places))
 
 
-def _of_call(call: Call, seen: dict[str, str]) -> tuple[Place, ...]:
+def _of_call(call: Normalisation, seen: dict[str, str]) -> tuple[Place, ...]:
     roles: dict[str, Role] = {
         **dict.fromkeys(call.operands, "given"),
         **dict.fromkeys(call.results, "made"),
@@ -161,7 +161,7 @@ def _of_call(call: Call, seen: dict[str, str]) -> tuple[Place, ...]:
     )
 
 
-def _scalars(call: Call) -> Place:
+def _scalars(call: Normalisation) -> Place:
     data = np.array(call.scalars, "<f8")
     return Place("scalars", dtypes.DOUBLE, data.size, "constant", data.tobytes())
 
@@ -190,10 +190,10 @@ def _of_block(block: Block) -> Recipe:
 
 def write(asked: Asked) -> str:
     """Spell what was asked for; `read` gives it back."""
-    if isinstance(asked, Call):
-        return rules.write(asked)
+    if isinstance(asked, Normalisation):
+        return normalisation.write(asked)
     if isinstance(asked, Block):
-        name, _, _, _, *rest = rules.write(asked.norm).split(" ")
+        name, _, _, _, *rest = normalisation.write(asked.norm).split(" ")
         return " ".join([write(asked.problem), "|", name, *rest])
     line = _problem_text.write(replace(asked, bias=""))
     return f"{line} bias={asked.bias}" if asked.bias else line
@@ -201,7 +201,9 @@ def write(asked: Asked) -> str:
 
 def is_special(line: str) -> bool:
     """Tell whether a line is more than a convolution's."""
-    return "|" in line or rules.is_text(line) or any(_is_bias(word) for word in line.split())
+    return (
+        "|" in line or normalisation.is_text(line) or any(_is_bias(word) for word in line.split())
+    )
 
 
 def read(line: str) -> Asked:
@@ -212,7 +214,7 @@ def read(line: str) -> Asked:
     """
     words = line.split()
     if "|" not in words:
-        return _norm(" ".join(words)) if rules.is_text(words[0]) else _convolution(words)
+        return _norm(" ".join(words)) if normalisation.is_text(words[0]) else _convolution(words)
     at = words.index("|")
     problem, rest = _convolution(words[:at]), words[at + 1 :]
     if problem.kind is not Kind.FORWARD or problem.is_empty:
@@ -234,8 +236,8 @@ def read(line: str) -> Asked:
 _PREFIX = "batch_norm_act."
 
 
-def _norm(line: str) -> Call:
-    return rules.read(line)
+def _norm(line: str) -> Normalisation:
+    return normalisation.read(line)
 
 
 def _is_bias(word: str) -> bool:

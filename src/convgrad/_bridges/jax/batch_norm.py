@@ -12,8 +12,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..._base.dtypes import DType
 from ..._problem.norm import graph_call as asked
-from ..._problem.norm.rules import Call
+from ..._problem.norm.call import ONE, Settings
+from ..._problem.norm.normalisation import Normalisation
 from . import formulas, meshes, passes
 
 _ARRAYS = asked.Arrays(jnp.asarray, jnp.shape, jnp.astype)
@@ -80,18 +82,20 @@ def batch_norm_act(
     ([3.0], [3.5], [0.0, 0.0, 0.0, 1.604])
     """
     how = asked.settings(
-        epsilon, activation, negative_slope, residual is not None, residual_position, data_format
+        *(epsilon, activation, negative_slope, residual_position, data_format, mean, variance)
     )
-    frozen = asked.check_statistics(mean, variance)
     rows = (scale, offset, mean, variance)
-    row, operands = asked.operands(how, _ARRAYS, x, rows, residual)
+    return normalise(how, *asked.operands(how, _ARRAYS, x, rows, residual))
+
+
+def normalise(how: Settings, row: DType, operands: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Return y, mean and variance, of arrays that were checked, by their places."""
     x = operands["x"]
-    given = tuple(place for place in ("weight", "bias") if place in operands)
+    has_residual = "residual" in operands
     if not x.size:
-        empty = how.call(row, (1, 1, 1, 1), given, frozen)
-        made = formulas.compute(empty, operands)
+        made = formulas.compute(how.normalisation(row, ONE, operands, has_residual), operands)
         return made["y"], made["saved"][0], made["saved"][1]
-    call = how.call(row, x.shape, given, frozen)
+    call = how.normalisation(row, how.sizes(x.shape), operands, has_residual)
     # Marks come before what is differentiated, so that their transposes, which are sums over devices, come behind it.
     marked = meshes.vary_alike(*(operands[place] for place in call.operands))
     return _fused(call, dict(zip(call.operands, marked, strict=True)))
@@ -101,12 +105,12 @@ def batch_norm_act(
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _fused(call: Call, operands: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _fused(call: Normalisation, operands: dict[str, Any]) -> tuple[Any, Any, Any]:
     made = passes.compute(call, operands)
     return made["y"], made["saved"][0], made["saved"][1]
 
 
-def _forward(call: Call, operands: dict[str, Any]) -> Any:
+def _forward(call: Normalisation, operands: dict[str, Any]) -> Any:
     """Return the results, and what the gradients that are wanted need: `perturbed` tells which."""
     given = {place: each.value for place, each in operands.items()}
     # In what is kept, None and () are structure, which is known while gradients are traced.
@@ -117,7 +121,7 @@ def _forward(call: Call, operands: dict[str, Any]) -> Any:
     return (made["y"], made["saved"][0], made["saved"][1]), kept
 
 
-def _backward(call: Call, kept: Any, moves: Any) -> tuple[dict[str, Any]]:
+def _backward(call: Normalisation, kept: Any, moves: Any) -> tuple[dict[str, Any]]:
     x, saved, beside, flags = kept
     wanted = {place for place, flag in flags.items() if flag is not None}
     grad, dmean, dvariance = moves
@@ -147,7 +151,9 @@ def _backward(call: Call, kept: Any, moves: Any) -> tuple[dict[str, Any]]:
     return (found,)
 
 
-def _with_statistics(call: Call, dx: Any, x: Any, saved: Any, dmean: Any, dvariance: Any) -> Any:
+def _with_statistics(
+    call: Normalisation, dx: Any, x: Any, saved: Any, dmean: Any, dvariance: Any
+) -> Any:
     """Add what moves x through the batch's statistics that were returned; usually nothing does."""
     if call.task.name != "forward" or all(map(_is_zero, (dmean, dvariance))):
         return dx

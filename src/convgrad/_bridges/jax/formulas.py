@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from ..._base.dtypes import accumulator
 from ..._problem import activations
-from ..._problem.norm.rules import IMAGES, Call
+from ..._problem.norm.normalisation import IMAGES, Normalisation
 
 _OPERATIONS = activations.Operations(
     *(jnp.where, jnp.exp, jnp.expm1, jnp.tanh, jax.nn.sigmoid, jax.nn.softplus, jax.lax.erf)
@@ -25,7 +25,7 @@ def activated(activation: str, u: Any, slope: float) -> Any:
     return activations.value(_OPERATIONS, activation, u, slope)
 
 
-def compute(call: Call, operands: Mapping[str, Any]) -> dict[str, Any]:
+def compute(call: Normalisation, operands: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of a call, by the names of their places."""
     wide = accumulator(call.task.dtype).numpy
     given = {place: each.astype(wide) for place, each in operands.items()}
@@ -36,22 +36,22 @@ def compute(call: Call, operands: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _spread(call: Call, row: Any) -> Any:
+def _spread(call: Normalisation, row: Any) -> Any:
     """Return a row of channels so that it meets images."""
     return row if call.task.data_format == "NHWC" else row[:, None, None]
 
 
-def _axes(call: Call) -> tuple[int, int, int]:
+def _axes(call: Normalisation) -> tuple[int, int, int]:
     return (0, 1, 2) if call.task.data_format == "NHWC" else (0, 2, 3)
 
 
-def _argument(call: Call, x: Any, saved: Any, residual: Any) -> Any:
+def _argument(call: Normalisation, x: Any, saved: Any, residual: Any) -> Any:
     mean, _, _, scale, shift = saved
     u = (x - _spread(call, mean)) * _spread(call, scale) + _spread(call, shift + mean * scale)
     return u if residual is None else u + residual
 
 
-def _forward(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
+def _forward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
     x, task = given["x"], call.task
     if task.name == "forward":
         mean = jnp.mean(x, _axes(call))
@@ -67,7 +67,7 @@ def _forward(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
     return {"y": y + given["residual"] if task.residual == "after" else y, "saved": saved}
 
 
-def _backward(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
+def _backward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
     x, saved, task = given["x"], given["saved"], call.task
     mean, _, inverse, scale, _ = saved
     beside = given.get("beside")

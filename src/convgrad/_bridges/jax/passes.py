@@ -1,4 +1,4 @@
-"""Passes of batch norm as a primitive of JAX: one, whose parameter is the `Call`.
+"""Passes of batch norm as a primitive of JAX: one, whose parameter is the `Normalisation`.
 
 Its operands and results are those of the call, in order; images have four dimensions and one shape. Its derivatives are
 those of the `formulas`; first ones go another way (`batch_norm`). Under `vmap` the examples become further channels,
@@ -21,7 +21,7 @@ from jax.interpreters import ad, batching, mlir
 from ... import _engine
 from ..._base.dtypes import AnyArray
 from ..._base.errors import ArgumentError, DTypeError
-from ..._problem.norm.rules import IMAGES, Call
+from ..._problem.norm.normalisation import IMAGES, Normalisation
 from ..._runtime.bound import Bound
 from ..._runtime.pointers import data_pointer
 from ..._runtime.results import new_result
@@ -31,13 +31,13 @@ PRIMITIVE = Primitive("convgrad_batch_norm")
 PRIMITIVE.multiple_results = True
 
 
-def compute(call: Call, operands: Mapping[str, Any]) -> dict[str, Any]:
+def compute(call: Normalisation, operands: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of a call, by the names of their places."""
     given = meshes.vary_alike(*(operands[place] for place in call.operands))
     return dict(zip(call.results, PRIMITIVE.bind(*given, call=call), strict=True))
 
 
-def _abstract(*operands: Any, call: Call) -> Any:
+def _abstract(*operands: Any, call: Normalisation) -> Any:
     image = operands[0].shape
     for place, given in zip(call.operands, operands, strict=True):
         wanted = image if place in IMAGES else call.shape(place)
@@ -68,7 +68,7 @@ def _abstract(*operands: Any, call: Call) -> Any:
 # What it is compiled to. ----------------------------------------------------------------------------------------------
 
 
-def _on_cpu(ctx: Any, *operands: Any, call: Call) -> Any:
+def _on_cpu(ctx: Any, *operands: Any, call: Normalisation) -> Any:
     execute = _engine.program(call.task)
     if isinstance(execute, Bound):
         target = targets.target_for(call, execute)
@@ -78,12 +78,12 @@ def _on_cpu(ctx: Any, *operands: Any, call: Call) -> Any:
     return _lowered(_through_python(call), ctx, operands)
 
 
-def _elsewhere(ctx: Any, *operands: Any, call: Call) -> Any:
+def _elsewhere(ctx: Any, *operands: Any, call: Normalisation) -> Any:
     """Lower for a GPU or TPU, where we have no kernels: as formulas of JAX."""
     return _lowered(_formula(call), ctx, operands)
 
 
-def _formula(call: Call) -> Callable[..., list[Any]]:
+def _formula(call: Normalisation) -> Callable[..., list[Any]]:
     def compute(*operands: Any) -> list[Any]:
         made = formulas.compute(call, dict(zip(call.operands, operands, strict=True)))
         return [made[place] for place in call.results]
@@ -95,7 +95,7 @@ def _lowered(function: Callable[..., Any], ctx: Any, operands: Sequence[Any]) ->
     return mlir.lower_fun(function, multiple_results=True)(ctx, *operands)
 
 
-def _through_python(call: Call) -> Callable[..., Any]:
+def _through_python(call: Normalisation) -> Callable[..., Any]:
     """Return a function that calls back into Python when it runs."""
 
     def run(*operands: Any) -> list[AnyArray]:
@@ -131,7 +131,7 @@ def _through_python(call: Call) -> Callable[..., Any]:
     return traced
 
 
-def _moved(primals: Sequence[Any], tangents: Sequence[Any], *, call: Call) -> Any:
+def _moved(primals: Sequence[Any], tangents: Sequence[Any], *, call: Normalisation) -> Any:
     moves = tuple(map(ad.instantiate_zeros, tangents))
     _, results = jax.jvp(_formula(call), tuple(primals), moves)
     return PRIMITIVE.bind(*primals, call=call), results
@@ -140,7 +140,7 @@ def _moved(primals: Sequence[Any], tangents: Sequence[Any], *, call: Call) -> An
 # A batch of calls. ----------------------------------------------------------------------------------------------------
 
 
-def _fold(operands: Sequence[Any], dims: Sequence[int | None], *, call: Call) -> Any:
+def _fold(operands: Sequence[Any], dims: Sequence[int | None], *, call: Normalisation) -> Any:
     """Compute a batch of calls as one with more channels: those of the first example, the second, ..."""
     examples = next(
         each.shape[dim] for each, dim in zip(operands, dims, strict=True) if dim is not None
@@ -172,7 +172,7 @@ def _fold(operands: Sequence[Any], dims: Sequence[int | None], *, call: Call) ->
     return results, axes
 
 
-def _channel_axis(call: Call, place: str) -> int:
+def _channel_axis(call: Normalisation, place: str) -> int:
     if place in IMAGES:
         return 3 if call.task.data_format == "NHWC" else 1
     return 1 if place == "saved" else 0

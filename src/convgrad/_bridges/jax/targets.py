@@ -28,8 +28,8 @@ from ..._base.warnings import warn
 from ..._engine.prepare import load_functions, load_runtime
 from ..._problem import text as _problem_text
 from ..._problem.convolution import Problem
-from ..._problem.norm import rules as norm_call
-from ..._problem.norm.rules import Call
+from ..._problem.norm import normalisation
+from ..._problem.norm.normalisation import Normalisation
 from ..._runtime import code, entry
 from ..._runtime.bound import Bound
 from ..._runtime.state import keep_forever
@@ -70,9 +70,13 @@ class Slab:
         self._handlers = [found[symbol] for symbol in source.symbols]
         keep_forever(self)  # XLA's threads may call us while the interpreter shuts down
 
-    def take(self, asked: Problem | Call, program: Bound, text: str) -> int:
+    def take(self, asked: Problem | Normalisation, program: Bound, text: str) -> int:
         """Fill the next slot; returns the address of its handler."""
-        words = self._passes(asked, program) if isinstance(asked, Call) else _sum(asked, program)
+        words = (
+            self._passes(asked, program)
+            if isinstance(asked, Normalisation)
+            else _sum(asked, program)
+        )
         record = (ctypes.c_int64 * len(words))(*words)
         self._texts += [record, program]
         slot = {
@@ -86,7 +90,7 @@ class Slab:
         self.used += 1
         return self._handlers[self.used - 1]
 
-    def _passes(self, call: Call, program: Bound) -> list[int]:
+    def _passes(self, call: Normalisation, program: Bound) -> list[int]:
         """Return the record of passes: arrays, and their numbers as a constant."""
         scalars = (ctypes.c_double * len(call.scalars))(*call.scalars)
         self._texts.append(scalars)
@@ -120,7 +124,7 @@ _version: abi.Version | str | None = None
 _HANDLER = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
-def target_for(asked: Problem | Call, program: Bound) -> Target | None:
+def target_for(asked: Problem | Normalisation, program: Bound) -> Target | None:
     """Return what calls a program, registered; None where XLA cannot call us, of which a warning is given once."""
     text = _text_of(asked)
     beside = switches_text()
@@ -128,11 +132,15 @@ def target_for(asked: Problem | Call, program: Bound) -> Target | None:
     return target if register(target.name, asked, program, text) else None
 
 
-def _text_of(asked: Problem | Call) -> str:
-    return norm_call.write(asked) if isinstance(asked, Call) else _problem_text.write(asked)
+def _text_of(asked: Problem | Normalisation) -> str:
+    return (
+        normalisation.write(asked)
+        if isinstance(asked, Normalisation)
+        else _problem_text.write(asked)
+    )
 
 
-def register(name: str, asked: Problem | Call, program: Bound, text: str) -> bool:
+def register(name: str, asked: Problem | Normalisation, program: Bound, text: str) -> bool:
     """Let XLA call a program by a name; returns whether it can."""
     switches.watch()
     if name in _registered:
@@ -199,9 +207,9 @@ def register_text(name: str, text: str, beside: str) -> None:
     for word in beside.split():
         key, _, value = word.partition("=")
         values[key] = config.SWITCHES[key].parse(value)
-    asked = norm_call.read(text) if norm_call.is_text(text) else _problem_text.read(text)
+    asked = normalisation.read(text) if normalisation.is_text(text) else _problem_text.read(text)
     with config.scope(**values):
-        program = _engine.program(asked.task if isinstance(asked, Call) else asked)
+        program = _engine.program(asked.task if isinstance(asked, Normalisation) else asked)
     if not isinstance(program, Bound) or not register(name, asked, program, text):
         raise ConvgradError(
             f"register: {text!r} cannot be computed by a compiled program here, which an exported module needs; "

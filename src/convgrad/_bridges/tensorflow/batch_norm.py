@@ -14,12 +14,13 @@ import tensorflow as tf
 from tensorflow.python.framework import ops as _framework_ops
 from tensorflow.python.ops import control_flow_util
 
+from ..._base.dtypes import DType
 from ..._problem.norm import graph_call as asked
-from ..._problem.norm import rules as norm_call
+from ..._problem.norm import normalisation
+from ..._problem.norm.call import FORWARD, ONE, Settings
 from . import formulas, passes
 from .problems import shape_of
 
-FUNCTION = asked.FUNCTION
 _ARRAYS = asked.Arrays(tf.convert_to_tensor, shape_of, tf.cast)
 
 
@@ -86,20 +87,22 @@ def batch_norm_act(
     (3.0, 3.5, [0.0, 0.0, 0.0, 1.604])
     """
     how = asked.settings(
-        epsilon, activation, negative_slope, residual is not None, residual_position, data_format
+        *(epsilon, activation, negative_slope, residual_position, data_format, mean, variance)
     )
-    frozen = asked.check_statistics(mean, variance)
     rows = (scale, offset, mean, variance)
-    row, given = asked.operands(how, _ARRAYS, x, rows, residual)
+    return normalise(how, *asked.operands(how, _ARRAYS, x, rows, residual))
+
+
+def normalise(how: Settings, row: DType, given: dict[str, Any]) -> tuple[Any, Any, Any]:
+    """Return y, mean and variance, of tensors that were checked as far as their shapes are known, by their places."""
     shape = shape_of(given["x"])
-    call = how.call(row, (1, 1, 1, 1), tuple(p for p in ("weight", "bias") if p in given), frozen)
-    ours = _is_ours()
-    made = passes.execute(call, given) if ours else formulas.compute(call, given)
+    call = how.normalisation(row, ONE, given, "residual" in given)
+    made = passes.execute(call, given) if _is_ours() else formulas.compute(call, given)
     y, saved = made["y"], made["saved"]
     if shape is not None:
         y.set_shape(shape)
         saved.set_shape((5, shape[how.channel_axis]))
-    if frozen:
+    if not how.is_training:
         return y, given["running_mean"], given["running_var"]
     statistics = tf.stop_gradient(saved)
     return y, statistics[0], statistics[1]
@@ -150,7 +153,7 @@ def _second_gradient(op: Any, *grads: Any) -> list[Any]:
     call = _call(op)
     if call.given is None:
         raise LookupError(
-            f"{FUNCTION}: a graph that was saved by an older convgrad has no second derivatives."
+            f"{FORWARD}: a graph that was saved by an older convgrad has no second derivatives."
         )
     given = dict(zip(passes.inputs(call), op.inputs, strict=True))
     # What saves and y consist of is among the others, and an activation whose derivative is told from y has no second.
@@ -163,9 +166,9 @@ def _second_gradient(op: Any, *grads: Any) -> list[Any]:
     return [found.get(place) for place in given]
 
 
-def _call(op: Any) -> norm_call.Call:
+def _call(op: Any) -> normalisation.Normalisation:
     text = op.get_attr("call")
-    return norm_call.read(text.decode() if isinstance(text, bytes) else text)
+    return normalisation.read(text.decode() if isinstance(text, bytes) else text)
 
 
 def _shaped(gradient: Any, like: Any) -> Any:

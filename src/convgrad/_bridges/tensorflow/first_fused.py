@@ -12,7 +12,7 @@ from ..._base.dtypes import DType, accumulator
 from ..._base.errors import ArgumentError
 from ..._problem.convolution import Problem
 from ..._problem.norm import Task
-from ..._problem.norm.rules import Call as NormCall
+from ..._problem.norm.normalisation import Normalisation
 from ..._problem.norm.task import SAVED
 from ..._runtime.bound import Bound
 from . import first_time, kernel
@@ -45,7 +45,7 @@ class _FusedCall(first_time.Call):
         if not fused.has_pass or not problem.result_bytes:
             return None, self._words(problem, None, [])
         task = _task(problem, fused)
-        call = NormCall(task, None, fused.epsilon, fused.slope)
+        call = Normalisation(task, None, fused.epsilon, fused.slope)
         where: dict[str, int] = {"scalars": first_time.scalars(call.scalars)}
         if fused.rows == NONE:
             where["saved"] = _unchanged(accumulator(problem.dtype), problem.out_c)

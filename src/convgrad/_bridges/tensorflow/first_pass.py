@@ -14,15 +14,15 @@ from ... import _engine
 from ..._base.errors import ArgumentError
 from ..._problem.convolution import Shape
 from ..._problem.norm import graph_call as asked
-from ..._problem.norm.graph_call import FUNCTION
-from ..._problem.norm.rules import IMAGES, Call
+from ..._problem.norm.call import ARGUMENTS, FORWARD
+from ..._problem.norm.normalisation import IMAGES, Normalisation
 from ..._runtime.bound import Bound
 from . import handles, kernel
 from .capi import Library
 from .first_time import Made, scalars
 from .nodes import NUMBERS, PassNode
 
-__all__ = ["FUNCTION", "compute"]
+__all__ = ["compute"]
 
 
 def compute(library: Library, node: PassNode, context: int, tensors: Any) -> Made | None:
@@ -50,7 +50,7 @@ def compute(library: Library, node: PassNode, context: int, tensors: Any) -> Mad
     return Made((program,), _body(call, program, image, where["scalars"]))
 
 
-def _sized(call: Call, shapes: dict[str, Shape]) -> tuple[Call | None, Shape]:
+def _sized(call: Normalisation, shapes: dict[str, Shape]) -> tuple[Normalisation | None, Shape]:
     """Return a call with the sizes of its tensors, all checked, and the shape of images; no call for empty ones."""
     image = shapes["x"]
     asked.check_image(image)
@@ -61,19 +61,21 @@ def _sized(call: Call, shapes: dict[str, Shape]) -> tuple[Call | None, Shape]:
         if place in IMAGES:
             if shape != image:
                 raise ArgumentError(
-                    f"{FUNCTION}: `{place}` must have the shape of `x`, {image}, got {shape}."
+                    f"{FORWARD}: `{place}` must have the shape of `x`, {image}, got {shape}."
                 )
         elif shape != (wanted := call.sized(1, 1, channels).shape(place)):
-            argument = asked.ARGUMENTS.get(place, place)
+            argument = ARGUMENTS.get(place, place)
             raise ArgumentError(
-                f"{FUNCTION}: `{argument}` must have shape {wanted}, the channels of `x`, got {shape}."
+                f"{FORWARD}: `{argument}` must have shape {wanted}, the channels of `x`, got {shape}."
             )
     if 0 in image:
         return None, image
     return call.sized(image[0], rows_cols[0] * rows_cols[1], channels), image
 
 
-def _row_shape(call: Call | None, asked_for: Call, place: str, shapes: dict[str, Shape]) -> Shape:
+def _row_shape(
+    call: Normalisation | None, asked_for: Normalisation, place: str, shapes: dict[str, Shape]
+) -> Shape:
     if call is not None:
         return call.shape(place)
     at = 3 if asked_for.task.data_format == "NHWC" else 1
@@ -81,7 +83,7 @@ def _row_shape(call: Call | None, asked_for: Call, place: str, shapes: dict[str,
 
 
 def _fill_empty(
-    library: Library, call: Call, made: dict[str, int], shapes: dict[str, Shape]
+    library: Library, call: Normalisation, made: dict[str, int], shapes: dict[str, Shape]
 ) -> None:
     """Write what follows from no values: statistics are NaN, sums are 0."""
     for place, tensor in made.items():
@@ -95,7 +97,7 @@ def _fill_empty(
             np.ndarray((count,), row.numpy, memory)[...] = np.nan if place == "saved" else 0
 
 
-def _body(call: Call, program: Bound, image: Shape, numbers: int) -> list[int]:
+def _body(call: Normalisation, program: Bound, image: Shape, numbers: int) -> list[int]:
     places = [0] * kernel.MOST_PLACES
     places[call.places.index("scalars")] = numbers
     inputs = [call.places.index(place) for place in call.operands]

@@ -1,8 +1,8 @@
 """Batch norm with activation in TensorFlow's own operations: for XLA, and for derivatives of derivatives.
 
 They compute what the oracle says, in the dtype of the statistics. Sizes are those of the tensors, whatever the call
-has. A backward call is given what its forward call was (`Call.rows`), and computes the statistics anew from that: then
-TensorFlow's derivatives of it are whole.
+has. A backward call is given what its forward call was (`Normalisation.rows`), and computes the statistics anew from
+that: then TensorFlow's derivatives of it are whole.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from ..._base.dtypes import accumulator
 from ..._problem import activations
-from ..._problem.norm.rules import IMAGES, Call
+from ..._problem.norm.normalisation import IMAGES, Normalisation
 
 
 def _where(mask: Any, one: Any, other: Any) -> Any:
@@ -35,7 +35,7 @@ def activated(activation: str, u: Any, slope: float) -> Any:
     return activations.value(_OPERATIONS, activation, u, slope)
 
 
-def compute(call: Call, operands: Mapping[str, Any]) -> dict[str, Any]:
+def compute(call: Normalisation, operands: Mapping[str, Any]) -> dict[str, Any]:
     """Return the results of a call, by the names of their places."""
     wide = accumulator(call.task.dtype).numpy.name
     given = {place: tf.cast(each, wide) for place, each in operands.items() if each is not None}
@@ -48,16 +48,16 @@ def compute(call: Call, operands: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _axes(call: Call) -> list[int]:
+def _axes(call: Normalisation) -> list[int]:
     return [0, 1, 2] if call.task.data_format == "NHWC" else [0, 2, 3]
 
 
-def _spread(call: Call, row: Any) -> Any:
+def _spread(call: Normalisation, row: Any) -> Any:
     """Return a row of channels so that it meets images."""
     return row if call.task.data_format == "NHWC" else row[:, None, None]
 
 
-def _statistics(call: Call, given: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
+def _statistics(call: Normalisation, given: Mapping[str, Any]) -> tuple[Any, Any, Any, Any]:
     """Return mean, variance, one by the deviation, and what images are multiplied by."""
     if "running_mean" in given:
         mean, variance = given["running_mean"], given["running_var"]
@@ -69,7 +69,7 @@ def _statistics(call: Call, given: Mapping[str, Any]) -> tuple[Any, Any, Any, An
     return mean, variance, inverse, inverse * given["weight"] if "weight" in given else inverse
 
 
-def _argument(call: Call, given: Mapping[str, Any], residual: str) -> Any:
+def _argument(call: Normalisation, given: Mapping[str, Any], residual: str) -> Any:
     """Return what the activation is applied to."""
     mean, _, _, scale = _statistics(call, given)
     u = (given["x"] - _spread(call, mean)) * _spread(call, scale)
@@ -78,7 +78,7 @@ def _argument(call: Call, given: Mapping[str, Any], residual: str) -> Any:
     return u + given[residual] if residual in given else u
 
 
-def _forward(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
+def _forward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
     task = call.task
     mean, variance, inverse, scale = _statistics(call, given)
     u = _argument(call, given, "residual" if task.residual == "before" else "")
@@ -90,7 +90,7 @@ def _forward(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _backward(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
+def _backward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
     task, x = call.task, given["x"]
     mean, _, inverse, scale = _statistics(call, given)
     # The derivative of what is told from its result is the same there: at y as at u.

@@ -23,6 +23,7 @@ from ..._base.errors import CompileError, ConvgradError, said
 from ..._engine.prepare import load_functions
 from ..._engine.prepare import load_runtime as _load_runtime
 from ..._problem.convolution import Call
+from ..._problem.norm.call import FORWARD
 from ..._runtime import code, entry, threads
 from ..._runtime.records import Table
 from ..._runtime.state import STATE_BLOCK, address_of, keep_forever
@@ -145,7 +146,7 @@ class Kernels:
             return self.nodes.number(Attributes(self.library, construction).pass_node())
         except BaseException as error:
             report = self.library.OpKernelConstruction_Failure
-            self._fail(report, construction, first_pass.FUNCTION, error)
+            self._fail(report, construction, FORWARD, error)
             return 0
 
     def _answer(self, key: Any, hash_: int, context: int, tensors: Any) -> None:
@@ -154,7 +155,7 @@ class Kernels:
         try:
             words = key[: kernel.KEY_WORDS]
             node = self.nodes.row(words[kernel.KEY["NODE"]])
-            function = node.call.function if isinstance(node, Node) else first_pass.FUNCTION
+            function = node.call.function if isinstance(node, Node) else FORWARD
             self._context.copy().run(self._compute, words, hash_, node, context, tensors)
         except BaseException as error:
             self._fail(self.library.OpKernelContext_Failure, context, function, error)

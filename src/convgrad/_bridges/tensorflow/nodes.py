@@ -15,8 +15,8 @@ from ..._base.dtypes import DTYPES, DType, accumulator
 from ..._base.errors import ArgumentError, shown
 from ..._problem import arguments
 from ..._problem.convolution import Call, Settings
-from ..._problem.norm import rules as norm_call
-from ..._problem.norm.rules import Call as NormCall
+from ..._problem.norm import normalisation
+from ..._problem.norm.normalisation import Normalisation
 from . import fusions
 from .capi import Library
 from .fusions import Fused
@@ -50,7 +50,7 @@ class Node:
 class PassNode:
     """All that a node of batch norm says about its calls: a call, whose sizes are not known yet."""
 
-    call: NormCall
+    call: Normalisation
 
 
 class Nodes:
@@ -127,7 +127,7 @@ class Attributes:
 
     def pass_node(self) -> PassNode:
         """Return what the attributes of a node of batch norm say, or raise what is wrong with them."""
-        call = norm_call.read(self._text("call", _LONGEST_CALL))
+        call = normalisation.read(self._text("call", _LONGEST_CALL))
         inputs = call.operands
         if call.given is not None and not call.task.name.startswith("forward"):
             inputs += call.rows  # which are not read (`passes`)

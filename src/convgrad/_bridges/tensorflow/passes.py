@@ -1,8 +1,8 @@
 """Our ops of batch norm in TensorFlow: one for passes forwards, one for those backwards.
 
-Their only attribute beside dtypes is the call as text (`_problem/norm/rules.py`), with sizes of 1: those of a graph are
-known when it runs. Behind the operands of the second stand the rows of parameters and statistics that the first was
-given (`Call.rows`). Its kernel does not read them, but they belong to what second derivatives are taken of.
+Their only attribute beside dtypes is a `Normalisation` as text, with sizes of 1: those of a graph are known when it
+runs. Behind the operands of the second stand the rows of parameters and statistics that the first was given
+(`Normalisation.rows`). Its kernel does not read them, but they belong to what second derivatives are taken of.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from tensorflow.python.eager import execute as _execute
 from tensorflow.python.framework import op_def_library, op_def_registry
 
 from ..._base.dtypes import FLOATING
-from ..._problem.norm import rules as norm_call
-from ..._problem.norm.rules import Call
+from ..._problem.norm import normalisation
+from ..._problem.norm.normalisation import Normalisation
 from . import kernel, kernels, ops
 
 FORWARD, BACKWARD = "ConvgradBatchNorm", "ConvgradBatchNormGrad"
@@ -56,7 +56,7 @@ def available() -> bool:
     return ops.available() and _registered()
 
 
-def inputs(call: Call) -> tuple[str, ...]:
+def inputs(call: Normalisation) -> tuple[str, ...]:
     """Return what the inputs of an op are, in order."""
     if call.given is None or call.task.name.startswith("forward"):
         return call.operands
@@ -64,17 +64,17 @@ def inputs(call: Call) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _attributes(call: Call) -> tuple[str, tuple[Any, ...], tuple[Any, ...], str]:
+def _attributes(call: Normalisation) -> tuple[str, tuple[Any, ...], tuple[Any, ...], str]:
     """Return an op's name, and what its attributes are."""
     name = FORWARD if call.task.name.startswith("forward") else BACKWARD
     types = [
         tuple(tf.dtypes.as_dtype(call.dtype(place).numpy.name) for place in places)
         for places in (inputs(call), call.results)
     ]
-    return name, types[0], types[1], norm_call.write(call.sized(1, 1, 1))
+    return name, types[0], types[1], normalisation.write(call.sized(1, 1, 1))
 
 
-def execute(call: Call, given: Mapping[str, Any]) -> dict[str, Any]:
+def execute(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
     """Call an op, eagerly or as a node of the graph that is being built; returns results by their places."""
     name, tin, tout, text = _attributes(call)
     operands = [given[place] for place in inputs(call)]

@@ -1,27 +1,38 @@
 """A call of `batch_norm_act` as integers, words and numbers: its settings and sizes, checked, and the types it returns.
 
-What `_problem` is to convolutions. Both the functions on kernels and the oracle read their arguments here, so that they
-refuse the same calls in the same words. Nothing here knows data, or how anything is computed.
+What `arguments` is to convolutions. The functions on every kind of array and the oracle read their arguments here, so
+that they refuse the same calls in the same words. Nothing here knows data, or how anything is computed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ..._base.dtypes import AnyArray
+from ..._base.dtypes import AnyArray, DType
 from ..._base.errors import ArgumentError, ArgumentTypeError, nearest, shown
+from ..activations import ACTIVATIONS
 from ..arguments import DataFormat, read_data_format
-from . import ACTIVATIONS
+from .. import activations
+from .normalisation import Normalisation
+from .task import Task
 
 Position = Literal["before", "after"]
 POSITIONS: tuple[Position, ...] = ("before", "after")
 Shape = tuple[int, ...]
+Partial = tuple[int | None, ...]
+"""A shape of which some sizes are not known before a graph is run."""
+FORWARD, BACKWARD = "batch_norm_act", "batch_norm_act_grad"
+ARGUMENTS = {
+    **{"x": "input", "grad": "out_backprop", "residual": "residual"},
+    **{"weight": "scale", "bias": "offset", "running_mean": "mean", "running_var": "variance"},
+}
+"""What callers call the places of a task."""
 
 
 class BatchNormResult(NamedTuple):
@@ -58,6 +69,33 @@ class Settings:
     residual_position: Position
     data_format: DataFormat
 
+    @property
+    def channel_axis(self) -> int:
+        return self.data_format.index("C")
+
+    def sizes(self, shape: Shape) -> Sizes:
+        """Return the sizes of images of a shape that was checked."""
+        axes = dict(zip(self.data_format, shape, strict=True))
+        return Sizes(axes["N"], axes["H"] * axes["W"], axes["C"])
+
+    def normalisation(
+        self, dtype: DType, sizes: Sizes, given: Iterable[str], has_residual: bool
+    ) -> Normalisation:
+        """Return the forward call on images of sizes of at least 1; `given` are places of rows."""
+        task = Task(
+            name="forward" if self.is_training else "forward_frozen",
+            dtype=dtype,
+            data_format=self.data_format,
+            images=sizes.images,
+            pixels=sizes.pixels,
+            channels=sizes.channels,
+            activation=self.activation,
+            residual=self.residual_position if has_residual else "",
+        )
+        slope = self.negative_slope if activations.find(self.activation).has_slope else 0.0
+        rows = tuple(name for name in ("weight", "bias") if name in given)
+        return Normalisation(task, rows, self.epsilon, slope)
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -76,6 +114,10 @@ class Sizes:
     @property
     def is_empty(self) -> bool:
         return self.values * self.channels == 0
+
+
+ONE = Sizes(1, 1, 1)
+"""Those of a call whose own are not known yet."""
 
 
 def settings(
@@ -154,29 +196,36 @@ def check_given(function: str, argument: str, value: Any) -> None:
         )
 
 
-def sizes(
+def check_shapes(
     function: str,
     data_format: DataFormat,
-    image: Shape,
-    alike: Mapping[str, Shape],
-    rows: Mapping[str, Shape],
-) -> Sizes:
-    """Return the sizes of images, whose shape other images must have, with one number per channel in each row."""
-    if len(image) != 4:
+    image: Partial | None,
+    alike: Mapping[str, Partial | None],
+    rows: Mapping[str, Partial | None],
+) -> None:
+    """Check shapes against each other, as far as they are known."""
+    if image is not None and len(image) != 4:
         raise ArgumentError(
             f"{function}: `input` must have 4 dimensions ({data_format}), got {len(image)}: shape {list(image)}."
         )
-    axes = dict(zip(data_format, image, strict=True))
-    channels = axes["C"]
     for name, shape in alike.items():
-        if shape != image:
+        if not agree(shape, image):
             raise ArgumentError(
-                f"{function}: `{name}` must have the shape of `input`, {list(image)}, got {list(shape)}."
+                f"{function}: `{name}` must have the shape of `input`, {list(image or ())}, got {list(shape or ())}."
             )
+    channels = None if image is None else image[data_format.index("C")]
     for name, shape in rows.items():
-        if shape != (channels,):
+        if not agree(shape, (channels,)):
             raise ArgumentError(
                 f"{function}: `{name}` must have one number per channel of `input`, [{channels}] ({data_format}), "
-                f"got shape {list(shape)}."
+                f"got shape {list(shape or ())}."
             )
-    return Sizes(axes["N"], axes["H"] * axes["W"], channels)
+
+
+def agree(one: Partial | None, other: Partial | None) -> bool:
+    """Tell whether two shapes may be the same, for all that is known."""
+    if one is None or other is None:
+        return True
+    return len(one) == len(other) and all(
+        None in (size, wanted) or size == wanted for size, wanted in zip(one, other, strict=True)
+    )

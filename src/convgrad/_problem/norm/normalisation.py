@@ -1,8 +1,8 @@
-"""`Call`: a task as the bridges to graphs call it: which arrays go in and come out, with which numbers, as one line.
+"""`Normalisation`: batch norm with activation as it is asked for: a task, its arrays, its numbers, and its line of text.
 
-JAX and TensorFlow keep what they compute as nodes with operands, results and attributes. A `Call` says which places of
-a task are operands and which are results; the rest is constant. Its text stands beside a node, and is read back where
-a graph from another process is run.
+What a `Problem` is to convolutions. It says which places of a task are operands and which are results; the rest is
+constant. All bridges compute from it. JAX and TensorFlow keep it beside a node of a graph, as a line of text that is
+read back where a graph from another process is run; packs have the same lines.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DTYPES = {row.numpy.name: row for row in FLOATING}
 
 
 @dataclass(frozen=True)
-class Call:
+class Normalisation:
     """A task, which of its optional parameters are given, and its numbers."""
 
     task: Task
@@ -99,13 +99,13 @@ class Call:
         numbers = {"epsilon": self.epsilon, "slope": self.slope, "momentum": 0.0, "unbiased": 1.0}
         return tuple(numbers[name] for name in SCALARS)
 
-    def sized(self, images: int, pixels: int, channels: int) -> Call:
+    def sized(self, images: int, pixels: int, channels: int) -> Normalisation:
         """Return the same call on other sizes."""
         return replace(
             self, task=replace(self.task, images=images, pixels=pixels, channels=channels)
         )
 
-    def backward(self, *, x: bool, parameters: bool, residual: bool) -> Call:
+    def backward(self, *, x: bool, parameters: bool, residual: bool) -> Normalisation:
         """Return the call that computes gradients of a forward one: those that are wanted."""
         task = self.task
         return replace(
@@ -121,11 +121,11 @@ class Call:
         )
 
 
-def write(call: Call) -> str:
+def write(call: Normalisation) -> str:
     """Return a call as one line, numbers to the last bit.
 
     >>> from convgrad._base.dtypes import FLOAT
-    >>> write(Call(Task("forward", FLOAT, "NHWC", 8, 196, 32, "relu", "before")))
+    >>> write(Normalisation(Task("forward", FLOAT, "NHWC", 8, 196, 32, "relu", "before")))
     'batch_norm_act.forward 8x196x32 NHWC float32 relu residual=before given=weight,bias epsilon=0.001'
     """
     task = call.task
@@ -156,7 +156,7 @@ def is_text(line: str) -> bool:
     return line.startswith(_PREFIX)
 
 
-def read(line: str) -> Call:
+def read(line: str) -> Normalisation:
     """Return the call of a line.
 
     >>> text = "batch_norm_act.backward 8x196x32 NCHW bfloat16 leaky_relu wanted=dx epsilon=1e-05 slope=0.1"
@@ -169,7 +169,7 @@ def read(line: str) -> Call:
         raise ArgumentError(f"{shown(line)} is not a line that describes batch norm.") from error
 
 
-def _read(line: str) -> Call:
+def _read(line: str) -> Normalisation:
     name, sizes, layout, dtype, activation, *rest = line.removeprefix(_PREFIX).split(" ")
     images, pixels, channels = (int(size) for size in sizes.split("x"))
     values = dict(word.split("=") for word in rest)
@@ -197,4 +197,4 @@ def _read(line: str) -> Call:
         or not set(wanted) <= set(_WANTED)
     ):
         raise ValueError(line)
-    return Call(task, tuple(given) if notes else None, epsilon, slope)
+    return Normalisation(task, tuple(given) if notes else None, epsilon, slope)
