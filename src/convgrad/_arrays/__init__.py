@@ -1,8 +1,8 @@
 """Arrays in and out: one module per kind of array, in an explicit table.
 
-An adapter reads a call on its framework's arrays and computes it: a convolution, or batch norm with activation, with a result in the framework's own type. It is
-found without importing the framework: an array of its type shows that it is loaded. Nothing here knows plans or
-kernels; what leaves this room for the engine is an address.
+An adapter reads a call on its framework's arrays, a convolution or a batch norm, and computes it, with results in the
+framework's own type. It is found without importing the framework: an array of its type shows that it is loaded.
+Nothing here knows plans or kernels; what leaves this room for the engine is an address.
 """
 
 from __future__ import annotations

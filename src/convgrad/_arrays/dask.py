@@ -15,9 +15,10 @@ from .._base.dtypes import DType
 from .._base.errors import ArgumentError, ArgumentTypeError
 from .._problem.arguments import Given
 from .._problem.convolution import Call
+from .._problem.norm.call import BatchNormGradients, BatchNormResult
 from .borrowed import Borrowed
 from .borrowing import borrow_beside, check_dtype
-from .request import Request
+from .request import NormRequest, Request
 
 
 def recognise(value: Any) -> bool:
@@ -68,6 +69,22 @@ def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> A
         ),
     )
     return made if shape == problem.result_shape else made.reshape(shape)
+
+
+def normalise(request: NormRequest) -> BatchNormResult:
+    """Return batch norm on such arrays, not computed yet."""
+    from .._bridges.dask import norm
+
+    asked = request.check(borrow)
+    return BatchNormResult(*norm.normalise(asked.settings, asked.row, asked.operands))
+
+
+def normalise_back(request: NormRequest) -> BatchNormGradients:
+    """Return the gradients of batch norm on such arrays, not computed yet."""
+    from .._bridges.dask import norm
+
+    asked = request.check(borrow)
+    return BatchNormGradients(*norm.normalise_back(asked.settings, asked.row, asked.operands))
 
 
 def _without_empty(array: Any) -> Any:

@@ -15,9 +15,10 @@ from .._base.dtypes import DType
 from .._base.errors import ArgumentError, ArgumentTypeError, said
 from .._problem.arguments import Given
 from .._problem.convolution import Call
+from .._problem.norm.call import BatchNormGradients, BatchNormResult
 from .borrowed import Borrowed
 from .borrowing import borrow_beside, check_dtype
-from .request import Request
+from .request import NormRequest, Request
 
 
 def recognise(value: Any) -> bool:
@@ -53,6 +54,24 @@ def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> A
         ),
     )
     return made if shape == problem.result_shape else made.reshape(shape)
+
+
+def normalise(request: NormRequest) -> BatchNormResult:
+    """Compute batch norm on arrays of JAX; gradients flow to all of them, from all results."""
+    from .._bridges.jax import batch_norm
+
+    asked = request.check(borrow)
+    made = batch_norm.normalise(asked.settings, asked.row, asked.operands)
+    return BatchNormResult(*made)
+
+
+def normalise_back(request: NormRequest) -> BatchNormGradients:
+    """Compute the gradients of batch norm, which can be differentiated again."""
+    from .._bridges.jax import batch_norm
+
+    asked = request.check(borrow)
+    made = batch_norm.normalise_back(asked.settings, asked.row, asked.operands)
+    return BatchNormGradients(*made)
 
 
 def _check_place(function: str, argument: str, value: Any) -> None:

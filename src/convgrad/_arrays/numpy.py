@@ -1,4 +1,4 @@
-"""NumPy's adapter, which takes the rest: what becomes an array of NumPy is held still while programs run on addresses."""
+"""NumPy's adapter, which takes the rest: what becomes an array is held still while programs run on addresses."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def normalise(request: NormRequest) -> BatchNormResult:
 
 
 def normalise_back(request: NormRequest) -> BatchNormGradients:
-    """Run the gradients of batch norm: two passes, and one more where the activation's argument is told by its result."""
+    """Run the gradients of batch norm: two passes, and one more where a result was kept to tell the derivative."""
     asked = request.check(borrow)
     memory, sizes = _Memory(asked), asked.sizes
     shape, row, parameter = asked.arrays["x"].shape, asked.row, accumulator(asked.row)
@@ -96,7 +96,9 @@ def normalise_back(request: NormRequest) -> BatchNormGradients:
     elif task.beside:
         # The derivative is told from the result; the argument itself tells it as well, whatever the slope's sign.
         memory.new("y", shape, row)
-        memory.run(replace(asked.forward(sizes).task, name="apply", activation="none"), call.scalars)
+        memory.run(
+            replace(asked.forward(sizes).task, name="apply", activation="none"), call.scalars
+        )
         memory.at["beside"] = memory.at["y"]
     memory.run(task, call.scalars)
     return BatchNormGradients(dx, dscale, doffset, dresidual)

@@ -14,9 +14,10 @@ from .._base.dtypes import DTYPES, DType
 from .._base.errors import ArgumentTypeError
 from .._problem.arguments import Given
 from .._problem.convolution import Call
+from .._problem.norm.call import BatchNormGradients, BatchNormResult
 from .borrowed import Borrowed, check_row
 from .borrowing import borrow as borrow_plain
-from .request import Request
+from .request import NormRequest, Request
 
 _ROWS = {row.numpy.name: row for row in DTYPES}
 """By what TensorFlow's dtypes are called."""
@@ -79,3 +80,21 @@ def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> A
         shape = problems.Like(shape.array)
     apply = problems.apply_batched if call.batched else problems.apply
     return apply(call, settings, one.row, shape, one.array, two.array)
+
+
+def normalise(request: NormRequest) -> BatchNormResult:
+    """Compute batch norm on tensors whose shapes may not be known yet, on whatever tapes watch."""
+    from .._bridges.tensorflow import batch_norm
+
+    asked = request.check(borrow)
+    made = batch_norm.normalise(asked.settings, asked.row, asked.operands)
+    return BatchNormResult(*made)
+
+
+def normalise_back(request: NormRequest) -> BatchNormGradients:
+    """Compute the gradients of batch norm, which can be differentiated again."""
+    from .._bridges.tensorflow import batch_norm
+
+    asked = request.check(borrow)
+    made = batch_norm.normalise_back(asked.settings, asked.row, asked.operands)
+    return BatchNormGradients(*made)

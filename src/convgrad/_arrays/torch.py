@@ -16,8 +16,9 @@ from .._base.dtypes import BFLOAT16, DTYPES, AnyArray, DType
 from .._base.errors import ArgumentTypeError
 from .._problem.arguments import Given
 from .._problem.convolution import Call
+from .._problem.norm.call import BatchNormGradients, BatchNormResult
 from .borrowed import Borrowed, check_row
-from .request import Request
+from .request import NormRequest, Request
 
 _ROWS = {f"torch.{row.numpy.name}": row for row in DTYPES}
 """By what PyTorch's dtypes are called."""
@@ -33,6 +34,14 @@ def borrow(
     function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
 ) -> Borrowed:
     """Return a tensor of an allowed dtype; whatever NumPy takes beside a tensor becomes one."""
+    if recognise(value):
+        value = _as_autocast_wants(value)
+    return _borrow_as_it_is(function, argument, value, allowed, like)
+
+
+def _borrow_as_it_is(
+    function: str, argument: str, value: Any, allowed: tuple[DType, ...], like: DType | None
+) -> Borrowed:
     if not recognise(value):
         from .borrowing import borrow_beside
 
@@ -46,7 +55,6 @@ def borrow(
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be a dense tensor, got layout {value.layout}; use `.to_dense()`."
         )
-    value = _as_autocast_wants(value)
     found = _ROWS.get(str(value.dtype))
     row = check_row(function, argument, found, str(value.dtype), allowed, like, ".to()")
     return Borrowed(value, row, tuple(int(size) for size in value.shape))
@@ -59,6 +67,22 @@ def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> A
     problem, one, two, shape = Request(call, given, wanted, first, second).check(borrow)
     made = problems.compute(problem, one.array, two.array)
     return made if shape == problem.result_shape else made.reshape(shape)
+
+
+def normalise(request: NormRequest) -> BatchNormResult:
+    """Compute batch norm on tensors; autocast leaves them as they are, as it does for PyTorch's own."""
+    from .._bridges.torch import normalising
+
+    asked = request.check(_borrow_as_it_is)
+    return BatchNormResult(*normalising.normalise(asked.settings, asked.operands))
+
+
+def normalise_back(request: NormRequest) -> BatchNormGradients:
+    """Compute the gradients of batch norm on tensors, recorded where an operand asks for it."""
+    from .._bridges.torch import normalising
+
+    asked = request.check(_borrow_as_it_is)
+    return BatchNormGradients(*normalising.normalise_back(asked.settings, asked.operands))
 
 
 def as_ndarray(value: Any) -> AnyArray:

@@ -46,7 +46,7 @@ class CallGraph:
         self.traffic = Traffic()
         self._function, self._name, self._plan, self._operands = function, name, plan, operands
         self._filters: dict[Box, Any] = {}
-        self._switches = _switches()
+        self._switches = switches()
         self._text = cache(_problem_text.write)  # blocks are mostly alike
         made = f"block-{name}" if plan.result_is_joined else name
         self.of_blocks = f"part-{name}" if plan.parts > 1 else made
@@ -243,7 +243,7 @@ def compute(function: str, problem: Problem, first: Any, second: Any) -> da.Arra
     dtype = problem.dtype.numpy
     if problem.is_empty:
         return da.zeros(problem.result_shape, dtype=dtype, chunks=plan.chunks)
-    name = f"convgrad-{function}-{tokenize(_problem_text.write(problem), _switches(), *operands)}"
+    name = f"convgrad-{function}-{tokenize(_problem_text.write(problem), switches(), *operands)}"
     layer = CallGraph(function, name, plan, operands)
     return da.Array(layer.graph(), name, plan.chunks, meta=np.empty((0,) * 4, dtype))
 
@@ -273,7 +273,7 @@ def _chunks(array: Any) -> Chunks:
     return tuple(tuple(int(size) for size in sizes) for sizes in array.chunks)
 
 
-def _switches() -> tuple[tuple[str, Any], ...]:
+def switches() -> tuple[tuple[str, Any], ...]:
     """Return the switches that decide what computes a problem: those of the call hold wherever it is computed.
 
     Which CPU to compile for is a worker's own matter, unless the caller has said it.

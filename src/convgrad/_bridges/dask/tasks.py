@@ -23,6 +23,12 @@ from ..._runtime.results import new_result
 from . import share
 from .carrier import Task
 
+__all__ = [
+    *("add", "around", "assemble", "block", "cut", "given", "zeros"),
+    *("norm_inner", "norm_moved", "norm_moved_together", "norm_sums", "normalise"),
+]
+"""What a `Task` may name."""
+
 Taken = tuple[AnyArray, tuple[int, ...]]
 """A piece that has arrived, and where it goes."""
 Placed = tuple[tuple[int, ...], tuple[tuple[int, int], ...] | None, tuple[int, ...]]

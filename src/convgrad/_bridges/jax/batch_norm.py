@@ -88,17 +88,40 @@ def batch_norm_act(
     return normalise(how, *asked.operands(how, _ARRAYS, x, rows, residual))
 
 
-def normalise(how: Settings, row: DType, operands: dict[str, Any]) -> tuple[Any, Any, Any]:
+def normalise(how: Settings, row: DType, given: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Return y, mean and variance, of arrays that were checked, by their places."""
-    x = operands["x"]
-    has_residual = "residual" in operands
-    if not x.size:
-        made = formulas.compute(how.normalisation(row, ONE, operands, has_residual), operands)
+    operands = {place: jnp.asarray(each) for place, each in given.items()}
+    call = _call(how, row, operands)
+    if not operands["x"].size or not call.is_told:
+        made = formulas.compute(call, operands)
         return made["y"], made["saved"][0], made["saved"][1]
-    call = how.normalisation(row, how.sizes(x.shape), operands, has_residual)
     # Marks come before what is differentiated, so that their transposes, which are sums over devices, come behind it.
     marked = meshes.vary_alike(*(operands[place] for place in call.operands))
     return _fused(call, dict(zip(call.operands, marked, strict=True)))
+
+
+def normalise_back(how: Settings, row: DType, given: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
+    """Return the gradients of x, scale, offset and a residual, from that of y and the statistics of a forward pass."""
+    operands = {place: jnp.asarray(each) for place, each in given.items()}
+    x, grad, residual = operands["x"], operands["grad"], operands.get("residual")
+    forward = _call(how, row, operands)
+    call = forward.backward(x=True, parameters=True, residual=residual is not None)
+    saved = formulas.saved(call, operands, operands["running_mean"], operands["running_var"])
+    # Where the derivative is told from the result, the argument itself tells it as well.
+    beside = {"": None, "residual": residual}.get(call.task.beside)
+    if call.task.beside == "y":
+        beside = formulas.argument(call, x, saved, residual)
+    places = {"x": x, "grad": grad, "beside": beside, "saved": saved}
+    compute = passes.compute if x.size else formulas.compute
+    made = compute(call, {place: places[place] for place in call.operands})
+    inner = None if residual is None else made.get("dresidual", grad)
+    return made["dx"], made["dweight"], made["dbias"], inner
+
+
+def _call(how: Settings, row: DType, operands: dict[str, Any]) -> Normalisation:
+    x = operands["x"]
+    sizes = how.sizes(x.shape) if x.size else ONE
+    return how.normalisation(row, sizes, operands, "residual" in operands)
 
 
 # Batch norm, whose first derivatives are passes. ----------------------------------------------------------------------

@@ -45,10 +45,24 @@ def _axes(call: Normalisation) -> tuple[int, int, int]:
     return (0, 1, 2) if call.task.data_format == "NHWC" else (0, 2, 3)
 
 
-def _argument(call: Normalisation, x: Any, saved: Any, residual: Any) -> Any:
-    mean, _, _, scale, shift = saved
+def _argument(call: Normalisation, x: Any, rows: Any, residual: Any) -> Any:
+    mean, _, _, scale, shift = rows
     u = (x - _spread(call, mean)) * _spread(call, scale) + _spread(call, shift + mean * scale)
     return u if residual is None else u + residual
+
+
+def saved(call: Normalisation, given: Mapping[str, Any], mean: Any, variance: Any) -> Any:
+    """Return what a forward pass leaves for the backward one."""
+    inverse = 1 / jnp.sqrt(variance + call.epsilon)
+    scale = given["weight"] * inverse if "weight" in given else inverse
+    shift = given.get("bias", 0) - mean * scale
+    return jnp.stack([mean, variance, inverse, scale, shift])
+
+
+def argument(call: Normalisation, x: Any, rows: Any, residual: Any) -> Any:
+    """Return what the activation is applied to, in the dtype of images."""
+    wide = accumulator(call.task.dtype).numpy
+    return _argument(call, x.astype(wide), rows, residual.astype(wide)).astype(x.dtype)
 
 
 def _forward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,21 +72,18 @@ def _forward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
         variance = jnp.mean((x - _spread(call, mean)) ** 2, _axes(call))
     else:
         mean, variance = given["running_mean"], given["running_var"]
-    inverse = 1 / jnp.sqrt(variance + call.epsilon)
-    scale = given["weight"] * inverse if "weight" in given else inverse
-    shift = given.get("bias", 0) - mean * scale
-    saved = jnp.stack([mean, variance, inverse, scale, shift])
-    u = _argument(call, x, saved, given["residual"] if task.residual == "before" else None)
+    rows = saved(call, given, mean, variance)
+    u = _argument(call, x, rows, given["residual"] if task.residual == "before" else None)
     y = activated(task.activation, u, call.slope)
-    return {"y": y + given["residual"] if task.residual == "after" else y, "saved": saved}
+    return {"y": y + given["residual"] if task.residual == "after" else y, "saved": rows}
 
 
 def _backward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
-    x, saved, task = given["x"], given["saved"], call.task
-    mean, _, inverse, scale, _ = saved
+    x, rows, task = given["x"], given["saved"], call.task
+    mean, _, inverse, scale, _ = rows
     beside = given.get("beside")
     # The derivative of what is told from its result is the same there: at y as at u.
-    u = beside if task.beside == "y" else _argument(call, x, saved, beside)
+    u = beside if task.beside == "y" else _argument(call, x, rows, beside)
     _, pulled = jax.vjp(lambda u: activated(task.activation, u, call.slope), u)
     (inner,) = pulled(given["grad"])
     away = (x - _spread(call, mean)) * _spread(call, inverse)

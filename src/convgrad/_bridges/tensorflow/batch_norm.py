@@ -97,7 +97,8 @@ def normalise(how: Settings, row: DType, given: dict[str, Any]) -> tuple[Any, An
     """Return y, mean and variance, of tensors that were checked as far as their shapes are known, by their places."""
     shape = shape_of(given["x"])
     call = how.normalisation(row, ONE, given, "residual" in given)
-    made = passes.execute(call, given) if _is_ours() else formulas.compute(call, given)
+    ours = call.is_told and _is_ours()
+    made = passes.execute(call, given) if ours else formulas.compute(call, given)
     y, saved = made["y"], made["saved"]
     if shape is not None:
         y.set_shape(shape)
@@ -106,6 +107,22 @@ def normalise(how: Settings, row: DType, given: dict[str, Any]) -> tuple[Any, An
         return y, given["running_mean"], given["running_var"]
     statistics = tf.stop_gradient(saved)
     return y, statistics[0], statistics[1]
+
+
+def normalise_back(how: Settings, row: DType, given: dict[str, Any]) -> tuple[Any, Any, Any, Any]:
+    """Return the gradients of x, scale, offset and a residual, from that of y and the statistics of a forward pass."""
+    x, grad, residual = given["x"], given["grad"], given.get("residual")
+    call = how.normalisation(row, ONE, given, residual is not None)
+    back = call.backward(x=True, parameters=True, residual=residual is not None)
+    back = replace(back, given=call.given)
+    # Where the derivative is told from the result, the argument itself tells it as well.
+    beside = formulas.argument(call, given) if back.task.beside == "y" else residual
+    operands = given | {"beside": beside, "saved": formulas.saved(call, given)}
+    operands = {place: operands[place] for place in passes.inputs(back)}
+    made = passes.execute(back, operands) if _is_ours() else formulas.compute(back, operands)
+    inner = None if residual is None else made.get("dresidual", grad)
+    rows = [_shaped(made[place], given["running_mean"]) for place in ("dweight", "dbias")]
+    return _shaped(made["dx"], x), *rows, inner
 
 
 def _is_ours() -> bool:

@@ -48,6 +48,19 @@ def compute(call: Normalisation, operands: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def saved(call: Normalisation, given: Mapping[str, Any]) -> Any:
+    """Return what a forward pass leaves for the backward one, from its statistics."""
+    mean, variance, inverse, scale = _statistics(call, given)
+    return tf.stack([mean, variance, inverse, scale, given.get("bias", 0) - mean * scale])
+
+
+def argument(call: Normalisation, given: Mapping[str, Any]) -> Any:
+    """Return what the activation is applied to, in the dtype of images; the residual is one before it."""
+    wide = accumulator(call.task.dtype).numpy.name
+    casted = {place: tf.cast(each, wide) for place, each in given.items()}
+    return tf.cast(_argument(call, casted, "residual"), given["x"].dtype)
+
+
 def _axes(call: Normalisation) -> list[int]:
     return [0, 1, 2] if call.task.data_format == "NHWC" else [0, 2, 3]
 
@@ -80,14 +93,10 @@ def _argument(call: Normalisation, given: Mapping[str, Any], residual: str) -> A
 
 def _forward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:
     task = call.task
-    mean, variance, inverse, scale = _statistics(call, given)
     u = _argument(call, given, "residual" if task.residual == "before" else "")
     y = activated(task.activation, u, call.slope)
-    shift = given.get("bias", 0) - mean * scale
-    return {
-        "y": y + given["residual"] if task.residual == "after" else y,
-        "saved": tf.stack([mean, variance, inverse, scale, shift]),
-    }
+    y = y + given["residual"] if task.residual == "after" else y
+    return {"y": y, "saved": saved(call, given)}
 
 
 def _backward(call: Normalisation, given: Mapping[str, Any]) -> dict[str, Any]:

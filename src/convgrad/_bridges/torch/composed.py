@@ -69,7 +69,7 @@ def gradients(
         # Views, so that an input that was computed from another one counts by itself.
         views = [None if each is None else each.view_as(each) for each in inputs]
         *front, weight, bias, residual = views
-        u = _normalized(image(*front), weight, bias, statistics, how)
+        u = normalized(image(*front), weight, bias, statistics, how)
         inner = _inside(grad.to(u.dtype), u, residual, result, how, recorded)
         asked = [
             place
@@ -109,20 +109,56 @@ def _inside(
     return torch.autograd.grad(y, argument, grad, create_graph=recorded, retain_graph=True)[0]
 
 
-def _normalized(
+def moments(wide: AnyTensor) -> tuple[AnyTensor, AnyTensor]:
+    """Return mean and variance of each channel."""
+    mean = wide.mean((0, 2, 3), keepdim=True)
+    variance = (wide - mean).square().mean((0, 2, 3))
+    return mean.flatten(), variance
+
+
+def normalized(
     x: AnyTensor,
     weight: AnyTensor | None,
     bias: AnyTensor | None,
     statistics: tuple[AnyTensor, AnyTensor] | None,
     how: How,
 ) -> AnyTensor:
+    """Return what a residual is added to and an activation applied to, in the dtype of parameters."""
     wide = x.to(PARAMETERS[x.dtype])
-    if statistics is None:
-        mean = wide.mean((0, 2, 3), keepdim=True)
-        variance = (wide - mean).square().mean((0, 2, 3), keepdim=True)
-    else:
-        mean, variance = (each.view(-1, 1, 1) for each in statistics)
+    mean, variance = (
+        each.view(-1, 1, 1) for each in (moments(wide) if statistics is None else statistics)
+    )
     u = (wide - mean) * torch.rsqrt(variance + how.epsilon)
     if weight is not None:
         u = u * weight.to(u.dtype).view(-1, 1, 1)
     return u if bias is None else u + bias.to(u.dtype).view(-1, 1, 1)
+
+
+def every_gradient(
+    x: AnyTensor,
+    grad: AnyTensor,
+    weight: AnyTensor | None,
+    bias: AnyTensor | None,
+    residual: AnyTensor | None,
+    statistics: tuple[AnyTensor, AnyTensor] | None,
+    how: How,
+) -> tuple[AnyTensor, AnyTensor, AnyTensor, AnyTensor]:
+    """Return the gradients of image, weight, bias and a residual before the activation, as formulas.
+
+    Without statistics they are found anew, so that derivatives of all this go through them too.
+    """
+    wide = x.to(PARAMETERS[x.dtype])
+    away = normalized(x, None, None, statistics, how)
+    u = away if weight is None else away * weight.view(-1, 1, 1)
+    u = u if bias is None else u + bias.view(-1, 1, 1)
+    u = u if residual is None else u + residual.to(u.dtype)
+    inner = grad.to(u.dtype) * activations.derivative(_OPERATIONS, how.activation, u, how.slope)
+    dbias, dweight = inner.sum((0, 2, 3)), (inner * away).sum((0, 2, 3))
+    dx = inner
+    if statistics is None and x.numel():
+        values = x.numel() // x.shape[1]
+        dx = inner - (dbias.view(-1, 1, 1) + away * dweight.view(-1, 1, 1)) / values
+    _, variance = moments(wide) if statistics is None else statistics
+    scale = torch.rsqrt(variance + how.epsilon)
+    scale = scale if weight is None else scale * weight
+    return (dx * scale.view(-1, 1, 1)).to(x.dtype), dweight, dbias, inner.to(grad.dtype)

@@ -79,7 +79,9 @@ def normalize(
     return forward(found, x, weight, bias, residual, running, momentum(), how)[0]
 
 
-class _Normalize(torch.autograd.Function):
+class Normalize(torch.autograd.Function):
+    """The node: what it keeps, and its derivatives."""
+
     @staticmethod
     def forward(
         ctx: Any,
@@ -112,7 +114,7 @@ class _Normalize(torch.autograd.Function):
         return *others, residual, None, None, None, None
 
 
-_apply = applied(_Normalize)
+_apply = applied(Normalize)
 
 
 def _itself(x: AnyTensor) -> AnyTensor:

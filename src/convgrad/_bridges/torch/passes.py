@@ -50,15 +50,15 @@ class How(NamedTuple):
         return kept_beside(self.activation, self.residual)
 
     @property
+    def is_told(self) -> bool:
+        """Whether what is kept tells the derivative; a result behind a negative slope may have another sign."""
+        crooked = activations.find(self.activation).has_slope and not self.slope >= 0
+        return not (crooked and self.residual == "before")
+
+    @property
     def computable(self) -> bool:
         """Whether our passes compute what PyTorch would, with these numbers."""
-        # The sign of a leaky result does not tell that of its argument where the slope is negative.
-        crooked = (
-            activations.find(self.activation).has_slope
-            and not self.slope >= 0
-            and self.residual == "before"
-        )
-        return 0.0 < self.epsilon < math.inf and not crooked
+        return 0.0 < self.epsilon < math.inf and self.is_told
 
 
 class Norm:

@@ -16,9 +16,9 @@ import numpy as np
 
 from ..._base.dtypes import AnyArray, DType
 from ..._base.errors import ArgumentError, ArgumentTypeError, nearest, shown
+from .. import activations
 from ..activations import ACTIVATIONS
 from ..arguments import DataFormat, read_data_format
-from .. import activations
 from .normalisation import Normalisation
 from .task import Task
 
@@ -29,8 +29,13 @@ Partial = tuple[int | None, ...]
 """A shape of which some sizes are not known before a graph is run."""
 FORWARD, BACKWARD = "batch_norm_act", "batch_norm_act_grad"
 ARGUMENTS = {
-    **{"x": "input", "grad": "out_backprop", "residual": "residual"},
-    **{"weight": "scale", "bias": "offset", "running_mean": "mean", "running_var": "variance"},
+    "x": "input",
+    "grad": "out_backprop",
+    "residual": "residual",
+    "weight": "scale",
+    "bias": "offset",
+    "running_mean": "mean",
+    "running_var": "variance",
 }
 """What callers call the places of a task."""
 

@@ -1,4 +1,4 @@
-"""`Normalisation`: batch norm with activation as it is asked for: a task, its arrays, its numbers, and its line of text.
+"""`Normalisation`: batch norm with activation as it is asked for: a task, its arrays, its numbers, its line of text.
 
 What a `Problem` is to convolutions. It says which places of a task are operands and which are results; the rest is
 constant. All bridges compute from it. JAX and TensorFlow keep it beside a node of a graph, as a line of text that is
@@ -98,6 +98,11 @@ class Normalisation:
         """The numbers a program is given; running statistics are the framework's own affair."""
         numbers = {"epsilon": self.epsilon, "slope": self.slope, "momentum": 0.0, "unbiased": 1.0}
         return tuple(numbers[name] for name in SCALARS)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether what is kept tells the derivative; a result behind a negative slope may have another sign."""
+        return self.task.beside != "y" or self.slope >= 0
 
     def sized(self, images: int, pixels: int, channels: int) -> Normalisation:
         """Return the same call on other sizes."""
