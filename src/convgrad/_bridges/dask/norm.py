@@ -88,8 +88,8 @@ def _moments(settings: Settings, row: DType, x: da.Array) -> list[da.Array]:
     parameter = accumulator(row).numpy
     axes = tuple(axis for axis in range(4) if axis != settings.channel_axis)
     if not prod(x.shape):
-        channels = x.shape[settings.channel_axis]
-        return [da.full(channels, np.nan, dtype=parameter) for _ in range(2)]
+        size, cut = x.shape[settings.channel_axis], (x.chunks[settings.channel_axis],)
+        return [da.full(size, np.nan, dtype=parameter, chunks=cut) for _ in range(2)]
     wide = x.astype(np.float64)
     return [found(wide, axis=axes).astype(parameter) for found in (da.mean, da.var)]
 

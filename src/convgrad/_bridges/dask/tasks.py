@@ -22,10 +22,21 @@ from ..._runtime.pointers import data_pointer
 from ..._runtime.results import new_result
 from . import share
 from .carrier import Task
+from .norm_tasks import norm_inner, norm_moved, norm_moved_together, norm_sums, normalise
 
 __all__ = [
-    *("add", "around", "assemble", "block", "cut", "given", "zeros"),
-    *("norm_inner", "norm_moved", "norm_moved_together", "norm_sums", "normalise"),
+    "add",
+    "around",
+    "assemble",
+    "block",
+    "cut",
+    "given",
+    "norm_inner",
+    "norm_moved",
+    "norm_moved_together",
+    "norm_sums",
+    "normalise",
+    "zeros",
 ]
 """What a `Task` may name."""
 

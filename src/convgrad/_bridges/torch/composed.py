@@ -31,6 +31,22 @@ def activated(activation: str, u: AnyTensor, slope: float) -> AnyTensor:
     return made
 
 
+def derivative(activation: str, u: AnyTensor, slope: float) -> AnyTensor:
+    """Return an activation's derivative, by its formula."""
+
+    def number(value: Any) -> AnyTensor:
+        # Of two numbers, PyTorch would choose the default dtype.
+        return value if isinstance(value, AnyTensor) else torch.as_tensor(value, dtype=u.dtype)
+
+    def where(mask: AnyTensor, one: Any, other: Any) -> AnyTensor:
+        return torch.where(mask, number(one), number(other))
+
+    made: AnyTensor = activations.derivative(
+        _OPERATIONS._replace(where=where), activation, u, slope
+    )
+    return made
+
+
 def natively(
     x: AnyTensor,
     weight: AnyTensor | None,
@@ -102,8 +118,7 @@ def _inside(
     if how.activation == "none":
         return grad
     if result is not None:
-        slope = activations.derivative(_OPERATIONS, how.activation, result.detach(), how.slope)
-        return grad * slope.to(grad.dtype)
+        return grad * derivative(how.activation, result.detach().to(grad.dtype), how.slope)
     argument = u if residual is None else u + residual.to(u.dtype)
     y = activated(how.activation, argument, how.slope)
     return torch.autograd.grad(y, argument, grad, create_graph=recorded, retain_graph=True)[0]
@@ -152,7 +167,7 @@ def every_gradient(
     u = away if weight is None else away * weight.view(-1, 1, 1)
     u = u if bias is None else u + bias.view(-1, 1, 1)
     u = u if residual is None else u + residual.to(u.dtype)
-    inner = grad.to(u.dtype) * activations.derivative(_OPERATIONS, how.activation, u, how.slope)
+    inner = grad.to(u.dtype) * derivative(how.activation, u, how.slope)
     dbias, dweight = inner.sum((0, 2, 3)), (inner * away).sum((0, 2, 3))
     dx = inner
     if statistics is None and x.numel():
