@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from typing import Any
 
 import numpy as np
@@ -126,46 +124,6 @@ def test_dtypes(name: str) -> None:
 def test_the_oracle_and_the_functions_want_numbers(name: str) -> None:
     message = refusal(name, ArgumentError, input=np.full((1, 1, 1, 5), object()))
     assert message.startswith("`input` must be an array of numbers, got Python objects")
-
-
-class Foreign:
-    """An array of somebody else's."""
-
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return X
-
-
-PRETENDED = {
-    "PyTorch": ("torch", {"Tensor": Foreign}, "call convgrad.torch.batch_norm_act"),
-    "JAX": ("jax", {"Array": Foreign}, "call convgrad.jax.batch_norm_act"),
-    "TensorFlow": (
-        "tensorflow.python.types.core",
-        {"Tensor": Foreign},
-        "call convgrad.tensorflow.batch_norm_act",
-    ),
-    "Dask": (
-        "dask.array",
-        {"Array": Foreign},
-        "statistics need all chunks: find mean and variance",
-    ),
-}
-
-
-@pytest.mark.parametrize("framework", PRETENDED)
-@pytest.mark.parametrize("argument", ["input", "scale", "residual"])
-@pytest.mark.parametrize("name", ["batch_norm_act", "batch_norm_act_grad"])
-def test_tensors_of_frameworks_are_sent_to_their_bridge(
-    name: str, argument: str, framework: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Seen without an import: a module of that name with a type in it is all that is asked for."""
-    module, contents, advice = PRETENDED[framework]
-    monkeypatch.setitem(sys.modules, module, types.SimpleNamespace(**contents))  # type: ignore[arg-type]
-    message = refusal(name, ArgumentTypeError, **{argument: Foreign()})
-    assert message.startswith(
-        f"`{argument}` must be an array of NumPy, got one of {framework}; {advice}"
-    )
-    finds = f", whose gradients {framework} finds." in message
-    assert finds == (name.endswith("_grad") and framework != "Dask")
 
 
 def test_memory_that_is_not_there() -> None:

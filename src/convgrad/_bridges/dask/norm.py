@@ -90,7 +90,9 @@ def _moments(settings: Settings, row: DType, x: da.Array) -> list[da.Array]:
     if not prod(x.shape):
         size, cut = x.shape[settings.channel_axis], (x.chunks[settings.channel_axis],)
         return [da.full(size, np.nan, dtype=parameter, chunks=cut) for _ in range(2)]
-    wide = x.astype(np.float64)
+    # A chunk without a value has no mean.
+    kept = {axis: tuple(filter(None, x.chunks[axis])) for axis in axes}
+    wide = x.rechunk(kept).astype(np.float64)
     return [found(wide, axis=axes).astype(parameter) for found in (da.mean, da.var)]
 
 

@@ -131,6 +131,7 @@ def _is_ours() -> bool:
         _framework_ops.get_default_graph()
     ):
         return False
+    register()
     return passes.available()
 
 
