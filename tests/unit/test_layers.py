@@ -65,7 +65,7 @@ ALLOWED = {
         "_problem",
         "_runtime",
     },
-    "_api": {"_arrays", "_engine", "_problem", "_runtime"},
+    "_api": {"_arrays", "_engine", "_problem"},
     # Bridges: a framework's own types above, programs on addresses below.
     "_bridges": set(),
     "_bridges/dask": {"_engine", "_problem", "_runtime"},

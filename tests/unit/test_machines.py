@@ -75,7 +75,7 @@ def test_dask_computes_with_the_caches_of_the_call():
     names = set()
     for caches in (SMALL, LARGE):
         with config.scope(cpu_caches=caches):
-            assert ("cpu_caches", caches) in graph._switches()
+            assert ("cpu_caches", caches) in graph.switches()
             lazy = convgrad.conv2d(da.from_array(x, chunks=(1, 8, 8, 4)), f, 1, "SAME")
         names.add(lazy.name)
         assert float(lazy.compute(scheduler="sync").max()) == 36

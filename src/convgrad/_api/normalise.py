@@ -3,7 +3,8 @@
 Names are those of TensorFlow's `tf.compat.v1.nn.fused_batch_norm` and of the raw op below it (`scale`, `offset`,
 `mean`, `variance`, `epsilon`, `data_format`, `is_training`), with their defaults, and `out_backprop` as in all
 gradients; `negative_slope` is what Keras calls it. Unlike there, all settings go by keyword, and they are the same for
-both functions, so that one dict serves a layer's two calls. Statistics come out as they are used: biased.
+both functions, so that one dict serves a layer's two calls. Statistics come out as they are used: biased. Arrays are of
+any kind that convolutions take.
 """
 
 from __future__ import annotations
