@@ -52,7 +52,7 @@ def test_layers_and_functions_are_known_by_their_rows() -> None:
             layer = getattr(nn, row.torch_layer)(**settings)
             assert layers.LAYERS[type(layer)](layer) == (row.name, 0.01 if row.has_slope else 0.0)
         if row.torch:
-            found = layers.named(getattr(F, row.torch), (), settings)
+            found = layers.known_activation(getattr(F, row.torch), (), settings)
             assert found is not None and found.name == row.name
 
 
