@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import convgrad
 from bench.rows import flat, judged, row
 from convgrad._apps.bench import (
     contests,
@@ -308,7 +309,7 @@ def test_a_short_run_probes_the_machine_once(monkeypatch: pytest.MonkeyPatch, ca
 def test_it_runs_from_a_zip_file(tmp_path: Path) -> None:
     """Children were started in the folder that holds the package, which is then a file."""
     packed = tmp_path / "packed.zip"
-    source = Path(runner.__file__).resolve().parents[2]
+    source = Path(convgrad.__file__).resolve().parents[1]
     with zipfile.PyZipFile(packed, "w") as archive:
         archive.writepy(
             str(source / "convgrad")
