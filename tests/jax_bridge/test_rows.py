@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import convgrad
+import new_row
 import rows
-from convgrad._base.dtypes import DType
+from convgrad._base.dtypes import DTYPES, DType
 from convgrad._bridges.jax import formulas
-from convgrad.errors import ArgumentError
 from convgrad.jax import batch_norm_act
 
 
@@ -35,5 +39,20 @@ def test_kernels(name: str, row: DType) -> None:
 
 
 def test_an_unknown_activation_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="`activation` must be one of 'none'"):
-        batch_norm_act(jnp.ones((1, 2, 2, 1)), activation=rows.UNKNOWN)
+    x = jnp.ones((1, 2, 2, 1))
+    rows.check_unknown(lambda name: batch_norm_act(x, activation=name))
+    rows.check_unknown(lambda name: convgrad.batch_norm_act(x, activation=name))
+    rows.check_unknown(lambda name: jax.jit(partial(convgrad.batch_norm_act, activation=name))(x))
+
+
+def test_a_new_activation_is_one_row(tmp_path: Path) -> None:
+    new_row.run(tmp_path, "jax")
+
+
+@pytest.mark.parametrize("row", DTYPES, ids=lambda row: row.name)
+def test_every_dtype_is_taken(row: DType) -> None:
+    rows.check_dtype(row, jnp.asarray, np.asarray)
+
+
+def test_no_table_lacks_a_dtype() -> None:
+    rows.check_tables("convgrad._bridges.jax", "convgrad._arrays", "convgrad._problem.norm")

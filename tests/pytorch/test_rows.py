@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import convgrad
+import new_row
 import rows
-from convgrad._base.dtypes import BFLOAT16, DTYPES, DType
+from convgrad._base.dtypes import BFLOAT16, DTYPES, FLOATING, DType
 from convgrad._bridges.torch import activations as layers
-from convgrad._bridges.torch import composed
+from convgrad._bridges.torch import composed, passes
 from convgrad._problem import activations
-from convgrad.errors import ArgumentError
 from convgrad.torch import batch_norm_act
 
 
@@ -23,6 +25,12 @@ def tensor(array: Any) -> Any:
     if array.dtype == BFLOAT16.numpy:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
+
+
+def array(result: Any) -> Any:
+    if result.dtype is torch.bfloat16:
+        return result.view(torch.int16).numpy().view(BFLOAT16.numpy)
+    return result.numpy()
 
 
 def test_formulas() -> None:
@@ -62,5 +70,20 @@ def test_the_numbers_of_dtypes() -> None:
 
 
 def test_an_unknown_activation_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="`activation` must be one of none"):
-        batch_norm_act(torch.ones(1, 1, 2, 2), activation=rows.UNKNOWN, training=True)
+    x = torch.ones(1, 1, 2, 2)
+    rows.check_unknown(lambda name: batch_norm_act(x, activation=name, training=True))
+    rows.check_unknown(lambda name: convgrad.batch_norm_act(x, activation=name))
+
+
+def test_a_new_activation_is_one_row(tmp_path: Path) -> None:
+    new_row.run(tmp_path, "torch")
+
+
+@pytest.mark.parametrize("row", DTYPES, ids=lambda row: row.name)
+def test_every_dtype_is_taken(row: DType) -> None:
+    rows.check_dtype(row, tensor, array)
+
+
+def test_no_table_lacks_a_dtype() -> None:
+    rows.check_tables("convgrad._bridges.torch", "convgrad._arrays")
+    assert {*passes.PARAMETERS} == {getattr(torch, row.numpy.name) for row in FLOATING}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
+import convgrad
+import new_row
 import rows
 from convgrad._base.dtypes import DTYPES, DType
 from convgrad._bridges.tensorflow import formulas
-from convgrad.errors import ArgumentError
 from convgrad.tensorflow import batch_norm_act
 
 
@@ -49,5 +51,27 @@ def test_the_numbers_of_dtypes() -> None:
 
 
 def test_an_unknown_activation_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="`activation` must be one of 'none'"):
-        batch_norm_act(tf.ones((1, 2, 2, 1)), activation=rows.UNKNOWN)
+    x = tf.ones((1, 2, 2, 1))
+    for function in (batch_norm_act, convgrad.batch_norm_act):
+        rows.check_unknown(lambda name, function=function: function(x, activation=name))
+        rows.check_unknown(
+            lambda name, function=function: tf.function(
+                lambda x: function(x, activation=name)[0], autograph=False
+            )(x)
+        )
+
+
+def test_a_new_activation_is_one_row(tmp_path: Path) -> None:
+    new_row.run(tmp_path, "tensorflow")
+
+
+@pytest.mark.parametrize("row", DTYPES, ids=lambda row: row.name)
+def test_every_dtype_is_taken(row: DType) -> None:
+    rows.check_dtype(row, tf.constant, lambda tensor: tensor.numpy())
+    graph = tf.function(lambda x, f: convgrad.conv2d(x, f, 1, "SAME"), autograph=False)
+    one = np.ones((1, 2, 2, 1), row.numpy)
+    assert graph(one, one.reshape(2, 2, 1, 1)).numpy().ravel().tolist() == [4, 2, 2, 1]
+
+
+def test_no_table_lacks_a_dtype() -> None:
+    rows.check_tables("convgrad._bridges.tensorflow", "convgrad._arrays")

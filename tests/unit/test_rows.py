@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 
+import dask.array as da
 import numpy as np
 import pytest
 
+import convgrad
+import new_row
+import rows
+from convgrad import reference
 from convgrad._base.dtypes import DTYPES, FLOATING, DType, accumulator, by_short, round_once
 from convgrad._problem import activations
 from convgrad._problem.activations import ROWS, Activation
-from convgrad._problem.norm import oracle
+from convgrad._problem.norm import normalisation, oracle
+from convgrad.errors import ArgumentError
 from sources import FILES, read
 
 NAMES = {row.name for row in ROWS} - {"none"}
@@ -132,3 +139,39 @@ def test_rows_are_looked_up_by_few_fields() -> None:
 
 def test_the_tree_is_walked() -> None:
     assert {*MAY} <= {*FILES} and len(FILES) > 300
+
+
+@pytest.mark.parametrize("kind", ["numpy", "dask"])
+def test_a_new_activation_is_one_row(kind: str, tmp_path: Path) -> None:
+    """Each bridge has the same test."""
+    new_row.run(tmp_path, kind)
+
+
+def test_an_unknown_activation_is_refused() -> None:
+    x = np.ones((1, 2, 2, 1), np.float32)
+    rows.check_unknown(lambda name: convgrad.batch_norm_act(x, activation=name))
+    rows.check_unknown(
+        lambda name: convgrad.batch_norm_act_grad(x, x, None, None, [1], [1], activation=name)
+    )
+    rows.check_unknown(lambda name: convgrad.batch_norm_act(da.ones_like(x), activation=name))
+    with pytest.raises(ArgumentError, match=r"reference\.batch_norm_act: `activation` must be one"):
+        reference.batch_norm_act(x, activation=rows.UNKNOWN)
+    line = f"batch_norm_act.forward 1x4x1 NHWC float32 {rows.UNKNOWN} epsilon=0.001"
+    with pytest.raises(ArgumentError, match="is not a line that describes batch norm"):
+        normalisation.read(line)
+
+
+@pytest.mark.parametrize("row", DTYPES, ids=lambda row: row.name)
+def test_every_dtype_is_taken(row: DType) -> None:
+    rows.check_dtype(row, np.asarray, np.asarray)
+    rows.check_dtype(row, da.from_array, lambda array: array.compute())
+
+
+def test_no_table_lacks_a_dtype() -> None:
+    rows.check_tables("convgrad._arrays", "convgrad._problem")
+
+
+def test_a_table_that_lacks_one_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normalisation, "_DTYPES", {row.name: row for row in FLOATING[1:]})
+    with pytest.raises(AssertionError, match=r"normalisation\._DTYPES"):
+        rows.check_tables("convgrad._problem.norm")
