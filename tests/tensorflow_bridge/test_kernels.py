@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from typing import Any
 
@@ -12,7 +13,8 @@ import tensorflow as tf
 import convgrad
 import convgrad.tensorflow as ours
 from convgrad._base import config
-from convgrad._bridges.tensorflow import kernel, kernels
+from convgrad._base.dtypes import DOUBLE, FLOAT
+from convgrad._bridges.tensorflow import kernel, kernels, recipe
 from convgrad._runtime import records
 from tensorflow_bridge import children
 
@@ -46,16 +48,56 @@ def test_a_record_per_kind_of_call() -> None:
     assert len(table) == 4
 
 
-def test_the_layout_of_records() -> None:
-    """Words do not overlap, and the text has no name without a number."""
+def test_the_layout_of_keys() -> None:
+    """Words do not overlap: ops with values have at most three other inputs in front of them."""
     ends = [*kernel.KEY.values(), kernel.KEY_WORDS]
     assert ends == sorted(set(ends)) and ends[0] == 0
     assert kernel.KEY_WORDS - kernel.KEY["VALUES"] >= 2 + kernel.MOST_VALUES
-    assert kernel.KEY["FIRST"] + kernel.MOST_INPUTS * kernel.TENSOR_WORDS <= kernel.KEY_WORDS
-    for record in (kernel.RECORD, kernel.PASS):
-        places = list(record.values())
-        assert places == sorted(set(places)) and places[0] == kernel.KEY_WORDS + 1
-    assert "$" not in kernel.text()
+    assert kernel.KEY["INPUTS"] + kernel.MOST_INPUTS * kernel.TENSOR_WORDS <= kernel.KEY_WORDS
+    for form in kernel.FORMS.values():
+        if form.values != kernel.ABSENT:
+            end = kernel.KEY["INPUTS"] + form.inputs * kernel.TENSOR_WORDS
+            assert end <= kernel.KEY["VALUES"]
+        assert form.inputs <= kernel.MOST_INPUTS
+
+
+def test_the_words_of_a_recipe() -> None:
+    """Places are numbered through: inputs, results, temporaries, constants."""
+    made = recipe.Recipe()
+    places = [
+        *(made.result(FLOAT, (2, 3, 4, 5)), made.result(FLOAT, (5,))),
+        *(made.temporary(DOUBLE, (6, 5)), made.constant(77), made.constant(88)),
+    ]
+    assert places == [kernel.MOST_INPUTS + at for at in range(5)]
+    assert made.words() == [
+        *(3, 2, 2, 0),
+        *(4, 1, 2, 3, 4, 5, 0, 0, 0, 0, 480),
+        *(1, 1, 5, 0, 0, 0, 0, 0, 0, 0, 20),
+        *(2, 2, 6, 5, 0, 0, 0, 0, 0, 0, 240),
+        *(77, 88),
+    ]
+    with pytest.raises(AssertionError):
+        made.temporary(FLOAT, (1,))  # its number was given to a constant
+
+
+def test_a_lack_of_memory_is_told() -> None:
+    """A program whose partial sums fit no memory; the handles of the call's tensors are given back all the same."""
+    table = made().table
+    table.clear()
+    x, f = map(tf.constant, pair(1, 7, 6, 4))
+    ours.conv2d(x, f, 1, "SAME")
+    record, (program,) = table._records[-1]
+    hungry = (ctypes.c_int64 * (program.nbytes // 8)).from_buffer_copy(
+        (ctypes.c_char * program.nbytes).from_address(program.address)
+    )
+    hungry[3] = 1 << 53  # partial sums
+    record.flags.writeable = True
+    record[record == program.address] = ctypes.addressof(hungry)
+    raw = tf.function(lambda: ours.conv2d(x, f, 1, "SAME"))
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="no memory for the workspaces"):
+        raw()
+    table.clear()
+    assert raw().shape == (1, 7, 6, 5)
 
 
 @pytest.mark.parametrize("limit", ["MOST", "MOST_BYTES"])

@@ -73,7 +73,14 @@ ALLOWED = {
     "_bridges/serve": {"_bridges/records", "_compiler", "_runtime"},
     "_bridges/look_up": {"_bridges/serve", "_runtime"},
     "_bridges/jax": {"_bridges/records", "_bridges/serve", "_engine", "_problem", "_runtime"},
-    "_bridges/tensorflow": {"_engine", "_problem", "_runtime"},
+    "_bridges/tensorflow": {
+        "_bridges/look_up",
+        "_bridges/records",
+        "_bridges/serve",
+        "_engine",
+        "_problem",
+        "_runtime",
+    },
     "_bridges/torch": {"_bridges/report", "_engine", "_problem", "_runtime"},
     "_bridges/keras": {
         "_api",

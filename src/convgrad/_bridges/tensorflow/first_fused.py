@@ -15,63 +15,60 @@ from ..._problem.norm import Task
 from ..._problem.norm.normalisation import Normalisation
 from ..._problem.norm.task import SAVED
 from ..._runtime.bound import Bound
-from . import first_time, kernel
+from ..records import NOWHERE
+from . import first_time
 from .capi import Library
-from .first_time import Made
 from .fusions import NONE, Fused
-from .nodes import NUMBERS, Node
+from .kernel import ABSENT, MOST_INPUTS, Form
+from .nodes import Node
+from .recipe import Recipe, scalars
 
 
-def compute(library: Library, node: Node, context: int, tensors: Any) -> Made | None:
-    """Compute a call; returns the programs that did it and the body of a record, if there is one."""
-    return _FusedCall(library, node, context, tensors).compute()
+def compute(library: Library, node: Node, context: int, tensors: Any) -> Recipe | None:
+    """Compute a call; returns how the next one like it is computed, if that needs no Python."""
+    assert node.fused is not None
+    values = node.fused.inputs if node.form == "fused_padded" else ABSENT
+    form = Form(0, 1, values=values, bias=node.fused.bias)
+    return _FusedCall(library, node, context, tensors, form).compute()
 
 
 class _FusedCall(first_time.Call):
     """One call, by the handles of its inputs in their order."""
 
-    def __init__(self, library: Library, node: Node, context: int, tensors: Any) -> None:
-        assert node.fused is not None
-        self.fused: Fused = node.fused
-        self.inputs: list[Any] = [tensors[at] for at in range(kernel.MOST_INPUTS)]
-        pads = self.inputs[self.fused.inputs] if node.form == "fused_padded" else None
-        bias = self.inputs[self.fused.bias] if self.fused.bias != NONE else None
-        super().__init__(library, node, context, (*self.inputs[:2], pads, bias))
+    @property
+    def fused(self) -> Fused:
+        assert self.node.fused is not None
+        return self.node.fused
 
-    def finish(self, problem: Problem, result: int) -> tuple[Bound | None, list[int]] | None:
-        """Run the pass; returns its program and the words of a record behind those of the convolution."""
+    def finish(self, problem: Problem, result: int, recipe: Recipe | None) -> Recipe | None:
+        """Run the pass over the result, in place."""
         fused = self.fused
         self._check(problem)
         if not fused.has_pass or not problem.result_bytes:
-            return None, self._words(problem, None, [])
-        task = _task(problem, fused)
+            return recipe
+        task, sums = _task(problem, fused), accumulator(problem.dtype)
         call = Normalisation(task, None, fused.epsilon, fused.slope)
-        where: dict[str, int] = {"scalars": first_time.scalars(call.scalars)}
+        inputs = {} if fused.residual == NONE else {"residual": fused.residual}
+        constants = {"scalars": scalars(call.scalars)}
         if fused.rows == NONE:
-            where["saved"] = _unchanged(accumulator(problem.dtype), problem.out_c)
-        fixed = [where.get(place, 0) for place in call.places]
-        image = self._data(result)
-        where |= {"x": image, "y": image}
-        if fused.residual != NONE:
-            where["residual"] = self._data(self.inputs[fused.residual])
-        if fused.rows != NONE:
-            for at, place in enumerate(("weight", "bias", "running_mean", "running_var")):
-                where[place] = self._data(self.inputs[fused.rows + at])
-            saved = np.empty((len(SAVED), problem.out_c), accumulator(problem.dtype).numpy)
-            where["saved"] = saved.ctypes.data
-        program = _engine.program(task)
+            constants["saved"] = _unchanged(sums, problem.out_c)
+        else:
+            rows = ("weight", "bias", "running_mean", "running_var")
+            inputs |= {place: fused.rows + at for at, place in enumerate(rows)}
+        where = {place: self._data(self.inputs[at]) for place, at in inputs.items()} | constants
+        where["x"] = where["y"] = self._data(result)
+        saved = np.empty((len(SAVED), problem.out_c), sums.numpy)
+        where.setdefault("saved", saved.ctypes.data)
         _engine.run(task, *(where.get(place, 0) for place in call.places))
-        return (
-            (program, self._words(problem, program, fixed)) if isinstance(program, Bound) else None
-        )
-
-    def _words(self, problem: Problem, program: Bound | None, fixed: list[int]) -> list[int]:
-        fused = self.fused
-        return [
-            *(fused.bias, 0 if program is None else program.address, fused.residual, fused.rows),
-            *(NUMBERS[accumulator(problem.dtype)], len(SAVED), problem.out_c),
-            *(*fixed, *[0] * (kernel.MOST_PLACES - len(fixed))),
-        ]
+        program = _engine.program(task)
+        if recipe is None or not isinstance(program, Bound):
+            return None
+        places = {**inputs, "x": MOST_INPUTS, "y": MOST_INPUTS}
+        if fused.rows != NONE:
+            places["saved"] = recipe.temporary(sums, saved.shape)
+        places |= {place: recipe.constant(address) for place, address in constants.items()}
+        recipe.run(program, (places.get(place, NOWHERE) for place in call.places))
+        return recipe
 
     def _check(self, problem: Problem) -> None:
         fused, function = self.fused, self.node.call.function

@@ -17,16 +17,17 @@ from ..._problem.norm import graph_call as asked
 from ..._problem.norm.call import ARGUMENTS, FORWARD
 from ..._problem.norm.normalisation import IMAGES, Normalisation
 from ..._runtime.bound import Bound
-from . import handles, kernel
+from ..records import NOWHERE
+from . import handles
 from .capi import Library
-from .first_time import Made, scalars
-from .nodes import NUMBERS, PassNode
+from .nodes import PassNode
+from .recipe import Recipe, scalars
 
 __all__ = ["compute"]
 
 
-def compute(library: Library, node: PassNode, context: int, tensors: Any) -> Made | None:
-    """Compute a call; returns the program that did it and the body of a record, if there is one."""
+def compute(library: Library, node: PassNode, context: int, tensors: Any) -> Recipe | None:
+    """Compute a call; returns how the next one like it is computed, if that needs no Python."""
     given = {place: tensors[at] for at, place in enumerate(node.call.operands)}
     shapes = {place: handles.shape(library, tensor) for place, tensor in given.items()}
     call, image = _sized(node.call, shapes)
@@ -47,7 +48,7 @@ def compute(library: Library, node: PassNode, context: int, tensors: Any) -> Mad
     program = _engine.program(call.task)
     if not isinstance(program, Bound):
         return None
-    return Made((program,), _body(call, program, image, where["scalars"]))
+    return _recipe(call, program, image, where["scalars"])
 
 
 def _sized(call: Normalisation, shapes: dict[str, Shape]) -> tuple[Normalisation | None, Shape]:
@@ -97,16 +98,12 @@ def _fill_empty(
             np.ndarray((count,), row.numpy, memory)[...] = np.nan if place == "saved" else 0
 
 
-def _body(call: Normalisation, program: Bound, image: Shape, numbers: int) -> list[int]:
-    places = [0] * kernel.MOST_PLACES
-    places[call.places.index("scalars")] = numbers
-    inputs = [call.places.index(place) for place in call.operands]
-    body = [program.address, len(call.results), *places]
-    # Inputs that are not read go to the last place, which no program looks at.
-    body += [*inputs, *[kernel.MOST_PLACES - 1] * (kernel.MOST_INPUTS - len(inputs))]
+def _recipe(call: Normalisation, program: Bound, image: Shape, numbers: int) -> Recipe:
+    recipe = Recipe()
+    places = {place: at for at, place in enumerate(call.operands)}
     for place in call.results:
-        row, sizes = call.dtype(place), image if place in IMAGES else call.shape(place)
-        nbytes = call.elements(place) * row.itemsize
-        dims = (*sizes, *[0] * (kernel.DIMS - len(sizes)))
-        body += [NUMBERS[row], nbytes, len(sizes), *dims, call.places.index(place)]
-    return body
+        sizes = image if place in IMAGES else call.shape(place)
+        places[place] = recipe.result(call.dtype(place), sizes)
+    places["scalars"] = recipe.constant(numbers)
+    recipe.run(program, (places.get(place, NOWHERE) for place in call.places))
+    return recipe

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import replace
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,94 +22,78 @@ from ..._runtime.bound import Bound
 from ..._runtime.pointers import data_pointer
 from . import handles
 from .capi import INT32, Library
-from .nodes import NUMBERS, Node
+from .kernel import ABSENT, FORMS, MOST_INPUTS, Form
+from .nodes import Node
+from .recipe import Recipe
 
-FIRST, SECOND, VALUES, BIAS = 0, 1, 2, 3
-"""Where compiled code puts a call's tensors."""
 _MOST = 64
 """Values that are looked at: no tensor of sizes or pads has more than 8, and a longer one is refused by its length."""
 
 Pads = tuple[tuple[int, int], ...]
 
-_scalars: dict[tuple[float, ...], Any] = {}
-"""Numbers of passes, where records point to: a few, and kept for good."""
 
-
-def scalars(numbers: tuple[float, ...]) -> int:
-    """Return where a pass finds its numbers."""
-    array = _scalars.setdefault(numbers, (ctypes.c_double * len(numbers))(*numbers))
-    return ctypes.addressof(array)
-
-
-class Made(NamedTuple):
-    """What a call leaves for the next one like it."""
-
-    programs: tuple[Bound, ...]
-    """What did it, which lives as long as the record."""
-    body: list[int]
-    """Of the record."""
-
-
-def compute(library: Library, node: Node, context: int, tensors: Any) -> Made | None:
-    """Compute a call; returns the program that did it and the body of a record, if there is one."""
-    return Call(library, node, context, tensors).compute()
+def compute(library: Library, node: Node, context: int, tensors: Any) -> Recipe | None:
+    """Compute a call; returns how the next one like it is computed, if that needs no Python."""
+    return Call(library, node, context, tensors, FORMS[node.form]).compute()
 
 
 class Call:
     """One call, by the handles of its tensors."""
 
-    def __init__(self, library: Library, node: Node, context: int, tensors: Any) -> None:
-        self.library, self.node, self.context = library, node, context
-        self.tensors: list[Any] = [tensors[at] for at in range(4)]
+    def __init__(
+        self, library: Library, node: Node, context: int, tensors: Any, form: Form
+    ) -> None:
+        self.library, self.node, self.context, self.form = library, node, context, form
+        self.inputs: list[Any] = [tensors[at] for at in range(MOST_INPUTS)]
+        self.first, self.second = self.inputs[form.first], self.inputs[form.second]
+        self.values: Any = None if form.values == ABSENT else self.inputs[form.values]
+        self.bias: Any = None if form.bias == ABSENT else self.inputs[form.bias]
 
-    def compute(self) -> Made | None:
+    def compute(self) -> Recipe | None:
         node = self.node
         settings, outside = node.settings, None
         if node.form in ("forward_padded", "fused_padded"):
             settings, outside = self._padded()
         problem = self._problem(settings, outside)
         made = [self._allocate(0, problem, problem.result_shape)]
-        bias, bias_bytes = 0, 0
         try:
             if node.form == "filter_gradient_bias":
-                bias_bytes = problem.bias_c * problem.dtype.itemsize
                 made.append(self._allocate(1, problem, (problem.bias_c,)))
-                bias = self._data(made[1])
-            elif self.tensors[BIAS]:
-                bias = self._data(self.tensors[BIAS])
-            first: Any = self._data(self.tensors[FIRST])
+            first: Any = self._data(self.first)
             kept = None
             if outside is not None:
                 kept = self._with_pads(problem, first, outside)
                 first = data_pointer(kept)
-            second = self._data(self.tensors[SECOND])
-            beside = (bias,) if problem.bias else ()
+            second = self._data(self.second)
+            beside = [self._data(each) for each in (self.bias, *made[1:]) if each]
             program = _engine.run(problem, first, second, self._data(made[0]), *beside)
             del kept
-            behind = self.finish(problem, made[0])
+            recipe = None
+            if isinstance(program, Bound) and outside is None:
+                recipe = self._recipe(problem, program)
+            return self.finish(problem, made[0], recipe)
         finally:
             for tensor in made:
                 self.library.DeleteTensor(tensor)
-        if not isinstance(program, Bound) or outside is not None or behind is None:
-            return None
-        later, words = behind
-        body = [
-            *(program.address, NUMBERS[problem.dtype], problem.result_bytes),
-            *(*problem.result_shape, *(words or (bias_bytes, problem.bias_c))),
-        ]
-        return Made((program,) if later is None else (program, later), body)
 
-    def finish(self, problem: Problem, result: int) -> tuple[Bound | None, list[int]] | None:
-        """Do what is to be done with the result; returns a program that did it and further words of a record.
+    def finish(self, problem: Problem, result: int, recipe: Recipe | None) -> Recipe | None:
+        """Do what is to be done with the result; returns the recipe with that, if it has one."""
+        return recipe
 
-        None if there can be no record.
-        """
-        return None, []
+    def _recipe(self, problem: Problem, program: Bound) -> Recipe:
+        recipe, form = Recipe(), self.form
+        places = [form.first, form.second, recipe.result(problem.dtype, problem.result_shape)]
+        if form.bias != ABSENT:
+            places.append(form.bias)
+        elif self.node.form == "filter_gradient_bias":
+            places.append(recipe.result(problem.dtype, (problem.bias_c,)))
+        recipe.run(program, places)
+        return recipe
 
     def _problem(self, settings: Settings, outside: Pads | None) -> Problem:
         """Return the problem, all checks made."""
         call, form = self.node.call, self.node.form
-        first, second = (self._shape(self.tensors[at]) for at in (FIRST, SECOND))
+        first, second = self._shape(self.first), self._shape(self.second)
         if outside is not None:
             first = tuple(
                 size + sum(pads) for size, pads in zip(first, outside, strict=len(first) == 4)
@@ -120,20 +104,20 @@ class Call:
         elif call.kind is Kind.FILTER_GRADIENT:
             shapes = (first, self._sizes(call.filter, (4,)), second)
         problem = convolution.build(call, settings, self.node.dtype, *shapes)
-        has_bias = bool(self.tensors[BIAS])
+        has_bias = self.bias is not None
         if has_bias or form == "filter_gradient_bias":
             problem = replace(problem, bias="output")
-        if has_bias and self._shape(self.tensors[BIAS]) != (problem.bias_c,):
+        if has_bias and self._shape(self.bias) != (problem.bias_c,):
             raise ArgumentError(
                 f"{call.function}: `bias` must have shape [{problem.bias_c}], "
-                f"got {list(self._shape(self.tensors[BIAS]))}."
+                f"got {list(self._shape(self.bias))}."
             )
         return problem
 
     def _padded(self) -> tuple[Settings, Pads | None]:
         """Return settings with the pads of a Pad op, and all of them where the batch or the channels have some."""
         settings, function = self.node.settings, self.node.call.function
-        values, shape = self._values(self.tensors[VALUES]), self._shape(self.tensors[VALUES])
+        values, shape = self._values(self.values), self._shape(self.values)
         if shape != (4, 2) or min(values) < 0:
             raise ArgumentError(
                 f"{function}: `paddings` must hold 4 pairs of pads >= 0, got {values} of shape {list(shape)}."
@@ -150,18 +134,18 @@ class Call:
 
     def _with_pads(self, problem: Problem, address: int, outside: Pads) -> Any:
         """Return a copy of the image with zeros around its batch and channels."""
-        shape, dtype = self._shape(self.tensors[FIRST]), problem.dtype.numpy
+        shape, dtype = self._shape(self.first), problem.dtype.numpy
         memory: Any = (ctypes.c_char * (prod(shape) * dtype.itemsize)).from_address(address)
         return np.pad(np.ndarray(shape, dtype, memory), outside)
 
     def _sizes(self, argument: str, lengths: tuple[int, ...]) -> Shape:
         call: Operation = self.node.call
-        shape = self._shape(self.tensors[VALUES])
+        shape = self._shape(self.values)
         if len(shape) != 1:
             raise ArgumentError(
                 f"{call.function}: `{argument}` must be 1-dimensional, got a tensor of shape {list(shape)}."
             )
-        return arguments.sizes(call.function, argument, self._values(self.tensors[VALUES]), lengths)
+        return arguments.sizes(call.function, argument, self._values(self.values), lengths)
 
     def _values(self, tensor: int) -> list[int]:
         kind: Any = ctypes.c_int32

@@ -1,6 +1,6 @@
 """Kernels in TensorFlow: compiled code, the block and table it uses, and Python's half of a call that is new.
 
-What is compiled is in `kernel`. Here is the object that holds it, one per process and for its whole life, and two
+What is compiled is in `server`. Here is the object that holds it, one per process and for its whole life, and two
 functions that compiled code or TensorFlow calls: one creates the kernel of a node, the other computes a call without a
 record (`first_time`). Nothing may be raised through either, so errors become a status of TensorFlow's.
 """
@@ -27,7 +27,7 @@ from ..._problem.norm.call import FORWARD
 from ..._runtime import code, entry, threads
 from ..._runtime.records import Table
 from ..._runtime.state import STATE_BLOCK, address_of, keep_forever
-from . import capi, first_fused, first_pass, first_time, kernel
+from . import capi, first_fused, first_pass, first_time, foreign, kernel, server
 from .capi import INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, Library
 from .nodes import Attributes, Node, Nodes, PassNode
 
@@ -56,19 +56,21 @@ class Kernels:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.nodes = Nodes()
-        self._block = (ctypes.c_int64 * len(kernel.BLOCK))()
-        self.table = Table(lambda: self._block[kernel.BLOCK.index("AT_WORK")])
+        self._block = (ctypes.c_int64 * len(foreign.BLOCK))()
+        self.table = Table(lambda: self._block[foreign.BLOCK.index("AT_WORK")])
         self._miss = _MISS(self._answer)
+        self._no_memory = ctypes.create_string_buffer(b"convgrad: no memory for the workspaces.")
         self._creates: dict[tuple[Call, str], Any] = {}
         self._create_passes = _CREATE(self._created_passes)
-        words = {name: library.address(symbol) for name, symbol in kernel.FUNCTIONS.items()}
+        words = {each.name: library.address(each.name) for each in foreign.FOREIGN}
         words["BUCKETS"] = ctypes.addressof(self.table.buckets)
         words["MISS"] = address_of(self._miss)
+        words["NO_MEMORY"] = ctypes.addressof(self._no_memory)
         words["RUN"] = code.ensure(_load_runtime).addresses[entry.RUN_PLACES]
         for name, word in words.items():
-            self._block[kernel.BLOCK.index(name)] = word
-        source = KernelsSource("cg_tensorflow", kernel.SYMBOLS, kernel.text())
-        imports = {kernel.BLOCK_SYMBOL: ctypes.addressof(self._block)}
+            self._block[foreign.BLOCK.index(name)] = word
+        source = KernelsSource("cg_tensorflow", kernel.SYMBOLS, server.text())
+        imports = {foreign.BLOCK_SYMBOL: ctypes.addressof(self._block)}
         self.functions = load_functions(source, imports)
         self._seen: tuple[object, int] = (None, -1)
         self._process = 0
@@ -84,7 +86,7 @@ class Kernels:
         self._seen, self._process = config.seen(), os.getpid()
         # TensorFlow's threads have contexts of their own, in which nobody has set anything.
         self._context = contextvars.copy_context()
-        self._block[kernel.BLOCK.index("SWITCHES")] = hash(config.deciding())
+        self._block[foreign.BLOCK.index("SWITCHES")] = hash(config.deciding())
         STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = threads.ready()
 
     def register(
@@ -166,11 +168,12 @@ class Kernels:
         module: Any = first_pass
         if isinstance(node, Node):
             module = first_time if node.fused is None else first_fused
-        made = module.compute(self.library, node, context, tensors)
+        recipe = module.compute(self.library, node, context, tensors)
         # Another thread may have changed the switches since the key was written.
-        if made is not None and hash(config.deciding()) == words[kernel.KEY["SWITCHES"]]:
-            nbytes = sum(program.nbytes for program in made.programs)
-            self.table.link(words, hash_, made.body, made.programs, nbytes)
+        if recipe is not None and hash(config.deciding()) == words[kernel.KEY["SWITCHES"]]:
+            programs = recipe.programs
+            nbytes = sum(program.nbytes for program in programs)
+            self.table.link(words, hash_, recipe.words(), programs, nbytes)
 
     def _fail(
         self,
