@@ -1,7 +1,7 @@
-"""A package with one more activation, as a row and nothing else; run as a child, a bridge that computes with it.
+"""A package with one more activation, as a row and nothing else, and children that compute with it.
 
 `add` copies the package and writes the row into `_problem/activations.py`. Softsign is u / (1 + |u|), which PyTorch and
-Keras have, so that layers of theirs must be recognised too.
+Keras have, so that layers of theirs must be recognised too. The children are the files `inside_new_row*.py` of bridges.
 """
 
 from __future__ import annotations
@@ -47,15 +47,14 @@ def add(folder: Path) -> None:
     table.write_text(text.replace("ROWS = (\n", ROW, 1), encoding="utf-8")
 
 
-def run(folder: Path, kind: str) -> None:
-    """Compute with the new row on one kind of array, in a process of its own."""
+def run(folder: Path, script: Path) -> None:
+    """Run a script with the new row, in a process of its own."""
     add(folder)
     environment = child_environment({"KERAS_BACKEND": "torch"})
-    tests = Path(__file__).parent
     environment["PYTHONPATH"] = os.pathsep.join((str(folder), environment["PYTHONPATH"]))
     done = subprocess.run(
-        [sys.executable, str(tests / "new_row.py"), str(folder), kind],
-        env=environment,
+        [sys.executable, str(script)],
+        env=environment | {"NEW_ROW": str(folder)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -63,95 +62,14 @@ def run(folder: Path, kind: str) -> None:
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 
-def _numpy() -> None:
-    import numpy as np
-
+def check_package() -> None:
+    """Check, in a child, that the package is the one with the row."""
     import convgrad
-    from convgrad import reference
 
-    x = np.linspace(-3, 3, 24, dtype=np.float32).reshape(2, 3, 2, 2)
-    want = reference.batch_norm_act(x, activation=NAME)
-    got = convgrad.batch_norm_act(x, activation=NAME)
-    np.testing.assert_allclose(got.y, want.y, atol=1e-6)
-    z = (x - want.mean) / np.sqrt(want.variance + 1e-3)
-    np.testing.assert_allclose(want.y, z / (1 + abs(z)), atol=1e-6)
-    arguments = (x[::-1], x, None, None, got.mean, got.variance)
-    for one, other in zip(
-        convgrad.batch_norm_act_grad(*arguments, activation=NAME),
-        reference.batch_norm_act_grad(*arguments, activation=NAME),
-        strict=True,
-    ):
-        if one is not None:
-            np.testing.assert_allclose(one, other, atol=2e-5)
+    assert Path(convgrad.__file__).parent.parent == Path(os.environ["NEW_ROW"]), convgrad.__file__
 
 
-def _dask() -> None:
-    import dask.array as da
-
-    _door(da.from_array, lambda array: array.compute(), da.Array)
-
-
-def _torch() -> None:
-    import torch
-    from torch import nn
-
-    import convgrad.torch
-
-    _door(lambda array: torch.from_numpy(array.copy()), lambda t: t.detach().numpy(), torch.Tensor)
-    x = torch.linspace(-2, 3, 48).reshape(2, 4, 2, 3).requires_grad_()
-    got = convgrad.torch.batch_norm_act(x, training=True, activation=NAME)
-    norm = nn.functional.batch_norm(x, None, None, training=True)
-    torch.testing.assert_close(got, nn.functional.softsign(norm))
-    model = nn.Sequential(nn.Conv2d(4, 4, 1), nn.BatchNorm2d(4), nn.Softsign())
-    want = model(x)
-    report = convgrad.torch.accelerate(model, fuse=True)
-    torch.testing.assert_close(model(x), want)
-    assert NAME in str(report), report
-
-
-def _jax() -> None:
-    import jax
-    import jax.numpy as jnp
-    import numpy as np
-
-    import convgrad.jax
-
-    _door(jnp.asarray, np.asarray, jax.Array)
-    x = jnp.linspace(-2, 3, 48).reshape(2, 2, 3, 4)
-    y, *_ = jax.jit(lambda x: convgrad.jax.batch_norm_act(x, activation=NAME))(x)
-    plain, *_ = convgrad.jax.batch_norm_act(x)
-    np.testing.assert_allclose(y, jax.nn.soft_sign(plain), atol=1e-5)
-
-
-def _tensorflow() -> None:
-    import numpy as np
-    import tensorflow as tf
-
-    import convgrad.tensorflow
-
-    _door(tf.constant, lambda tensor: tensor.numpy(), tf.Tensor)
-    x = tf.reshape(tf.linspace(-2.0, 3.0, 48), (2, 2, 3, 4))
-    y, *_ = tf.function(lambda x: convgrad.tensorflow.batch_norm_act(x, activation=NAME))(x)
-    plain, *_ = convgrad.tensorflow.batch_norm_act(x)
-    np.testing.assert_allclose(y, tf.nn.softsign(plain), atol=1e-5)
-
-
-def _keras() -> None:
-    import keras
-    import numpy as np
-
-    import convgrad.keras
-
-    layers = [keras.layers.Conv2D(4, 1), keras.layers.BatchNormalization()]
-    model = keras.Sequential([keras.Input((3, 3, 2)), *layers, keras.layers.Activation(NAME)])
-    x = np.linspace(-2, 3, 36, dtype=np.float32).reshape(2, 3, 3, 2)
-    want = model.predict(x, verbose=0)
-    report = convgrad.keras.accelerate(model, fuse=True)
-    np.testing.assert_allclose(model.predict(x, verbose=0), want, atol=1e-5)
-    assert NAME in str(report), report
-
-
-def _door(make: Any, back: Any, own: type) -> None:
+def check_door(make: Any, back: Any, own: type) -> None:
     """Check both functions on arrays of a framework, with and without what is kept beside an image."""
     from norm_doors import Case, check_case
 
@@ -159,19 +77,3 @@ def _door(make: Any, back: Any, own: type) -> None:
         for is_training in (True, False):
             case = Case(activation=NAME, residual=residual, is_training=is_training)
             check_case(case, make, back, own)
-
-
-KINDS = {
-    "numpy": _numpy,
-    "dask": _dask,
-    "torch": _torch,
-    "jax": _jax,
-    "tensorflow": _tensorflow,
-    "keras": _keras,
-}
-
-if __name__ == "__main__":
-    import convgrad
-
-    assert Path(convgrad.__file__).parent.parent == Path(sys.argv[1]), convgrad.__file__
-    KINDS[sys.argv[2]]()
