@@ -169,3 +169,35 @@ def test_mistakes_are_found_as_they_are_written() -> None:
         f.forever(),
     ):
         f.returns(1)
+
+
+def test_a_function_leaves_its_place_to_another() -> None:
+    """As the last thing that it does; nothing of its own is in the way of an exception then."""
+    seen = []
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_int32, ctypes.c_void_p)
+    def theirs(number: int, address: int) -> None:
+        seen.append((number, address))
+
+    module = Module()
+    with module.function(
+        "leave", Signature(NOTHING, (ADDRESS, INT)), internal=False, raises=True
+    ) as f:
+        words = f.words(0)
+        words.count(1, 1)
+        with f.when(f.integer(1).equals(0)):
+            f.returns()
+        f.leave_to(words.follow(0), Signature(NOTHING, (INT32, ADDRESS)), f.integer(1), words)
+    assert "tail call void" in module.text() and "nounwind" not in module.text()
+    block = (ctypes.c_int64 * 2)(ctypes.cast(theirs, ctypes.c_void_p).value)
+    called(module, "leave", block, 0, result=None)
+    called(module, "leave", block, 5, result=None)
+    assert seen == [(5, ctypes.addressof(block))] and block[1] == 2
+
+
+def test_what_is_on_the_stack_cannot_be_left_behind() -> None:
+    module = Module()
+    with module.function("leave", Signature(NOTHING, (ADDRESS,)), raises=True) as f:
+        f.stack(1)
+        with pytest.raises(AssertionError, match="left behind"):
+            f.leave_to(f.words(0), Signature(NOTHING, ()))

@@ -188,18 +188,35 @@ class FunctionBuilder(Writer):
         """Call what is at an address."""
         return self._call(address.text, signature, arguments)
 
+    def leave_to(
+        self, address: Words, signature: Signature[None], *arguments: IntLike | Bool | Pointer
+    ) -> None:
+        """Return by a call of what is at an address: it takes the place of this function's frame.
+
+        So it may raise an exception of C++, although no table says how to unwind our frames. A function that does this
+        has no words on the stack, and its module must know (`Module.function`).
+        """
+        assert signature.result is self._signature.result is NOTHING, signature
+        assert not self.emitter.prologue, "what is on the stack cannot be left behind"
+        self.emitter.line(f"tail call void {address.text}({self._given(signature, arguments)})")
+        self.returns()
+
+    def _given(
+        self, signature: Signature[Any], arguments: tuple[IntLike | Bool | Pointer, ...]
+    ) -> str:
+        return ", ".join(
+            f"{kind.llvm} {self._spelled(kind, value)}"
+            for kind, value in zip(signature.arguments, arguments, strict=True)
+        )
+
     def _call(
         self,
         callee: str,
         signature: Signature[Result],
         arguments: tuple[IntLike | Bool | Pointer, ...],
     ) -> Result:
-        given = ", ".join(
-            f"{kind.llvm} {self._spelled(kind, value)}"
-            for kind, value in zip(signature.arguments, arguments, strict=True)
-        )
         kind: Kind[Any] = signature.result
-        line = f"call {kind.llvm} {callee}({given})"
+        line = f"call {kind.llvm} {callee}({self._given(signature, arguments)})"
         if kind is NOTHING:
             self.emitter.line(line)
             return cast(Result, None)
@@ -247,9 +264,12 @@ class Module:
 
     @contextmanager
     def function(
-        self, name: str, signature: Signature[Any], *, internal: bool = True
+        self, name: str, signature: Signature[Any], *, internal: bool = True, raises: bool = False
     ) -> Iterator[FunctionBuilder]:
-        """Write a function; one that is not `internal` is found by its name."""
+        """Write a function; one that is not `internal` is found by its name.
+
+        `raises`: what it is left to may raise (`FunctionBuilder.leave_to`).
+        """
         f = FunctionBuilder(signature)
         yield f
         emitter = f.emitter
@@ -259,7 +279,8 @@ class Module:
             f.returns()
         linkage = "internal" if internal else "dso_local"
         given = ", ".join(f"{kind.llvm} %a{at}" for at, kind in enumerate(signature.arguments))
-        begin = f"define {linkage} {signature.result.llvm} @{name}({given}) nounwind {{"
+        ending = "" if raises else "nounwind "
+        begin = f"define {linkage} {signature.result.llvm} @{name}({given}) {ending}{{"
         self._functions.append(
             "\n".join([begin, "entry:", *emitter.prologue, *emitter.body, "}\n"])
         )
