@@ -13,10 +13,16 @@ import torch.nn.functional as F
 
 import convgrad
 from convgrad import torch as ours
-from convgrad._bridges.torch import handler, install
+from convgrad._bridges.records import RECORD, UNSERVED
+from convgrad._bridges.torch import fused_handler, handler, install, recipes
+from convgrad._bridges.torch.records import body
+from convgrad._bridges.torch.server import ABSENT, TENSOR_WORDS, Served
+from convgrad._bridges.torch.tensors import DTYPES, Given, Tensor, nchw_strides
 from convgrad._runtime import records
 from pytorch.configurations import CONFIGURATIONS, some
 from pytorch.running import bits, everything, function, operands
+
+FLOAT32 = next(number for number, row in DTYPES.items() if row.short == "f32")
 
 
 def in_threads(number: int, work: Any) -> None:
@@ -207,9 +213,35 @@ def test_unaligned_memory() -> None:
     assert bits([ours.conv2d(image, weight)]) == bits([ours.conv2d(numbers, weight)])
 
 
-def test_the_layout_of_records() -> None:
-    """What Python writes and what compiled code reads are named in one place; the places do not overlap."""
-    ends = sorted(handler.KEY.values())
-    assert ends[0] == 0 and len(set(ends)) == len(ends) and ends[-1] + 3 == handler.KEY_WORDS
-    assert handler.RECORD["BODY"] == handler.KEY_WORDS + 5
-    assert "$" not in handler.text()
+@pytest.mark.parametrize("served", [handler.SERVED, fused_handler.SERVED])
+def test_the_layout_of_keys(served: Served) -> None:
+    """What Python reads and what compiled code writes are named in one place; the places do not overlap."""
+    starts = list(served.key.values())
+    assert starts[0] == 0 and starts == sorted(set(starts))
+    assert list(served.key)[-1] == "TENSORS"
+    assert served.key_words == starts[-1] + served.given * TENSOR_WORDS
+
+
+def test_the_words_of_a_record() -> None:
+    """A layer whose filter is reordered, so that it has a temporary: all its places lie inside."""
+    image, weight = (1, 3, 8, 8), (4, 3, 3, 3)
+    tensors = [Given(4, Tensor(FLOAT32, each, nchw_strides(each))) for each in (image, weight)]
+    recipe = recipes.forward(
+        tensors[0].tensor,
+        tensors[1].tensor,
+        None,
+        recipes.Settings((1, 1), ((0, 0), (0, 0)), (1, 1), False, (0, 0), 1),
+    )
+    assert recipe is not None
+    words, kept, nbytes = body(recipe, [*tensors, None], handler.SERVED.most_made)
+    assert words[: len(RECORD)] == [2, 1, 0, 2]
+    rows = words[len(RECORD) :]
+    assert rows[:9] == [FLOAT32, 3, 192, FLOAT32, 3, 108, ABSENT, 0, 0]
+    assert rows[9:19] == [4, FLOAT32, 1, 4, 6, 6, 144, 36, 6, 1]
+    reorder, convolve = recipe.runs
+    assert rows[29:] == [
+        *(reorder.program.address, 2, 1, 4),
+        *(convolve.program.address, 3, 0, 4, 3),
+    ]
+    assert kept is not None and nbytes > 0
+    assert body(None, [], 0) == (UNSERVED, None, 0)

@@ -6,19 +6,18 @@ norm's passes, and need no interpreter between them. Written in Python the same 
 a tiny block, of which PyTorch's own cost for a node is about a fourth.
 
 Both operators have the same arguments: `GIVEN` tensors that may be absent, the number of a row of settings, what is
-wanted as bits, the hash of the calling thread's switches, and the momentum. They work as the handlers of `handler` do,
-with a key and a table of their own. What has no record is not computed: all results are undefined then, and the node
-goes the longer way (`blocks`), where tensors are copied and errors are raised.
+wanted as bits, the hash of the calling thread's switches, and the momentum. They are made of what `server` has, with
+a key and a table of their own. What has no record is not computed: all results are undefined then, and the node goes
+the longer way (`blocks`), where tensors are copied and errors are raised.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 from ..._problem.norm import SCALARS
-from ..._runtime.program import MOST_PLACES
-from ..._runtime.records import LOOK_UP, written
-from .fused_handler_text import HANDLER, SERVE
-from .handler import ABSENT, BLOCK, BLOCK_SYMBOL, MADE_WORDS, TENSOR_WORDS
-from .handler_text import PARTS
+from ..serve import ADDRESS, INT, INT32, NOTHING, Function, Module, Signature
+from .server import HANDLER, Served, Server, block_of
 
 FORWARD, BACKWARD = 0, 1
 SYMBOLS = ("cg_torch_fused", "cg_torch_fused_backward")
@@ -26,15 +25,8 @@ SYMBOLS = ("cg_torch_fused", "cg_torch_fused_backward")
 GIVEN = 8
 """Forwards: image, filter, the filter's bias, residual, weight, bias, running mean, running variance.
 Backwards: image, filter, the convolution's result, saved, the gradient, what stands beside."""
-WRITTEN = 6
-"""The tensors from here on are written to."""
 MOST_MADE = 12
 """Six gradients, that of the convolution's result, two numbers per channel nobody wants, and some filters."""
-SCALARS_PLACE = GIVEN + MOST_MADE
-"""Behind what is given and made: the numbers of passes."""
-
-DIMENSION = 256
-"""A tensor's first word is its dtype and this many times its dimensions, which are one or four."""
 KEY = {
     "OPERATION": 0,
     "SETTINGS": 1,  # the hash of the switches that decide which programs run
@@ -42,53 +34,77 @@ KEY = {
     "WANTED": 3,
     "TENSORS": 4,
 }
-KEY_WORDS = KEY["TENSORS"] + GIVEN * TENSOR_WORDS
-RECORD = {
-    "NEXT": 0,
-    "KEY": 1,
-    "RUNS": 1 + KEY_WORDS,  # how many; 0: not computed here
-    "OUTPUTS": 2 + KEY_WORDS,
-    "MADE": 3 + KEY_WORDS,
-    "ALIGNMENT": 4 + KEY_WORDS,  # the largest element's bytes less one
-    "SCALARS": 5 + KEY_WORDS,
-    "BODY": 5 + KEY_WORDS + len(SCALARS),
-}
+SERVED = Served(
+    KEY,
+    given=GIVEN,
+    written=6,
+    most_made=MOST_MADE,
+    buckets="FUSED_BUCKETS",
+    miss="FUSED_MISS",
+    numbers=len(SCALARS),
+    own=SCALARS.index("momentum"),
+)
 _TENSORS = ", ".join(f"Tensor? {'abcdefgh'[at]}" for at in range(GIVEN))
 SCHEMAS = (
     f"fused({_TENSORS}, int row, int wanted, int settings, float momentum) -> (Tensor, Tensor, Tensor)",
     f"fused_backward({_TENSORS}, int row, int wanted, int settings, float momentum)"
     " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
+_STACK = {name: GIVEN + at for at, name in enumerate(("ROW", "WANTED", "SETTINGS", "MOMENTUM"))}
+_SERVE = Function("serve", Signature(NOTHING, (ADDRESS, INT, INT)))
+"""Of the stack, how many tensors are returned, and the operation."""
+_EMPTY = Function("empty", Signature(NOTHING, (ADDRESS,)))
+_UNSERVED = Function("unserved", Signature(NOTHING, (ADDRESS, INT)))
 
 
+@cache
 def text() -> str:
     """Return the handlers."""
-    fields = {
-        **{f"BLOCK_{name}": at for at, name in enumerate(BLOCK)},
-        **{f"KEY_{name}": at for name, at in KEY.items()},
-        **{f"RECORD_{name}": at for name, at in RECORD.items()},
-        "KEY_WORDS": KEY_WORDS,
-        "TENSOR_WORDS": TENSOR_WORDS,
-        "ABSENT": ABSENT,
-        "DIMENSION": DIMENSION,
-        "MADE_WORDS": MADE_WORDS,
-        "GIVEN": GIVEN,
-        "WRITTEN": WRITTEN,
-        "PLACES": SCALARS_PLACE + 1,
-        "MOST_MADE": MOST_MADE,
-        "SCALARS_PLACE": SCALARS_PLACE,
-        "MOST_PLACES": MOST_PLACES,
-        "SCALARS": len(SCALARS),
-        "MOMENTUM": SCALARS.index("momentum"),
-        "BLOCK": f"@{BLOCK_SYMBOL}",
-        "ARGUMENT_ROW": GIVEN,
-        "ARGUMENT_WANTED": GIVEN + 1,
-        "ARGUMENT_SETTINGS": GIVEN + 2,
-        "ARGUMENT_MOMENTUM": GIVEN + 3,
-    }
-    whole = LOOK_UP + PARTS + SERVE
-    whole += "".join(
-        HANDLER.replace("$NAME", name).replace("$OPERATION", str(number))
-        for number, name in enumerate(SYMBOLS)
-    )
-    return written(whole, fields)
+    module = Module()
+    server = Server(module, SERVED)
+    _write_empty(module, server)
+    _write_unserved(module)
+    _write_serve(module, server)
+    for operation, symbol in enumerate(SYMBOLS):
+        with module.function(symbol, HANDLER, internal=False) as f:
+            block_of(f).count("AT_WORK", 1)
+            f.call(_SERVE, f.words(0), f.integer(2), operation)
+            block_of(f).count("AT_WORK", -1)
+    return module.text()
+
+
+def _write_empty(module: Module, server: Server) -> None:
+    """Delete the arguments."""
+    with module.function(_EMPTY.name, _EMPTY.signature) as f, f.loop(0, GIVEN) as at:
+        server.drop_optional(f, f.words(0).follow(at))
+
+
+def _write_unserved(module: Module) -> None:
+    """Return tensors that are undefined: there is no record, or no memory."""
+    with module.function(_UNSERVED.name, _UNSERVED.signature) as f:
+        stack, undefined = f.words(0), block_of(f).follow("UNDEFINED")
+        f.call(_EMPTY, stack)
+        with f.loop(0, f.integer(1)) as at:
+            f.through(undefined, Signature(INT32, (ADDRESS,)), stack.offset(at))
+
+
+def _write_serve(module: Module, server: Server) -> None:
+    with module.function(_SERVE.name, _SERVE.signature) as f:
+        stack, outputs = f.words(0, _STACK), f.integer(1)
+        given, made = f.stack(GIVEN), f.stack(MOST_MADE)
+        key = server.new_key(f)
+        key["OPERATION"] = f.integer(2)
+        for name in ("ROW", "WANTED", "SETTINGS"):
+            key[name] = stack[name]
+        with f.loop(0, GIVEN) as at:
+            tensor = server.there(f, stack.follow(at))
+            given[at] = tensor
+            with f.when(~server.describe(f, tensor, key, at)):
+                f.call(_UNSERVED, stack, outputs)
+                f.returns()
+        with f.when(~server.compute(f, key, given, made, stack["MOMENTUM"])):
+            f.call(_UNSERVED, stack, outputs)
+            f.returns()
+        f.call(_EMPTY, stack)
+        with f.loop(0, outputs) as at:
+            stack[at] = made[at]

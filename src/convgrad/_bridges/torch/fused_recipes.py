@@ -1,7 +1,8 @@
 """How a fused block is computed, as data: the convolution's recipe and a task of batch norm's passes put together.
 
 Nothing here touches a tensor. A block that has no recipe, because its tensors must be copied first or are not for our
-passes, is left to `blocks`, which knows what then.
+passes, is left to `blocks`, which knows what then. The places of a block are its tensors, what is made, and the numbers
+of batch norm (`_problem.norm.SCALARS`), of which the momentum comes with the call.
 """
 
 from __future__ import annotations
@@ -13,22 +14,12 @@ from typing import Any, NamedTuple
 from ... import _engine
 from ..._problem.norm import SAVED, Task
 from ..._runtime.bound import Bound
+from ..records import NOWHERE, Made
 from . import recipes
-from .fused_handler import GIVEN, MOST_MADE, SCALARS_PLACE
+from .fused_handler import GIVEN, MOST_MADE
 from .passes import How
-from .recipes import (
-    INPUT,
-    NOWHERE,
-    OUTPUTS,
-    TEMPORARIES,
-    THIRD,
-    WEIGHT,
-    Made,
-    Recipe,
-    Run,
-    Settings,
-)
-from .tensors import DTYPES, NUMBERS, Tensor, layout, lies_as
+from .recipes import INPUT, OUTPUTS, THIRD, WEIGHT, Recipe, Run, Settings
+from .tensors import DTYPES, NUMBERS, Given, Tensor, layout, lies_as
 
 NUMBERS_OF = {row.short: number for row, number in NUMBERS.items()}
 """The numbers of dtypes by their short names."""
@@ -41,27 +32,7 @@ class Row(NamedTuple):
     how: How
 
 
-class Given(NamedTuple):
-    """A tensor a handler was given."""
-
-    dimensions: int
-    tensor: Tensor
-    """That of a vector has its size and stride in front, and zeros."""
-
-
-class Fused(NamedTuple):
-    """How a call is computed: allocate, then run in order."""
-
-    outputs: tuple[Made | None, ...]
-    temporaries: tuple[Made, ...]
-    runs: tuple[Run, ...]
-    """Places are those given, then those made, then `SCALARS_PLACE`."""
-    scalars: tuple[float, float, float, float]
-    """`_norm.SCALARS`; the momentum comes with the call."""
-    parameter_bytes: int
-
-
-def forward(given: Sequence[Given | None], row: Row, keeps: bool) -> Fused | None:
+def forward(given: Sequence[Given | None], row: Row, keeps: bool) -> Recipe | None:
     """Return how result, the convolution's result and `saved` are computed; the last two are returned if `keeps`."""
     residual, *numbers = given[3:]
     how = row.how
@@ -102,7 +73,7 @@ def forward(given: Sequence[Given | None], row: Row, keeps: bool) -> Fused | Non
         name: NOWHERE if given[number] is None else number for number, name in enumerate(names, 3)
     }
     places = {INPUT: 0, WEIGHT: 1, THIRD: 2, OUTPUTS: z, OUTPUTS + 1: where["given"]}
-    runs = _renumbered(recipe, places, at + len(behind))
+    runs = recipe.on(places, at + len(behind))
     return _put_together(outputs, (*behind, *recipe.temporaries), runs, task, where, how, last=True)
 
 
@@ -122,7 +93,7 @@ def _convolution(given: Sequence[Given | None], row: Row) -> tuple[Recipe, int] 
     return None if recipe is None else (recipe, 0)
 
 
-def backward(given: Sequence[Given | None], row: Row, wanted: Sequence[bool]) -> Fused | None:
+def backward(given: Sequence[Given | None], row: Row, wanted: Sequence[bool]) -> Recipe | None:
     """Return how the wanted gradients are computed: of image, filter, its bias, weight, bias and residual."""
     image, filter, z, saved, grad, beside, *_ = given
     how = row.how
@@ -172,7 +143,7 @@ def backward(given: Sequence[Given | None], row: Row, wanted: Sequence[bool]) ->
         outputs[:3] = recipe.outputs
     places = {INPUT: 0, WEIGHT: 1, THIRD: where.get("dx", NOWHERE)}
     places |= {OUTPUTS + number: GIVEN + number for number in range(3)}
-    runs = _renumbered(recipe, places, GIVEN + len(outputs) + len(behind))
+    runs = recipe.on(places, GIVEN + len(outputs) + len(behind))
     made = (*behind, *recipe.temporaries)
     return _put_together(tuple(outputs), made, runs, task, where, how, last=False)
 
@@ -222,15 +193,6 @@ def _task(name: Any, image: Made, how: How) -> Task | None:
     return replace(task, activation=how.activation, residual=how.residual)
 
 
-def _renumbered(recipe: Recipe, places: dict[int, int], temporaries: int) -> list[Run]:
-    """Return a convolution's runs on a block's places."""
-    found = {NOWHERE: NOWHERE, **places}
-    found |= {
-        TEMPORARIES + number: temporaries + number for number in range(len(recipe.temporaries))
-    }
-    return [Run(run.program, tuple(found[each] for each in run.places)) for run in recipe.runs]
-
-
 def _put_together(
     outputs: tuple[Made | None, ...],
     temporaries: tuple[Made, ...],
@@ -239,8 +201,8 @@ def _put_together(
     where: dict[str, int],
     how: How,
     last: bool,
-) -> Fused | None:
-    where = {**where, "scalars": SCALARS_PLACE}
+) -> Recipe | None:
+    where = {**where, "scalars": GIVEN + len(outputs) + len(temporaries)}
     passes = Run(_engine.program(task), tuple(where.get(name, NOWHERE) for name in task.places))
     every = (*runs, passes) if last else (passes, *runs)
     if not all(isinstance(run.program, Bound) for run in every):
@@ -249,5 +211,4 @@ def _put_together(
         return None
     values = task.values
     scalars = (how.epsilon, 0.0, how.slope, values / max(values - 1, 1))
-    size = DTYPES[NUMBERS_OF[task.parameter]].itemsize
-    return Fused(outputs, temporaries, every, scalars, size)
+    return Recipe(outputs, temporaries, every, scalars)

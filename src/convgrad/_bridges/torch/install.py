@@ -30,7 +30,7 @@ from ..._engine.prepare import load_runtime as _load_runtime
 from ..._runtime import code, entry, threads
 from ..._runtime.records import Table
 from ..._runtime.state import STATE_BLOCK, address_of, keep_forever
-from . import fused_handler, fused_records, handler, kernels, records
+from . import fused_handler, handler, kernels, records, server
 from .fused_recipes import Row
 
 _FUNCTIONS = {
@@ -109,17 +109,12 @@ class Handlers:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self.library = library
-        self._block = (ctypes.c_int64 * len(handler.BLOCK))()
+        self._block = (ctypes.c_int64 * len(server.BLOCK))()
         self.table, self.fused_table = (
-            Table(lambda: self._block[handler.BLOCK.index("AT_WORK")]) for _ in range(2)
+            Table(lambda: self._block[server.BLOCK.index("AT_WORK")]) for _ in range(2)
         )
-        self._miss, self._fused_miss = (
-            records.miss(table, texts.KEY_WORDS, texts.KEY["SETTINGS"], made.read, made.body)
-            for table, texts, made in (
-                (self.table, handler, records),
-                (self.fused_table, fused_handler, fused_records),
-            )
-        )
+        self._miss = records.miss(self.table, handler.SERVED, records.read)
+        self._fused_miss = records.miss(self.fused_table, fused_handler.SERVED, records.read_fused)
         self._what = _WHAT(kernels.last_error)
         self._texts = [
             ctypes.create_string_buffer(text.encode())
@@ -137,8 +132,8 @@ class Handlers:
         for name, text in zip(("NOTHING", *DECLINED), self._texts, strict=True):
             words[name] = ctypes.addressof(text)
         for name, word in words.items():
-            self._block[handler.BLOCK.index(name)] = word
-        imports = {handler.BLOCK_SYMBOL: ctypes.addressof(self._block)}
+            self._block[server.BLOCK.index(name)] = word
+        imports = {server.BLOCK_SYMBOL: ctypes.addressof(self._block)}
         self._functions: dict[str, int] = {}
         for source in (
             HandlerSource("cg_torch", handler.SYMBOLS, handler.text()),
@@ -146,7 +141,7 @@ class Handlers:
         ):
             self._functions |= load_functions(source, imports)
         self._layers = (ctypes.c_int64 * (_MOST_LAYERS * handler.LAYER_WORDS))()
-        self._block[handler.BLOCK.index("LAYERS")] = ctypes.addressof(self._layers)
+        self._block[server.BLOCK.index("LAYERS")] = ctypes.addressof(self._layers)
         self._seen: tuple[object, int] = (None, -1)
         self._process = 0
         keep_forever(self)  # the dispatcher may call us while the interpreter shuts down
@@ -156,7 +151,7 @@ class Handlers:
         if config.same(*self._seen) and self._process == os.getpid():
             return
         with _heeding:
-            self._block[handler.BLOCK.index("SETTINGS")] = hash(config.deciding())
+            self._block[server.BLOCK.index("SETTINGS")] = hash(config.deciding())
             STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = threads.ready()
             # Last: a handler that finds it trusts the words above.
             self._seen, self._process = config.seen(), os.getpid()
@@ -165,7 +160,7 @@ class Handlers:
         """Write the settings of a layer to a row; it is known to handlers from then on."""
         at = number * handler.LAYER_WORDS
         self._layers[at : at + handler.LAYER_WORDS] = list(settings)
-        self._block[handler.BLOCK.index("LAYER_COUNT")] = number + 1
+        self._block[server.BLOCK.index("LAYER_COUNT")] = number + 1
 
     def register(self, operator: str, symbol: str, namespace: str = "aten") -> int:
         """Make a handler the CPU's kernel of an operator; returns what `forget` takes back."""
@@ -268,7 +263,7 @@ def layer_number(how: tuple[Any, ...]) -> int | None:
 def fused_row(convolution: tuple[Any, ...], how: Any) -> int | None:
     """Return the number of what a block does, or None where compiled functions do not compute it."""
     found = _fused_rows.get((convolution, how))
-    if found is None and _handlers is not None and len(fused_records.ROWS) < _MOST_LAYERS:
+    if found is None and _handlers is not None and len(records.ROWS) < _MOST_LAYERS:
         settings = kernels.settings_of(*convolution)
         if settings is None:
             return None
@@ -278,8 +273,8 @@ def fused_row(convolution: tuple[Any, ...], how: Any) -> int | None:
         with _lock:
             found = _fused_rows.get((convolution, how))
             if found is None:
-                found = len(fused_records.ROWS)
-                fused_records.ROWS.append(row)
+                found = len(records.ROWS)
+                records.ROWS.append(row)
                 _fused_rows[convolution, how] = found
     return found
 

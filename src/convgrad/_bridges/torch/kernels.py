@@ -19,18 +19,10 @@ from torch import Tensor as AnyTensor
 from ... import _engine
 from ..._base import config
 from ..._base.errors import AllocationError, ArgumentError
+from ..records import NOWHERE, Made
 from . import recipes
 from .plain import there
-from .recipes import (
-    NOWHERE,
-    OUTPUTS,
-    TEMPORARIES,
-    Made,
-    Recipe,
-    Settings,
-    WithStatistics,
-    hwio_strides,
-)
+from .recipes import OUTPUTS, Recipe, Settings, WithStatistics, hwio_strides
 from .tensors import DTYPES, Tensor, layout, lies_as, prefers_channels_last
 
 _TORCH: dict[int, torch.dtype] = {
@@ -216,13 +208,9 @@ def carry_out(
     function: str, recipe: Recipe, given: Sequence[AnyTensor | None]
 ) -> list[AnyTensor | None]:
     """Make what a recipe wants, run its programs, and return its outputs."""
+    made = [None if each is None else _new(each) for each in recipe.made]
     places: dict[int, int] = {NOWHERE: 0}
-    for place, tensor in enumerate(given):
-        if tensor is not None:
-            places[place] = tensor.data_ptr()
-    outputs = [None if made is None else _new(made) for made in recipe.outputs]
-    temporaries = [_new(made) for made in recipe.temporaries]
-    for first, tensors in ((OUTPUTS, outputs), (TEMPORARIES, temporaries)):
+    for first, tensors in ((0, given), (OUTPUTS, made)):
         for place, tensor in enumerate(tensors, first):
             if tensor is not None:
                 places[place] = tensor.data_ptr()
@@ -231,7 +219,7 @@ def carry_out(
             _engine.execute(run.program, *(places[each] for each in run.places))
     except AllocationError as error:
         raise AllocationError(f"{function}: {error}.") from None
-    return outputs
+    return made[: len(recipe.outputs)]
 
 
 def _new(made: Made) -> AnyTensor:

@@ -1,7 +1,8 @@
 """From tensors of PyTorch to programs: which memory to make, and which programs to run on what.
 
 A `Recipe` is all that a call needs once it has been seen: it holds no data and no tensor, and is carried out by Python
-(`kernels`) or by compiled code (`handler`), on addresses.
+(`kernels`) or by compiled code (`handler`), on addresses. Its places are numbered through: what is given, what is
+returned, and what is made and dropped.
 
 A convolution of PyTorch, forwards or transposed, stands between two images: `near`, on which windows are placed, and
 `far`, which has one pixel per window. The three sums of the engine lead from near to far (`FORWARD`), from far to near
@@ -24,6 +25,7 @@ from ..._engine.prepare import Executable
 from ..._problem import convolution
 from ..._problem.convolution import Kind, Problem, Side
 from ..._problem.filter_order import FilterOrder
+from ..records import NOWHERE, Made
 from .tensors import (
     DTYPES,
     Four,
@@ -41,9 +43,8 @@ INPUT, WEIGHT, THIRD = 0, 1, 2
 """Places: the image a layer is given, its filter, and its bias or the gradient that arrives."""
 OUTPUTS = 3
 """The places of what is returned begin here: a result, or the gradients of input, weight and bias."""
-TEMPORARIES = 6
-"""The places of what is made and dropped begin here."""
-NOWHERE = -1
+_TEMPORARIES = 100
+"""The places of what is made and dropped, until it is known how much is returned."""
 STATISTICS = 3
 """Numbers per channel and share."""
 _FLOAT64 = DOUBLE.torch
@@ -69,14 +70,6 @@ class Settings(NamedTuple):
     groups: int
 
 
-class Made(NamedTuple):
-    """A tensor to allocate."""
-
-    dtype: int
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
 class Run(NamedTuple):
     """A program and where its places are, which may be `NOWHERE`."""
 
@@ -91,6 +84,19 @@ class Recipe:
     outputs: tuple[Made | None, ...]
     temporaries: tuple[Made, ...]
     runs: tuple[Run, ...]
+    scalars: tuple[float, ...] = ()
+    """Numbers of passes; their place is behind all others."""
+
+    @property
+    def made(self) -> tuple[Made | None, ...]:
+        return (*self.outputs, *self.temporaries)
+
+    def on(self, places: dict[int, int], temporaries: int) -> list[Run]:
+        """Return the runs on other places; those of temporaries come to lie behind each other, from one place on."""
+        first = OUTPUTS + len(self.outputs)
+        found = {NOWHERE: NOWHERE, **places}
+        found |= {first + number: temporaries + number for number in range(len(self.temporaries))}
+        return [Run(run.program, tuple(found[each] for each in run.places)) for run in self.runs]
 
 
 class Sides(NamedTuple):
@@ -334,7 +340,12 @@ class _Maker:
         return runs
 
     def recipe(self, outputs: tuple[Made | None, ...], runs: list[Run]) -> Recipe:
-        return Recipe(outputs, tuple(self._temporaries), (*self._first, *runs))
+        shift = OUTPUTS + len(outputs) - _TEMPORARIES
+        numbered = (
+            Run(run.program, tuple(at + shift if at >= _TEMPORARIES else at for at in run.places))
+            for run in (*self._first, *runs)
+        )
+        return Recipe(outputs, tuple(self._temporaries), tuple(numbered))
 
     @property
     def _dtype(self) -> int:
@@ -349,7 +360,7 @@ class _Maker:
         """Make room for a filter in the kernels' order."""
         sizes = self._weight.sizes
         self._temporaries.append(Made(self._dtype, sizes, hwio_strides(sizes)))
-        return TEMPORARIES + len(self._temporaries) - 1
+        return _TEMPORARIES + len(self._temporaries) - 1
 
     def _problem(self, kind: Kind, order: str, bias: Side) -> Problem:
         return self.between.problem(kind, self._dtype, order, bias)

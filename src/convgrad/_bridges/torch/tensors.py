@@ -28,6 +28,14 @@ class Tensor(NamedTuple):
     strides: Four
 
 
+class Given(NamedTuple):
+    """A tensor a handler was given, of one or four dimensions."""
+
+    dimensions: int
+    tensor: Tensor
+    """That of a vector has its size and stride in front, and zeros."""
+
+
 def nhwc_strides(sizes: Four) -> Four:
     """Return the strides of an image [n, c, h, w] that lies in memory as n, h, w, c."""
     _, c, h, w = sizes
