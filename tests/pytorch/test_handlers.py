@@ -13,7 +13,7 @@ import torch.nn.functional as F
 
 import convgrad
 from convgrad import torch as ours
-from convgrad._bridges.records import RECORD, UNSERVED
+from convgrad._bridges.records import MADE_WORDS, RECORD, UNSERVED
 from convgrad._bridges.torch import fused_handler, handler, install, recipes
 from convgrad._bridges.torch.records import body
 from convgrad._bridges.torch.server import ABSENT, TENSOR_WORDS, Served
@@ -239,7 +239,7 @@ def test_the_words_of_a_record() -> None:
     assert rows[:9] == [FLOAT32, 3, 192, FLOAT32, 3, 108, ABSENT, 0, 0]
     assert rows[9:19] == [4, FLOAT32, 1, 4, 6, 6, 144, 36, 6, 1]
     reorder, convolve = recipe.runs
-    assert rows[29:] == [
+    assert rows[9 + 2 * MADE_WORDS :] == [
         *(reorder.program.address, 2, 1, 4),
         *(convolve.program.address, 3, 0, 4, 3),
     ]

@@ -81,7 +81,15 @@ ALLOWED = {
         "_problem",
         "_runtime",
     },
-    "_bridges/torch": {"_bridges/report", "_engine", "_problem", "_runtime"},
+    "_bridges/torch": {
+        "_bridges/look_up",
+        "_bridges/records",
+        "_bridges/report",
+        "_bridges/serve",
+        "_engine",
+        "_problem",
+        "_runtime",
+    },
     "_bridges/keras": {
         "_api",
         "_bridges/report",

@@ -124,8 +124,7 @@ class Server:
     def new_key(self, f: FunctionBuilder) -> Words:
         """Return words for a key, all zero."""
         key = f.stack(self.served.key_words, self.served.key)
-        for word in range(self.served.key_words):
-            key[word] = 0
+        f.call(self._look_up.clear, key)
         return key
 
     def there(self, f: FunctionBuilder, value: Words) -> Words:
