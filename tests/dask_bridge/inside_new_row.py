@@ -6,5 +6,11 @@ import dask.array as da
 
 from new_row import check_door, check_package
 
-check_package()
-check_door(da.from_array, lambda array: array.compute(), da.Array)
+
+def main() -> None:
+    check_package()
+    check_door(da.from_array, lambda array: array.compute(), da.Array)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,9 +8,15 @@ import tensorflow as tf
 import convgrad.tensorflow
 from new_row import NAME, check_door, check_package
 
-check_package()
-check_door(tf.constant, lambda tensor: tensor.numpy(), tf.Tensor)
-x = tf.reshape(tf.linspace(-2.0, 3.0, 48), (2, 2, 3, 4))
-y, *_ = tf.function(lambda x: convgrad.tensorflow.batch_norm_act(x, activation=NAME))(x)
-plain, *_ = convgrad.tensorflow.batch_norm_act(x)
-np.testing.assert_allclose(y, tf.nn.softsign(plain), atol=1e-5)
+
+def main() -> None:
+    check_package()
+    check_door(tf.constant, lambda tensor: tensor.numpy(), tf.Tensor)
+    x = tf.reshape(tf.linspace(-2.0, 3.0, 48), (2, 2, 3, 4))
+    y, *_ = tf.function(lambda x: convgrad.tensorflow.batch_norm_act(x, activation=NAME))(x)
+    plain, *_ = convgrad.tensorflow.batch_norm_act(x)
+    np.testing.assert_allclose(y, tf.nn.softsign(plain), atol=1e-5)
+
+
+if __name__ == "__main__":
+    main()
