@@ -1,7 +1,7 @@
 """A package with one more activation, as a row and nothing else, and children that compute with it.
 
 `add` copies the package and writes the row into `_problem/activations.py`. Softsign is u / (1 + |u|), which PyTorch and
-Keras have, so that layers of theirs must be recognised too. The children are the files `inside_new_row*.py` of bridges.
+Keras have, so that layers of theirs must be recognised too. Children are bridges' `child_of_new_row.py`.
 """
 
 from __future__ import annotations

@@ -9,4 +9,4 @@ import new_row
 
 def test_a_new_activation_is_one_row(tmp_path: Path) -> None:
     """A layer that has it is recognised, fused and computed."""
-    new_row.run(tmp_path, Path(__file__).with_name("inside_new_row.py"))
+    new_row.run(tmp_path, Path(__file__).with_name("child_of_new_row.py"))

@@ -142,7 +142,7 @@ def test_the_tree_is_walked() -> None:
 
 def test_a_new_activation_is_one_row(tmp_path: Path) -> None:
     """Each bridge has the same test."""
-    new_row.run(tmp_path, Path(__file__).with_name("inside_new_row.py"))
+    new_row.run(tmp_path, Path(__file__).with_name("child_of_new_row.py"))
 
 
 def test_an_unknown_activation_is_refused() -> None:
