@@ -16,9 +16,9 @@ BROWSER_STAMP := $(VENV)/.studio-test
 # PyTorch, TensorFlow, JAX and Keras have an environment of their own: `make test` shows that nothing needs them.
 FRAMEWORKS := .venv-frameworks
 FRAMEWORKS_STAMP := $(FRAMEWORKS)/.installed
-# Tests of the bridges, and what of the package and the tools imports a framework.
+# Tests of the bridges, and what of the package imports a framework.
 BRIDGES := $(wildcard tests/pytorch tests/jax_bridge tests/tensorflow_bridge tests/keras_bridge)
-BRIDGE_SOURCES := $(foreach name,torch jax tensorflow keras,$(wildcard src/convgrad/$(name).py src/convgrad/_bridges/$(name))) tools/fused_gradients.py
+BRIDGE_SOURCES := $(foreach name,torch jax tensorflow keras,$(wildcard src/convgrad/$(name).py src/convgrad/_bridges/$(name)))
 # What has targets of its own.
 ELSEWHERE := tests/studio_browser tests/outside $(BRIDGES) $(BRIDGE_SOURCES)
 # Kernels of these tests are compiled at level 0: a fifth of the time, the same bits. The others have users' code.

@@ -1,6 +1,7 @@
 """Gradients of whole models against float64: PyTorch's own, accelerated, and with fused blocks.
 
-Usage: python tools/fused_gradients.py [MODEL ...] [--image N] [--batch N] [--seeds N] [--planted 1.001] [--json FILE]
+Usage: python -m benchmarks.train.torch_gradients [MODEL ...] [--image N] [--batch N] [--seeds N] [--planted 1.001]
+                                                  [--json FILE]
 
 For each seed a model and a batch are made in float64, and one step's gradients of all parameters are computed there by
 PyTorch, layer by layer. The same model in float32 is then run in three ways, and its error is the length of the
