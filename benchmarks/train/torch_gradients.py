@@ -87,7 +87,7 @@ def plant(factor: float) -> None:
         dx, *others = right(self, *args)
         return (None if dx is None else dx.mul_(factor), *others)
 
-    passes.Norm.backward = wrong  # type: ignore[method-assign]
+    passes.Norm.backward = wrong  # type: ignore[method-assign, assignment]
     # The compiled function would compute the whole block, and nobody could reach what is between.
     blocks._fused_backward = lambda *_: (None,) * 6
 
