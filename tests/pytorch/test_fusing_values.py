@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from convgrad._bridges.torch import blocks, excitation, passes
 from pytorch.fusing import BLOCKS, Residual, assert_same, images, network, nodes, pair, step
 
-OURS = {"_BlockBackward", "_NormalizeBackward", "_ForkBackward", "_ScaleBackward"}
+OURS = {"_BlockBackward", "NormalizeBackward", "_ForkBackward", "_ScaleBackward"}
 NATIVE = {
     "NativeBatchNormBackward0",
     "MulBackward0",
