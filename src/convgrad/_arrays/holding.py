@@ -35,7 +35,12 @@ C_ALIGNED = 0x101
 
 def lend(function: str, array: AnyArray, row: DType, nbytes: int) -> tuple[int, object]:
     """Return the address of an array's numbers, of a copy where kernels cannot read it, and what keeps them there."""
-    array, held = hold(function, array)
+    held: Pin
+    if array.base is None:  # it owns its memory, or is private to us: 0.2 us
+        held = ref(array)
+    else:
+        array = array[...]  # a view of our own on borrowed memory
+        held = pin(function, array)
     ready = contiguous(array, row)
     if ready.nbytes != nbytes:
         raise ArgumentError(
@@ -52,14 +57,6 @@ def contiguous(array: AnyArray, row: DType) -> AnyArray:
         raise DTypeError(f"an array became {array.dtype} while a call was using it as {row.name}.")
     result: AnyArray = np.require(array, dtype=row.numpy, requirements=("C", "A"))
     return result
-
-
-def hold(function: str, array: AnyArray) -> tuple[AnyArray, Pin]:
-    """Return the array, or a view of our own on borrowed memory, and what keeps its memory in place."""
-    if array.base is None:  # it owns its memory, or is private to us: 0.2 us
-        return array, ref(array)
-    array = array[...]
-    return array, pin(function, array)
 
 
 def pin(function: str, array: AnyArray) -> Pin:

@@ -15,11 +15,12 @@ from .._problem.arguments import Given
 from .._problem.convolution import Call
 from .._problem.norm import SAVED, Task, oracle
 from .._problem.norm.call import BatchNormGradients, BatchNormResult
+from .._runtime.bound import Bound
 from .._runtime.pointers import data_pointer
 from .._runtime.results import new_result
 from .borrowing import borrow
 from .holding import lend
-from .repeated import key_of, remember
+from .repeated import Ready, key_of
 from .request import CheckedNorm, NormRequest, Request
 
 __all__ = ["borrow", "compute", "normalise", "normalise_back", "recognise"]
@@ -33,8 +34,7 @@ def recognise(value: Any) -> bool:
 def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> AnyArray:
     """Hold the operands still, make the result, fill it; the program is remembered for the next such call."""
     key = key_of(call, given, wanted, first, second)
-    checked = Request(call, given, wanted, first, second, key).check(borrow)
-    problem, one, two, shape = checked
+    problem, one, two, shape = Request(call, given, wanted, first, second, key).check(borrow)
     at_first, at_second = 0, 0
     held_first: object = None
     held_second: object = None
@@ -49,7 +49,10 @@ def compute(call: Call, given: Given, wanted: Any, first: Any, second: Any) -> A
     except AllocationError as error:
         raise AllocationError(f"{call.function}: {error}.") from None
     del held_first, held_second  # kept until here
-    remember(key, call.function, checked, program)
+    # Bytes may be in another order than the key says, and another thread may have changed a shape since.
+    arrays = (one.shape, one.row.numpy, two.shape, two.row.numpy)
+    if key is not None and key[1] == arrays and type(program) is Bound:
+        _engine.remember(key, Ready(call.function, problem, program, shape))
     return result
 
 

@@ -73,15 +73,22 @@ class Request(NamedTuple):
                 call.function, given[0], *map(spelled, copies, (*given[1:], ()))
             )
             wanted = spelled(sizes, wanted)
-        if call.kind is Kind.FORWARD:
-            return settings, None, *self._arrays(borrow, call.input, call.filter)
         if type(wanted) is Like:
             return settings, *self._arrays_and_like(borrow, wanted.array)
-        if later is None or not later(wanted):
-            argument = call.input if call.kind is Kind.INPUT_GRADIENT else call.filter
-            wanted = arguments.sizes(call.function, argument, wanted, call.lengths)
-        named = call.filter if call.kind is Kind.INPUT_GRADIENT else call.input
-        return settings, wanted, *self._arrays(borrow, named, call.grad)
+        made, one, two = {
+            Kind.FORWARD: (call.grad, call.input, call.filter),
+            Kind.INPUT_GRADIENT: (call.input, call.filter, call.grad),
+            Kind.FILTER_GRADIENT: (call.filter, call.input, call.grad),
+        }[call.kind]
+        if call.kind is not Kind.FORWARD and (later is None or not later(wanted)):
+            wanted = arguments.sizes(call.function, made, wanted, call.lengths)
+        if call.grad_first:
+            second = borrow(call.function, two, self.second, call.allowed, None)
+            first = borrow(call.function, one, self.first, call.allowed, second.row)
+        else:
+            first = borrow(call.function, one, self.first, call.allowed, None)
+            second = borrow(call.function, two, self.second, call.allowed, first.row)
+        return settings, wanted, first, second
 
     def check(self, borrow: Borrow) -> Checked:
         """Make all checks, for arrays whose shapes are known."""
@@ -100,14 +107,6 @@ class Request(NamedTuple):
         problem = convolution.build(call, settings, first.row, *shapes)
         made = problem.result_shape
         return Checked(problem, first, second, (*batch, *made[1:]) if batch else made)
-
-    def _arrays(self, borrow: Borrow, one: str, two: str) -> tuple[Borrowed, Borrowed]:
-        call = self.call
-        if call.grad_first:
-            second = borrow(call.function, two, self.second, call.allowed, None)
-            return borrow(call.function, one, self.first, call.allowed, second.row), second
-        first = borrow(call.function, one, self.first, call.allowed, None)
-        return first, borrow(call.function, two, self.second, call.allowed, first.row)
 
     def _arrays_and_like(self, borrow: Borrow, like: Any) -> tuple[Borrowed, Borrowed, Borrowed]:
         call = self.call

@@ -285,7 +285,15 @@ def get(name: str) -> Any:
     if name in _process:
         return _process[name]
     if name not in _environment:
-        _environment[name] = _read(SWITCHES[name])
+        _name_strangers()
+        row = SWITCHES[name]
+        text = os.environ.get(row.variable, "").strip()
+        value = row.default
+        try:
+            value = row.parse(text) if text else row.default
+        except ValueError as error:
+            warn(f"convgrad: {row.variable}={os.environ[row.variable]!r} is ignored: {error}")
+        _environment[name] = value
     return _environment[name]
 
 
@@ -383,18 +391,6 @@ def _set_blocks(blocks: tuple[Scope, ...]) -> None:
 def scope(**values: Any) -> Scope:
     """Set switches for the calling context until the block ends."""
     return Scope(values)
-
-
-def _read(row: Switch) -> Any:
-    _name_strangers()
-    text = os.environ.get(row.variable)
-    if text is None or not text.strip():
-        return row.default
-    try:
-        return row.parse(text.strip())
-    except ValueError as error:
-        warn(f"convgrad: {row.variable}={text!r} is ignored: {error}")
-        return row.default
 
 
 _PREFIX = "CONVGRAD_"

@@ -94,7 +94,17 @@ def program(asked: Asked) -> Executable:
 
             record.note(file, asked)
         with default_mode():
-            found = _prepared(asked)
+            from . import prepare  # takes longer to import than all that is imported so far
+
+            if getattr(sys.modules.get(__name__), "run", None) is not run:
+                # The line above has found the other import's module, for which our classes are strangers.
+                raise InternalError(
+                    "convgrad was imported a second time (its modules were taken out of sys.modules), "
+                    "and this function belongs to the first import; use the functions of the second."
+                )
+            found = _compiled(
+                lambda: prepare.program(asked), lambda: prepare.without_kernels(asked)
+            )
         remember(key, found, found.nbytes if type(found) is Bound else 0)
     return found
 
@@ -125,19 +135,6 @@ def remember(key: Hashable, value: Any, nbytes: int = 0) -> None:
         _tables = 0
     memory[key] = value
     _tables += nbytes
-
-
-def _prepared(asked: Asked) -> Executable:
-    """Prepare what computes what is asked; the reference where nothing can be compiled."""
-    from . import prepare  # takes longer to import than all that is imported so far
-
-    if getattr(sys.modules.get(__name__), "run", None) is not run:
-        # The line above has found the other import's module, for which our classes are strangers.
-        raise InternalError(
-            "convgrad was imported a second time (its modules were taken out of sys.modules), "
-            "and this function belongs to the first import; use the functions of the second."
-        )
-    return _compiled(lambda: prepare.program(asked), lambda: prepare.without_kernels(asked))
 
 
 def _compiled(kernels: Callable[[], Made], without: Callable[[], Made]) -> Made:

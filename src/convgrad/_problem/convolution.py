@@ -26,7 +26,7 @@ from typing import Literal
 from .._base.dtypes import FLOATING, INT32, DType
 from .._base.errors import ArgumentError, InternalError
 from . import geometry
-from .geometry import Axis, AxisPadding, Pads
+from .geometry import Axis, Pads
 
 Shape = tuple[int, ...]
 Side = Literal["", "input", "output"]
@@ -128,9 +128,6 @@ class Settings:
     padding: Literal["SAME", "VALID"] | tuple[Pads, Pads]
     """A word, or ((top, bottom), (left, right))."""
     data_format: str
-
-    def axis_padding(self, axis: int) -> AxisPadding:
-        return self.padding if isinstance(self.padding, str) else self.padding[axis]
 
 
 _SIDES: dict[Kind, tuple[Side, ...]] = {
@@ -286,13 +283,20 @@ def build(
     check_rank(function, call.filter, filter_shape)
     if grad_shape is not None:
         check_rank(function, call.grad, grad_shape)
-    _check_sizes(function, call.input, input_shape)
-    _check_sizes(function, call.filter, filter_shape)
+    for argument, shape in ((call.input, input_shape), (call.filter, filter_shape)):
+        for position, size in enumerate(shape):
+            if size < 0:
+                raise ArgumentError(
+                    f"{function}: `{argument}` dimension {position} must be >= 0, got {_text(shape)}."
+                )
 
     if len(input_shape) == 2:
         assert grad_shape is not None
-        input_shape = _complete(settings.data_format, input_shape, grad_shape, filter_shape)
-    batch, height, width, in_c = _split(settings.data_format, input_shape)
+        (height, width), batch, in_c = input_shape, grad_shape[0], filter_shape[2]
+    elif settings.data_format == "NHWC":
+        batch, height, width, in_c = input_shape
+    else:
+        batch, in_c, height, width = input_shape
     groups, group_in, group_out = (
         _depthwise_channels(call, in_c, filter_shape)
         if call.depthwise
@@ -312,8 +316,8 @@ def build(
         group_in=group_in,
         group_out=group_out,
     )
-    if grad_shape is not None:
-        _check_grad(call, problem, settings, grad_shape)
+    if grad_shape is not None and grad_shape != problem.output_shape:
+        raise _wrong_grad(call, problem, settings, grad_shape)
     for what, shape in (
         (call.input, problem.input_shape),
         (call.filter, problem.filter_shape),
@@ -352,29 +356,6 @@ def check_rank(function: str, argument: str, shape: Shape) -> None:
             f"{function}: `{argument}` must be 4-dimensional, got shape {_text(shape)} "
             f"with {len(shape)} dimension{'' if len(shape) == 1 else 's'}."
         )
-
-
-def _check_sizes(function: str, argument: str, shape: Shape) -> None:
-    for position, size in enumerate(shape):
-        if size < 0:
-            raise ArgumentError(
-                f"{function}: `{argument}` dimension {position} must be >= 0, got {_text(shape)}."
-            )
-
-
-def _complete(data_format: str, size: Shape, grad_shape: Shape, filter_shape: Shape) -> Shape:
-    batch, channels = grad_shape[0], filter_shape[2]
-    if data_format == "NHWC":
-        return (batch, *size, channels)
-    return (batch, channels, *size)
-
-
-def _split(data_format: str, shape: Shape) -> tuple[int, int, int, int]:
-    if data_format == "NHWC":
-        batch, height, width, channels = shape
-    else:
-        batch, channels, height, width = shape
-    return batch, height, width, channels
 
 
 def _dense_channels(call: Call, in_c: int, filter_shape: Shape) -> tuple[int, int, int]:
@@ -421,7 +402,8 @@ def _check_window(call: Call, filter_shape: Shape) -> None:
 def _solve(call: Call, settings: Settings, axis: int, size: int, window: int) -> Axis:
     name = ("rows", "columns")[axis]
     stride, dilation = settings.strides[axis], settings.dilations[axis]
-    solved = geometry.solve(size, window, stride, dilation, settings.axis_padding(axis))
+    padding = settings.padding if isinstance(settings.padding, str) else settings.padding[axis]
+    solved = geometry.solve(size, window, stride, dilation, padding)
     span = geometry.reach(window, dilation)
     if solved.out < 0:
         raise ArgumentError(
@@ -445,25 +427,28 @@ def _derivation(axis: Axis, settings: Settings) -> str:
     return ", ".join(parts)
 
 
-def _check_grad(call: Call, problem: Problem, settings: Settings, grad_shape: Shape) -> None:
-    batch, height, width, channels = _split(settings.data_format, grad_shape)
+def _wrong_grad(
+    call: Call, problem: Problem, settings: Settings, grad_shape: Shape
+) -> ArgumentError:
+    """Say which of its sizes is wrong first."""
+    order = (0, 1, 2, 3) if settings.data_format == "NHWC" else (0, 2, 3, 1)
+    batch, height, width, channels = (grad_shape[at] for at in order)
     where = f"{call.function}: `{call.grad}`"
     if batch != problem.batch:
-        raise ArgumentError(
+        return ArgumentError(
             f"{where} must have the batch size of `{call.input}`, {problem.batch}, got {batch}."
         )
     for name, axis, size in (("rows", problem.rows, height), ("columns", problem.cols, width)):
         if size != axis.out:
-            raise ArgumentError(
+            return ArgumentError(
                 f"{where} must have {axis.out} {name} ({_derivation(axis, settings)}), got {size}."
             )
-    if channels != problem.out_c:
-        how = (
-            f"`{call.filter}` depth {problem.groups} x multiplier {problem.group_out}"
-            if call.depthwise
-            else f"the out_depth of `{call.filter}`"
-        )
-        raise ArgumentError(f"{where} must have {problem.out_c} channels ({how}), got {channels}.")
+    how = (
+        f"`{call.filter}` depth {problem.groups} x multiplier {problem.group_out}"
+        if call.depthwise
+        else f"the out_depth of `{call.filter}`"
+    )
+    return ArgumentError(f"{where} must have {problem.out_c} channels ({how}), got {channels}.")
 
 
 def _text(shape: Sequence[int | None]) -> str:

@@ -33,13 +33,22 @@ _wrap: Callable[..., AnyArray] = np.ndarray
 """``(shape, dtype, buffer, offset)``: half the time of slicing, viewing and reshaping."""
 
 
-def new_result(shape: tuple[int, ...], dtype: np.dtype[Any]) -> AnyArray:
+def new_result(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    # Bound here, as in `pointers`: this path is about 1 us long and every lookup shows.
+    empty: Callable[[int, np.dtype[Any]], AnyArray] = np.empty,
+    byte: np.dtype[Any] = np.dtype(np.uint8),  # noqa: B008  # it never changes
+) -> AnyArray:
     """Return an uninitialised array whose first element is 64-byte aligned."""
     nbytes = math.prod(shape) * dtype.itemsize
     try:
-        if nbytes < POOLED:
-            return _aligned(shape, dtype, nbytes)
-        return _large(shape, dtype, nbytes)
+        if nbytes >= POOLED:
+            lease = _leased(nbytes)
+            if lease is not None:
+                return _wrap(shape, dtype, lease)
+        memory = empty(nbytes + ALIGNMENT, byte)
+        return _wrap(shape, dtype, memory, ALIGNMENT - data_pointer(memory) % ALIGNMENT)
     except MemoryError:
         raise AllocationError(
             f"no memory for a result of {nbytes:,} bytes (shape {shape}, {dtype})"
@@ -57,24 +66,13 @@ def trim() -> int:
     return _pool.trim()
 
 
-def _aligned(
-    shape: tuple[int, ...],
-    dtype: np.dtype[Any],
-    nbytes: int,
-    # Bound here, as in `pointers`: this path is about 1 us long and every lookup shows.
-    empty: Callable[[int, np.dtype[Any]], AnyArray] = np.empty,
-    byte: np.dtype[Any] = np.dtype(np.uint8),  # noqa: B008  # it never changes
-) -> AnyArray:
-    memory = empty(nbytes + ALIGNMENT, byte)
-    return _wrap(shape, dtype, memory, ALIGNMENT - data_pointer(memory) % ALIGNMENT)
-
-
-def _large(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> AnyArray:
+def _leased(nbytes: int) -> Any:
+    """Return a block of the pool, or None where there is no pool; raise where there is no memory."""
     if nbytes > sys.maxsize - ALIGNMENT:
         raise MemoryError
     bound = config.get("pool_bytes")
     if bound == 0 or not CAN_MAP or not IN_MAIN_INTERPRETER:
-        return _aligned(shape, dtype, nbytes)
+        return None
     _pool.bound = bound
     lease = _lend(nbytes)
     if lease is None:
@@ -83,7 +81,7 @@ def _large(shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int) -> AnyArra
         lease = _lend(nbytes)
     if lease is None:
         raise MemoryError
-    return _wrap(shape, dtype, lease)
+    return lease
 
 
 def _lend(nbytes: int) -> Any:

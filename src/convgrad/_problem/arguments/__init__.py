@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 from ..._base.errors import ArgumentError, ArgumentTypeError, shown
 from ..._base.laziness import is_lazy
 from ..convolution import Settings
@@ -20,7 +22,6 @@ from .integers import (
     elements,
     first_of,
     integer,
-    is_nested,
     is_number,
 )
 from .padding import PaddingForm, read_padding
@@ -143,12 +144,15 @@ def sizes(function: str, argument: str, value: Any, lengths: tuple[int, ...]) ->
         raise ArgumentError(f"{function}: `{argument}` must be a vector of sizes, got None.")
     if isinstance(value, str | bytes):
         raise ArgumentTypeError(f"{function}: `{argument}` must hold integers, got {shown(value)}.")
-    if is_lazy(value):
+    items = elements(value)
+    if items is None and is_lazy(value):
         raise ArgumentTypeError(
             f"{function}: `{argument}` must be known when the call is made, got an array of Dask; use its `.compute()`."
         )
-    items = elements(value)
-    if items is None or any(is_nested(item) for item in items):
+    if items is None or any(
+        isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim > 0)
+        for item in items
+    ):
         raise ArgumentError(f"{function}: `{argument}` must be 1-dimensional, got {shown(value)}.")
     result = tuple(integer(function, argument, item, value) for item in items)
     if len(result) not in lengths:

@@ -23,10 +23,6 @@ def is_number(value: Any) -> bool:
     )
 
 
-def is_nested(item: Any) -> bool:
-    return isinstance(item, list | tuple) or (isinstance(item, np.ndarray) and item.ndim > 0)
-
-
 def elements(value: Any) -> tuple[Any, ...] | None:
     """Return the elements of a sequence or 1-D array, or None if it is neither."""
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
