@@ -113,7 +113,7 @@ def child() -> None:
     def call() -> Any:
         return eval(CALL, {"convgrad": convgrad, "x": x, "g": g})  # as the page shows it
 
-    package = os.path.dirname(os.path.abspath(convgrad.__file__))
+    package = str(Path(convgrad.__file__).resolve().parent)
     print(json.dumps([traced(call, package), traced(call, package)]))
 
 
@@ -178,7 +178,7 @@ def page(first: list[Step], again: list[Step]) -> str:
 Which functions of the package a call on NumPy arrays enters, in order, each where it is entered first.
 `python tools/walk.py` traces the calls and writes this page; a test compares it with the sources.
 
-```python
+```text
 {CALL}
 ```
 
@@ -188,9 +188,9 @@ Which functions of the package a call on NumPy arrays enters, in order, each whe
 | repeated | {len(counted(again))} | {len(again) - len(counted(again))} | 9 and 1 |
 | making the program, before the first runs | {len(doors)} | and about {about} of `_kernels` and `_compiler` | |
 
-A function counts if it has a `def` of its own; comprehensions, lambdas, properties and special methods are read where they
-stand. The first call is made in a new process that finds its kernels on disk, on one thread. What is entered while a module
-is imported is not part of the walk.
+A function counts if it has a `def` of its own; comprehensions, lambdas, properties and special methods are read
+where they stand. The first call is made in a new process that finds its kernels on disk, on one thread.
+What is entered while a module is imported is not part of the walk.
 
 ## A first call
 
@@ -208,8 +208,8 @@ is imported is not part of the walk.
 
 ## Making the program
 
-Only functions of `_engine`, `_runtime`, `_problem` and `_base` are listed. What lies beneath them is a family of kernels that
-counts its work and [plans](kernels.md), and the [cache](compiler.md) that loads code.
+Only functions of `_engine`, `_runtime`, `_problem` and `_base` are listed. What lies beneath them is a family of
+kernels that counts its work and [plans](kernels.md), and the [cache](compiler.md) that loads code.
 
 ```text
 {_lines(doors)}

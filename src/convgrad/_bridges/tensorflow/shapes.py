@@ -96,7 +96,8 @@ def _forward(call: Call, settings: Settings, image: Partial, taps: Partial) -> P
         size = image[at] if image else None
         window = taps[axis] if taps else None
         if size is not None and window is not None:
-            pads = settings.axis_padding(axis)
+            padding = settings.padding
+            pads = padding if isinstance(padding, str) else padding[axis]
             stride, dilation = settings.strides[axis], settings.dilations[axis]
             made[at] = geometry.solve(size, window, stride, dilation, pads).out
     if taps:
