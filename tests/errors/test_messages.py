@@ -15,7 +15,7 @@ import pytest
 
 import convgrad
 from convgrad import _arrays
-from convgrad._api import calls
+from convgrad._arrays import repeated
 from convgrad._problem import arguments
 from convgrad.errors import (
     AllocationError,
@@ -1131,7 +1131,7 @@ def test_nothing_is_allocated_from_a_size_before_g_was_compared(door, size, monk
     def refuse(*_: Any) -> Any:
         raise AssertionError("allocated")
 
-    for module in (_arrays.numpy, calls):
+    for module in (_arrays.numpy, repeated):
         monkeypatch.setattr(module, "new_result", refuse)
     old = door.arguments()[door.sizes]
     wrong = (
@@ -1150,7 +1150,7 @@ def test_nothing_is_allocated_from_a_size_before_g_was_compared(door, size, monk
     "door", [door for door in DOORS if not door.has_grad], ids=lambda door: door.id
 )
 def test_nothing_is_allocated_for_a_result_that_is_too_large(door, monkeypatch):
-    for module in (_arrays.numpy, calls):
+    for module in (_arrays.numpy, repeated):
         monkeypatch.setattr(module, "new_result", None)
     pads = ((2**31 - 1, 2**31 - 1), (2**31 - 1, 2**31 - 1))
     with pytest.raises(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import socket
 import time
 
@@ -171,10 +172,14 @@ def test_answers_that_come_too_late_are_not_kept(studio, monkeypatch):
     run = studio.run(SQUARE)
     studio.ended(run)
     found = studio.server.studio.runs.find(run)
-    with monkeypatch.context() as patched:
-        patched.setattr(runs, "_ANSWER_SECONDS", -1.0)  # few answers are there already
-        asked = [studio.raw("GET", f"/api/run/{run}/tensor?block=y&pin=y")[0] for _ in range(5)]
-        assert 404 in asked
+    found.process.child.send_signal(signal.SIGSTOP)  # so that no answer can be there in time
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(runs, "_ANSWER_SECONDS", 0.01)
+            for _ in range(5):
+                assert studio.raw("GET", f"/api/run/{run}/tensor?block=y&pin=y")[0] == 404
+    finally:
+        found.process.child.send_signal(signal.SIGCONT)
     # Answers come in order: when this one is here, the others have come.
     assert studio.raw("GET", f"/api/run/{run}/tensor?block=y&pin=y")[0] == 200
     assert found.answers == {}

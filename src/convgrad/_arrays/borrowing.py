@@ -35,7 +35,8 @@ def borrow(
         array = _from_object(function, argument, value)
     if array.dtype.kind == "O":
         raise _no_numbers(function, argument, array)
-    row = check_dtype(function, argument, array.dtype, allowed, like)
+    kind = array.dtype
+    row = check_row(function, argument, dtypes.find(kind), str(kind), allowed, like, ".astype()")
     array = array[...]
     return Borrowed(array, row, array.shape)
 
