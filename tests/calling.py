@@ -13,11 +13,11 @@ import pytest
 from convgrad._compiler.codegen import KernelBuilder
 from convgrad._compiler.jit import elf, host, host_target, llvm
 from convgrad._compiler.kernel import KernelSource
-from convgrad._compiler.targets import VECTOR_BITS, Target, candidates
+from convgrad._compiler.targets import VECTOR_BITS, Target, runnable
 
 SIGNATURE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
 
-ROWS = candidates(host.architecture(), host.features())
+ROWS = runnable(host.architecture(), host.features())
 TARGETS = [row.with_vector_bits(bits) for row in ROWS for bits in VECTOR_BITS]
 """All rows this machine runs, each at all widths."""
 HALF_TARGETS = [*TARGETS, *[replace(t, has_half=False) for t in TARGETS if t.has_half]]

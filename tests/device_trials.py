@@ -195,7 +195,7 @@ class Kernels:
 def helpers(members: Sequence[tuple[str, bytes]], system: System, folder: Path) -> set[str]:
     """Return the names that objects do not define themselves."""
     path = folder / "helpers.a"
-    path.write_bytes(archive.write(members, system.archive_style))
+    path.write_bytes(archive.archive(members, system.archive_style))
     done = subprocess.run(["llvm-nm", "-u", path], capture_output=True, text=True, check=True)
     words = (line.split() for line in done.stdout.splitlines())
     return {line[-1] for line in words if line and not line[-1].endswith(":")}
@@ -252,7 +252,7 @@ def build(
     """Link the runner with kernels; returns the program."""
     library, table, program = folder / "libkernels.a", folder / "table.c", folder / "program"
     library.write_bytes(
-        archive.write(members, kernels.target.system_of(kernels.triple).archive_style)
+        archive.archive(members, kernels.target.system_of(kernels.triple).archive_style)
     )
     table.write_text(kernels.table())
     source = str(HERE / "runner.c")

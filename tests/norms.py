@@ -163,7 +163,7 @@ def drawn(
         u = argument(task, given, oracle.Statistics(*given["saved"].astype(np.float64)))
         given["grad"] = _away_from_kinks(task, given, u, rounded(rng.standard_normal(task.shape)))
         if task.beside == "y":
-            y = oracle.value(task.activation, u, scalars.slope)
+            y = oracle.activated(task.activation, u, scalars.slope)
             given["beside"] = rounded(back(task, y))
         elif task.beside:
             given["beside"] = given["residual"]
@@ -285,7 +285,7 @@ def forward_bounds(task: Task, given: dict[str, Any], scalars: Scalars) -> Bound
         terms = terms + np.abs(beside)
     off_u = STEP * u * terms + np.abs(column["scale"]) * off_mean[:, None]
     off_u += np.abs(x - column["mean"]) * off_scale[:, None]
-    y = oracle.value(task.activation, inner, scalars.slope)
+    y = oracle.activated(task.activation, inner, scalars.slope)
     steepest = STEEPEST.get(task.activation, max(1.0, abs(scalars.slope)))
     off_y = steepest * off_u + CURVE * u * np.abs(inner)
     if task.residual == "after":

@@ -29,7 +29,7 @@ def check_formula(activated: Callable[[str, Any, float], Any], array: Callable[[
     """Check a bridge's formula of every activation, and that it refuses one that is unknown."""
     for name in ROW_NAMES:
         got = np.asarray(activated(name, array(POINTS), SLOPE), np.float64)
-        want = oracle.value(name, POINTS, SLOPE)
+        want = oracle.activated(name, POINTS, SLOPE)
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-14, err_msg=name)
     with pytest.raises(ConvgradError, match=f"unknown activation '{UNKNOWN}'"):
         activated(UNKNOWN, array(POINTS), SLOPE)

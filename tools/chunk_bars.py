@@ -87,7 +87,7 @@ def channels(title: str) -> str:
     for name, of_call, cut, filter_cut in rows:
         first = (*whole(of_call.input_shape)[:3], cut)
         second = (*whole(of_call.filter_shape)[:3], filter_cut or (of_call.filter_shape[3],))
-        _tasks(picture, left, y, name, plans.make(of_call, first, second), axis=3, unit=22)
+        _tasks(picture, left, y, name, plans.cut(of_call, first, second), axis=3, unit=22)
         y += 118
     return picture.finish(left + 12 * 22 + 250, y - 14, title)
 
@@ -120,7 +120,7 @@ def batch(title: str) -> str:
     picture, cut = Picture(), (4, 4, 2)
     heading(picture, title, "10 images: no task needs more than one chunk")
     of_call = problem(convolution.CONV2D, (10, 512, 512, 3), (3, 3, 3, 3))
-    plan = plans.make(of_call, (cut, *whole((512, 512, 3))), whole((3, 3, 3, 3)))
+    plan = plans.cut(of_call, (cut, *whole((512, 512, 3))), whole((3, 3, 3, 3)))
     _tasks(picture, 120, 78, "images", plan, axis=0, unit=28)
     return picture.finish(120 + 10 * 28 + 120, 186, title)
 
@@ -137,7 +137,7 @@ def tree(title: str) -> str:
     shape, taps = (20, 8, 8, 1), (3, 3, 1, 1)
     of_call = problem(convolution.CONV2D_FILTER, shape, taps)
     x = (batch, (8,), (8,), (1,))
-    plan = plans.make(of_call, x, x)
+    plan = plans.cut(of_call, x, x)
     keys, levels = list(range(plan.parts)), [plan.parts]
     while len(keys) > plans.FAN_IN:
         keys = keys[:: plans.FAN_IN]
@@ -187,7 +187,7 @@ def sizes(title: str) -> str:
     )
     for name, of_call, batch, unit in rows:
         image, taps = of_call.input_shape, of_call.filter_shape
-        plan = plans.make(of_call, (batch, *whole(image)[1:]), whole(taps))
+        plan = plans.cut(of_call, (batch, *whole(image)[1:]), whole(taps))
         per_image = 4 * image[1] * image[2] * image[3]
         made = plan.chunks
         bytes_of_result = [4 * n * made[1][0] * made[2][0] * made[3][0] for n in made[0]]

@@ -39,7 +39,7 @@ def ladder(
         convolution.CONV2D, (1, size, 1, 1), (taps, 1, 1, 1), (stride, 1), rows, (dilation, 1)
     )
     axis = of_call.rows
-    plan = plans.make(of_call, ((1,), chunks, (1,), (1,)), whole((taps, 1, 1, 1)))
+    plan = plans.cut(of_call, ((1,), chunks, (1,), (1,)), whole((taps, 1, 1, 1)))
     blocks = list(plan.blocks())
     picture, unit, left, top = Picture(), 26, 96, 74
     heading(
@@ -112,7 +112,7 @@ def _read(
 def neighbours(title: str) -> str:
     sizes, taps = ((1,), (5, 6, 5), (6, 6, 6), (1,)), (3, 5, 1, 1)
     shape = tuple(map(sum, sizes))
-    plan = plans.make(problem(convolution.CONV2D, shape, taps), sizes, whole(taps))
+    plan = plans.cut(problem(convolution.CONV2D, shape, taps), sizes, whole(taps))
     block = next(each for each in plan.blocks() if each.place == (0, 1, 1, 0))
     picture, unit, left, top = Picture(), 20, 24, 92
     heading(

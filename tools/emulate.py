@@ -546,7 +546,7 @@ def probe_loader(machine: Machine, copies: int = 64) -> list[str]:
 
 def stress_loop(machine: Machine, way: parking.Parking, jobs: int) -> list[str]:
     """Run random jobs on several numbers of workers and callers; returns what went wrong."""
-    source = functions.table(parfor.source("aarch64", way))
+    source = functions.address_table(parfor.source("aarch64", way))
     code = llvm.compile_object(source.ir, ROW, triple=TRIPLE)
     failures = []
     for workers, callers in ((1, 1), (3, 1), (7, 1), (3, 3)):

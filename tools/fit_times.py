@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from convgrad import threads  # noqa: E402
 from convgrad._apps.bench.layers import LAYOUTS, OPS, parse  # noqa: E402
 from convgrad._apps.bench.machine import describe  # noqa: E402
-from convgrad._apps.bench.tables import select  # noqa: E402
+from convgrad._apps.bench.tables import find_layers  # noqa: E402
 from convgrad._base import dtypes  # noqa: E402
 from convgrad._compiler import costs, jit  # noqa: E402
 from convgrad._compiler.targets import Target, find  # noqa: E402
@@ -81,9 +81,9 @@ def _built(case: Case) -> Problem:
 def cases(quick: bool, only: str = "") -> Iterator[Case]:
     """Return what is measured: small problems and the whole lists in float32, the quick ones in two more dtypes."""
     small = [parse(text) for text in SMALL.split()]
-    wanted = [("float32", small[:: 4 if quick else 1] + select("all", quick=quick))]
+    wanted = [("float32", small[:: 4 if quick else 1] + find_layers("all", quick=quick))]
     if not quick:
-        wanted += [(dtype, select("all", quick=True)) for dtype in ("float64", "half")]
+        wanted += [(dtype, find_layers("all", quick=True)) for dtype in ("float64", "half")]
     for dtype, problems in wanted:
         for problem in problems:
             if only in problem.name:

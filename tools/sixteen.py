@@ -20,7 +20,7 @@ from typing import Any
 import convgrad
 from convgrad._apps.bench.contests import Contest, operands_of, our_call
 from convgrad._apps.bench.layers import LAYOUTS, OPS, Layer, parse
-from convgrad._apps.bench.tables import select
+from convgrad._apps.bench.tables import find_layers
 
 DTYPES = ("float32", "half", "bfloat16")
 GOAL = 1.1
@@ -80,7 +80,7 @@ def main() -> int:
         "--above", type=float, default=0.0, help="print rows from this ratio on only"
     )
     asked = parser.parse_args()
-    layers = [parse(text) for text in asked.layers] or select(asked.list, quick=not asked.full)
+    layers = [parse(text) for text in asked.layers] or find_layers(asked.list, quick=not asked.full)
     print(f"{convgrad.get_num_threads()} threads")
     for layout in LAYOUTS if asked.layout == "both" else (asked.layout,):
         report(layers, layout, asked.seconds, asked.above)

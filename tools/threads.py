@@ -38,7 +38,7 @@ from fit_times import Case  # noqa: E402
 
 from convgrad import _kernels  # noqa: E402
 from convgrad._apps.bench.layers import LAYOUTS, OPS, Layer, parse  # noqa: E402
-from convgrad._apps.bench.tables import select  # noqa: E402
+from convgrad._apps.bench.tables import find_layers  # noqa: E402
 from convgrad._base.text import aligned  # noqa: E402
 from convgrad._compiler import jit  # noqa: E402
 from convgrad._compiler.targets import Target  # noqa: E402
@@ -326,7 +326,7 @@ def _layers(asked: argparse.Namespace) -> list[Layer]:
             raise SystemExit(
                 f"tools/threads.py: no list {suite!r}: dense, depthwise, all or layers"
             )
-        found += select(suite, quick=asked.quick, pattern=asked.filter)
+        found += find_layers(suite, quick=asked.quick, pattern=asked.filter)
     return found
 
 

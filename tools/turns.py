@@ -20,8 +20,8 @@ from typing import Any
 import convgrad
 from convgrad._apps.bench.contests import Contest, operands_of, our_call
 from convgrad._apps.bench.layers import OPS, Layer, parse
-from convgrad._apps.bench.peers import wanted
-from convgrad._apps.bench.tables import select
+from convgrad._apps.bench.peers import request_of
+from convgrad._apps.bench.tables import find_layers
 from convgrad._bridges.peers import FRAMEWORKS
 
 SMALL = ("8x8x8k3b1", "8x8x8k3o8b1", "7x7x32k1o32b1")
@@ -32,7 +32,7 @@ def layers(name: str) -> list[Layer]:
     """Return the layers of a list: the quick ones of the benchmarks, or those that take microseconds."""
     if name == "small":
         return [parse(text) for text in SMALL]
-    return select(name, quick=True)
+    return find_layers(name, quick=True)
 
 
 def contestants(contest: Contest) -> dict[str, Callable[[], Any]]:
@@ -47,7 +47,7 @@ def contestants(contest: Contest) -> dict[str, Callable[[], Any]]:
     found: dict[str, Callable[[], Any]] = {}
     for last in (True, False):
         name = "channels_last" if last else "contiguous"
-        found[name] = torch.prepare(wanted(contest), first, second, channels_last=last).call
+        found[name] = torch.prepare(request_of(contest), first, second, channels_last=last).call
     call = our_call(contest, arrays)
     for pool in POOLS:
         found[pool] = _within(pool, call)

@@ -12,7 +12,7 @@ from .configurations import Place
 from .frameworks import Training
 from .job import Job
 
-PROGRAM = "from convgrad._apps.bench import clone; clone.load('train.child').main()"
+PROGRAM = "from convgrad._apps.bench import clone; clone.load_module('train.child').main()"
 """What its process runs."""
 
 

@@ -298,7 +298,7 @@ class _BatchNorm:
                 if not self.sizes.is_empty:
                     mean, variance = _formulas.moments(self._images["input"])
             u = self._argument(self._statistics(mean, variance))
-            y = _formulas.value(self._how.activation, u, self._how.negative_slope)
+            y = _formulas.activated(self._how.activation, u, self._how.negative_slope)
             if "residual" in self._images and self._how.residual_position == "after":
                 y = y + self._images["residual"]
         return BatchNormResult(self._back(y), mean, variance)

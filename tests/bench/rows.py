@@ -51,7 +51,7 @@ def row(name: str, op: str, ours: float, their: dict[str, float], **more: Any) -
 
 def judged(*rows: dict[str, Any]) -> dict[str, Any]:
     for each in rows:
-        runner.judge(each, flat())
+        runner.conclude(each, flat())
     about = {
         "cpu": "Chip",
         "cpus": 2,

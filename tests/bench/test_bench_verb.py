@@ -106,7 +106,7 @@ def test_every_network_is_tested() -> None:
 
 
 def test_cases_of_a_network_skip_the_gradient_of_the_image() -> None:
-    found, layers = networks.wanted(["vgg16", "resnet18"], [4], ("fwd", "dx"))
+    found, layers = networks.contests_of(["vgg16", "resnet18"], [4], ("fwd", "dx"))
     assert (parse("4x224x224x3k3o64"), "fwd") in found
     assert (parse("4x224x224x3k3o64"), "dx") not in found
     assert (parse("4x224x224x3k7s2o64"), "dx") not in found
@@ -179,7 +179,7 @@ def test_an_interrupted_run_is_shown_and_ends_with_130(
     target = tmp_path / "part.json"
     assert main(["bench", "--shape", "1x4x4x3k3", *TINY, "--save", str(target)]) == 130
     assert "Interrupted" in capsys.readouterr().out
-    assert [row["op"] for row in saved.load(target)["rows"]] == ["fwd"]
+    assert [row["op"] for row in saved.load_race(target)["rows"]] == ["fwd"]
 
 
 def test_a_wrong_peer_is_no_member_of_its_family() -> None:
@@ -363,7 +363,7 @@ def test_batches_and_layouts_of_a_model_in_one_report(
     found = re.findall(r"^Small +(\d) +(\w+) +fwd +2 ", shown, re.MULTILINE)
     assert found == [("1", "NHWC"), ("1", "NCHW"), ("2", "NHWC"), ("2", "NCHW")]
     assert "ours, NCHW / NHWC" in shown
-    rows = saved.load(target)["rows"]
+    rows = saved.load_race(target)["rows"]
     assert [row["layout"] for row in rows] == ["NHWC", "NCHW"] * 4
     assert all(row["ours"]["error"] < 1e-6 for row in rows)
     assert "batch 2 NCHW" in picture.read_text(encoding="utf-8")

@@ -128,8 +128,8 @@ def test_deduplicate_keeps_all_labels() -> None:
 
 
 def test_select_finds_shared_layers_under_every_network() -> None:
-    assert any(p.labels[0] != "ef0" for p in tables.select("depthwise", pattern="^ef0"))
-    assert len(tables.select("all", quick=True)) == 20
+    assert any(p.labels[0] != "ef0" for p in tables.find_layers("depthwise", pattern="^ef0"))
+    assert len(tables.find_layers("all", quick=True)) == 20
 
 
 def test_peers_by_row_and_family() -> None:
@@ -383,18 +383,20 @@ def test_step_runs_cold_and_warm(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cannot pin processes here")
 def test_busy_compares_medians() -> None:
     how = runner.RunSettings(ops=("fwd",), rounds=1, seconds=0.001)
-    results = busy.run([parse("1x4x4x3k3")], [], how)
+    results = busy.measure_all([parse("1x4x4x3k3")], [], how)
     assert results["rows"][0]["medians"]["convgrad"]["busy_ms"] > 0
     assert "geometric mean" in busy.render(results)
 
 
 def test_data_of_the_winograd_table() -> None:
     contest = Contest(parse("1x9x9x16k3o16"), "fwd")
-    whole = winograd.draw(contest, "whole")
+    whole = winograd.draw_operands(contest, "whole")
     assert (whole.x == whole.x.round()).all()
-    heavy = winograd.draw(contest, "heavy-tailed").x
+    heavy = winograd.draw_operands(contest, "heavy-tailed").x
     assert np.abs(heavy).max() > 1000 * np.median(np.abs(heavy))
-    assert np.isfinite(winograd.draw(replace(contest, dtype="half"), "heavy-tailed").x).all()
+    assert np.isfinite(
+        winograd.draw_operands(replace(contest, dtype="half"), "heavy-tailed").x
+    ).all()
     assert winograd.is_candidate(contest.layer)
     assert not winograd.is_candidate(parse("1x9x9x16k3s2o16"))
 

@@ -13,7 +13,7 @@ import pytest
 from bench.rows import flat
 from convgrad._apps.bench import runner
 from convgrad._apps.bench.contests import Contest, expect, of_line, operands_of, our_call
-from convgrad._apps.bench.peers import wanted
+from convgrad._apps.bench.peers import request_of
 from convgrad._apps.cli.main import main
 from convgrad._problem.text import parse_lines, read, read_line, write
 
@@ -40,7 +40,7 @@ def test_a_line_is_a_contest(line: str) -> None:
     result = our_call(contest, arrays)()
     assert result.dtype == read(line).dtype.numpy
     assert expect(contest).error(contest, result) < 1e-2
-    asked = wanted(contest)
+    asked = request_of(contest)
     rows, cols = contest.problem.rows, contest.problem.cols
     assert asked.pads == ((rows.before, rows.after), (cols.before, cols.after))
     assert asked.strides == (rows.stride, cols.stride)

@@ -178,13 +178,13 @@ def test_a_task_that_fails_leaves_nothing(
 def test_a_store_that_goes_away_is_not_read_as_zeros(command, folder, monkeypatch, damage, reason):
     """Zarr answers with zeros for what it does not find."""
     store("x.zarr", X)
-    real = chunking.choose
+    real = chunking.choose_chunks
 
     def damaged(*words):
         damage()
         return real(*words)
 
-    monkeypatch.setattr(chunking, "choose", damaged)
+    monkeypatch.setattr(chunking, "choose_chunks", damaged)
     ending = command(*FORWARD, "--input", "x.zarr", "-o", "y.zarr")
     assert ending.status == 2 and reason in ending.err and ending.err.count("\n") == 1, ending.err
     assert not (folder / "y.zarr").exists() and not hidden(folder)
@@ -192,9 +192,11 @@ def test_a_store_that_goes_away_is_not_read_as_zeros(command, folder, monkeypatc
 
 def test_a_file_that_goes_away(command, folder, monkeypatch):
     stack("frames", X)
-    real = chunking.choose
+    real = chunking.choose_chunks
     monkeypatch.setattr(
-        chunking, "choose", lambda *words: (Path("frames/frame3.npy").unlink(), real(*words))[1]
+        chunking,
+        "choose_chunks",
+        lambda *words: (Path("frames/frame3.npy").unlink(), real(*words))[1],
     )
     ending = command(*FORWARD, "--input", "frames", "-o", "y.npy")
     assert ending.status == 2 and ending.err.count("\n") == 1

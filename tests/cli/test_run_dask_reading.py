@@ -176,7 +176,7 @@ def test_only_rows_that_are_wanted_are_mapped(folder):
     """Of a file far larger than memory, whose images are too."""
     shape = (4, 1 << 17, 1 << 13, 16)
     with (folder / "x.npy").open("wb") as stream:
-        stream.write(sink.header(shape, np.dtype(np.float32)))
+        stream.write(sink.npy_header(shape, np.dtype(np.float32)))
         stream.truncate(stream.tell() + 4 * int(np.prod(shape)))
     with sources.ExitStack() as files:
         source = sources.read("x.npy", None, files)
@@ -198,17 +198,17 @@ def test_chunks_follow_a_store():
     """Beside a store, files are cut where it is, and where they would be too large."""
     beside = stores.Stored("s", "s", (10, 8, 8, 1), dtypes.FLOAT, (4, 8, 4, 1))
     free = sources.Random((10, 2048, 2048, 2), dtypes.FLOAT, 0, 0)  # 32 MB each
-    found = chunking.choose({"input": beside, "out_backprop": free}, None, 1)
+    found = chunking.choose_chunks({"input": beside, "out_backprop": free}, None, 1)
     assert found["input"] == ((4, 4, 2), (8,), (4, 4), (1,))
     assert found["out_backprop"][0] == (2, 2, 2, 2, 2)
-    alone = chunking.choose({"input": free, "out_backprop": free}, None, 1)
+    alone = chunking.choose_chunks({"input": free, "out_backprop": free}, None, 1)
     assert alone["input"] == alone["out_backprop"] == ((2,) * 5, (2048,), (2048,), (2,))
 
 
 def test_an_image_larger_than_a_chunk_is_cut_along_its_rows():
     large = sources.Random((1, 100_000, 100_000, 1), dtypes.FLOAT, 0, 0)
     small = sources.Random((1, 50_000, 50_000, 1), dtypes.FLOAT, 0, 0)
-    found = chunking.choose({"input": large, "out_backprop": small}, None, 1)
+    found = chunking.choose_chunks({"input": large, "out_backprop": small}, None, 1)
     rows = max(found["input"][1]) - 1  # rounded up
     assert rows * 100_000 * 4 <= chunking.CHUNK_BYTES
     assert (

@@ -101,7 +101,7 @@ def planned(trial: Trial) -> plan.ChunkPlan:
         each or tuple((size,) for size in shape)
         for shape, each in zip(call[::2], call[1::2], strict=True)
     ]
-    return plan.make(problem_of(trial), *chunks)
+    return plan.cut(problem_of(trial), *chunks)
 
 
 def problem_of(trial: Trial) -> Problem:

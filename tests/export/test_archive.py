@@ -54,15 +54,15 @@ each_pair = pytest.mark.parametrize(("target", "system"), PAIRS, ids=lambda each
 @each_pair
 def test_the_order_of_members_and_repeated_ones_do_not_matter(target, system):
     members = _members(target, system)
-    made = archive.write(members, system.archive_style)
-    assert made == archive.write([*members[::-1], members[1]], system.archive_style)
+    made = archive.archive(members, system.archive_style)
+    assert made == archive.archive([*members[::-1], members[1]], system.archive_style)
     assert made.startswith(b"!<arch>\n")
 
 
 @each_pair
 def test_tools_list_members_and_index(target, system, tmp_path):
     path = tmp_path / "libpack.a"
-    path.write_bytes(archive.write(_members(target, system), system.archive_style))
+    path.write_bytes(archive.archive(_members(target, system), system.archive_style))
     ar, nm = _tool("llvm-ar"), _tool("llvm-nm")
     assert _run(ar, "t", path).split() == [f"{name}.o" for name in NAMES]
     index = _run(nm, "--print-armap", path).partition("\n\n")[0].splitlines()[1:]
@@ -76,7 +76,7 @@ def test_tools_list_members_and_index(target, system, tmp_path):
 def test_binutils_list_members_and_index(tmp_path):
     target = find("sse2")
     path = tmp_path / "libpack.a"
-    path.write_bytes(archive.write(_members(target, target.system_called()), "gnu"))
+    path.write_bytes(archive.archive(_members(target, target.system_called()), "gnu"))
     assert _run(_tool("ar"), "t", path).split() == [f"{name}.o" for name in NAMES]
     index = _run(_tool("nm"), "-s", path).partition("\n\n")[0]
     assert all(f"{name} in {name}.o" in index for name in NAMES)
@@ -96,7 +96,7 @@ define i64 @START() nounwind {
 def _linked(target: Target, system: System, folder: Path) -> bytes:
     """Link a program that calls one kernel; returns what the linker made, symbols and all."""
     library, program, out = folder / "libpack.a", folder / "program.o", folder / "out"
-    library.write_bytes(archive.write(_members(target, system), system.archive_style))
+    library.write_bytes(archive.archive(_members(target, system), system.archive_style))
     start = "main" if system.object_format == "macho" else "start"
     text = CALLER.replace("START", start)
     program.write_bytes(_object(target, system, "", text))
@@ -142,20 +142,20 @@ def test_gnu_ld_takes_one_member(tmp_path):
 
 @pytest.mark.parametrize("style", ["gnu", "bsd"])
 def test_an_archive_of_nothing_is_one(style):
-    assert archive.write([], style) == b"!<arch>\n"
+    assert archive.archive([], style) == b"!<arch>\n"
 
 
 def test_files_of_bsd_archives_lie_on_eight_bytes():
     target = find("neon")
-    made = archive.write(_members(target, target.system_called("macos")), "bsd")
+    made = archive.archive(_members(target, target.system_called("macos")), "bsd")
     found = [at for at in range(len(made)) if made.startswith(b"\xcf\xfa\xed\xfe", at)]
     assert len(found) == 3 and all(at % 8 == 0 for at in found)
 
 
 def test_mistakes_are_named():
     with pytest.raises(ValueError, match="`style` must be gnu or bsd, got 'sysv'"):
-        archive.write([], "sysv")  # type: ignore[arg-type]
+        archive.archive([], "sysv")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="two members define f, and they differ"):
-        archive.write([("f", b"f1"), ("f", b"f2")], "gnu")
+        archive.archive([("f", b"f1"), ("f", b"f2")], "gnu")
     with pytest.raises(ValueError, match="the member for f does not define it"):
-        archive.write([("f", b"f")], "bsd")
+        archive.archive([("f", b"f")], "bsd")

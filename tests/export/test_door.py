@@ -324,7 +324,8 @@ def test_empty_problems_with_one_descriptor_are_one_in_any_order(tmp_path):
     """Without channels, a multiplier of 2 is the same as one of 3."""
     both = ["depthwise_conv2d 1x4x4x0 3x3x0x3", "depthwise_conv2d 1x4x4x0 3x3x0x2"]
     first, second = (
-        pack.make("it", map(_problem_text.read, texts), *_avx2()) for texts in (both, both[::-1])
+        pack.make_pack("it", map(_problem_text.read, texts), *_avx2())
+        for texts in (both, both[::-1])
     )
     assert len(first.entries) == 1 and first.entries == second.entries
 

@@ -111,10 +111,10 @@ def test_without_any_memory_it_does_not_pass(tmp_path):
 
 
 def test_operands_are_small_whole_numbers_of_every_size():
-    drawn = known.numbers(1, 10_000, 3)
+    drawn = known.operand_numbers(1, 10_000, 3)
     assert set(drawn) == {-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0}
     assert abs(drawn.mean()) < 0.1
-    assert (known.numbers(2, 10_000, 3) != drawn).mean() > 0.8
+    assert (known.operand_numbers(2, 10_000, 3) != drawn).mean() > 0.8
 
 
 @pytest.mark.parametrize("count", [0, 1, 65535, 65536, 200001])
@@ -130,9 +130,9 @@ def test_the_digest_is_the_sum_the_program_takes(count):
 
 
 def test_operands_do_not_depend_on_blocks(monkeypatch):
-    whole = known.numbers(2, 70001, 3)
+    whole = known.operand_numbers(2, 70001, 3)
     monkeypatch.setattr(known, "_BLOCK", 999)
-    assert np.array_equal(whole, known.numbers(2, 70001, 3))
+    assert np.array_equal(whole, known.operand_numbers(2, 70001, 3))
 
 
 def test_the_digest_shows_any_change():
@@ -150,7 +150,7 @@ def test_kernels_and_the_oracle_agree_on_large_problems():
     """Above a size our own kernels compute what is expected."""
     problem = _problem_text.read("conv2d 1x12x12x16 3x3x16x24 dtype=float16")
     first, second = (
-        known.numbers(at, int(np.prod(shape)), 3).reshape(shape)
+        known.operand_numbers(at, int(np.prod(shape)), 3).reshape(shape)
         for at, shape in enumerate((problem.input_shape, problem.filter_shape), 1)
     )
     assert np.array_equal(
@@ -187,7 +187,7 @@ def test_the_largest_problems_are_left_out(monkeypatch, tmp_path):
 @pytest.mark.cc_long
 def test_memory_of_the_test_is_what_its_program_counts(folder):
     report_needed = re.search(r"#define it_TEST_BYTES (\d+)", (folder / "it_test.c").read_text())[1]
-    made = pack.make("it", _problem_text.read_lines(LINES, "LINES"), *_target())
+    made = pack.make_pack("it", _problem_text.read_lines(LINES, "LINES"), *_target())
     assert int(report_needed) == max(map(self_test.memory, made.entries))
 
 

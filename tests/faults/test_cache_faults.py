@@ -104,7 +104,7 @@ def test_damage_in_every_region(folder):
     pick = random.Random(1)
     work(SMALL)
     ((identity, target, _),) = jit._kernels
-    name = jit.key.text(identity, target)
+    name = jit.key.identity_text(identity, target)
     path = folder / f"{jit.key.digest(name)}.kernel"  # in a new process the entry lies beside it
     good = path.read_bytes()
     for step in range(40):

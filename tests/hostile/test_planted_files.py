@@ -169,9 +169,13 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch):
 
 def test_a_child_has_its_arguments_and_our_flags(folder):
     text = f"print(sys.argv[1:], sys.path == {children.import_path()!r}, flush=True)"
-    done = subprocess.run(children.program(text, "a b"), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        children.python_command(text, "a b"), capture_output=True, text=True, check=True
+    )
     assert done.stdout == "['a b'] True\n" and ran(folder) == []
-    inner = "import sys; from convgrad._base import children; print(children.program('')[1:-2])"
+    inner = (
+        "import sys; from convgrad._base import children; print(children.python_command('')[1:-2])"
+    )
     outer = f"import sys; sys.path[:] = {children.import_path()}; {inner}"
     for flags in (["-I"], ["-E", "-s"]):
         given = [sys.executable, *flags, "-c", outer]

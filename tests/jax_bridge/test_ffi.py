@@ -119,7 +119,7 @@ def test_switches_are_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append((name, _problem_text.write(problem), isinstance(program, Bound)))
         return True
 
-    monkeypatch.setattr(targets, "register", note)
+    monkeypatch.setattr(targets, "register_target", note)
     asked: list[Any] = []
     executable = _engine.program
     monkeypatch.setattr(

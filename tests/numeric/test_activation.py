@@ -41,7 +41,7 @@ def computed(target: Any, name: str, x: Any, derivative: bool) -> Any:
                 one = k.constant(element, lanes, 1)
                 found = activation.gradient(k, name, u, one, slope)
             else:
-                found = activation.value(k, name, u, slope)
+                found = activation.activated(k, name, u, slope)
             result.offset(at).store(found)
 
     run(target, body, x, y)
@@ -57,7 +57,7 @@ def test_values_and_derivatives(name: str, dtype: Any, target: Any) -> None:
     for derivative in (False,) if name in FORWARD_ONLY else (False, True):
         x, got = computed(target, name, arguments(dtype), derivative)
         wide = x.astype(np.float64)
-        function = oracle.derivative if derivative else oracle.value
+        function = oracle.derivative if derivative else oracle.activated
         with np.errstate(over="ignore", under="ignore"):
             exact = function(name, wide, SLOPE)
         # The oracle is itself off by a unit of float64, times what exp makes of an argument's rounding.
@@ -87,7 +87,7 @@ def test_an_unknown_name_is_refused() -> None:
     """It is never taken for "none"."""
     one = np.ones(8, np.float32)
     for call in (
-        lambda: oracle.value("swoosh", one.astype(np.float64)),
+        lambda: oracle.activated("swoosh", one.astype(np.float64)),
         lambda: oracle.derivative("swoosh", one.astype(np.float64)),
         lambda: computed(TARGETS[0], "swoosh", one, False),
         lambda: computed(TARGETS[0], "swoosh", one, True),

@@ -10,7 +10,7 @@ import pytest
 from calling import foreign
 from cases import KINDS, Case, Data, normal, whole_numbers
 from convgrad import _kernels
-from convgrad._apps.bench.tables import select
+from convgrad._apps.bench.tables import find_layers
 from convgrad._compiler import jit
 from convgrad._compiler.targets import Target
 from convgrad._engine import planner
@@ -154,7 +154,7 @@ def test_errors_are_those_of_the_other_kernels() -> None:
 def test_large_problems_keep_sixteen_threads_busy(machine: Target) -> None:
     """Of the benchmark's grouped layers: the best possible speed-up on 16 threads is at least 12."""
     seen = 0
-    for layer in select("dense"):
+    for layer in find_layers("dense"):
         if layer.group_count in (1, layer.channels):
             continue
         for data_format in ("NHWC", "NCHW"):

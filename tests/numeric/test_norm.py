@@ -178,7 +178,7 @@ def test_at_the_kinks(activation: str, residual: Any, row: DType) -> None:
     given["x"] = round_once(u - 1 if residual else u, row)
     given["grad"] = round_once(np.full(u.shape, 2.0), row)
     if task.beside == "y":
-        given["beside"] = round_once(oracle.value(activation, u, 0.25), row)
+        given["beside"] = round_once(oracle.activated(activation, u, 0.25), row)
     elif task.beside:
         given["beside"] = round_once(np.ones(u.shape), row)
     got = run(task, given)["dx"].astype(np.float64)
@@ -348,7 +348,7 @@ def test_derivatives_of_the_formulas(activation: str) -> None:
     u = np.array([-7.0, -3.5, -2.9, -1.0, -0.1, 0.1, 1.0, 2.9, 3.5, 5.9, 6.1, 9.0])
     step = 1e-6
     slope = oracle.derivative(activation, u, 0.2)
-    above, below = (oracle.value(activation, u + side, 0.2) for side in (step, -step))
+    above, below = (oracle.activated(activation, u + side, 0.2) for side in (step, -step))
     np.testing.assert_allclose(slope, (above - below) / (2 * step), atol=1e-8)
 
 
@@ -370,7 +370,7 @@ def test_gradients_of_the_formulas(frozen: bool, residual: Any) -> None:
     def total(**changed: Any) -> float:
         now = at | changed
         before = now["residual"] if residual == "before" else None
-        y = oracle.value("silu", oracle.argument(now["x"], statistics(**changed), before))
+        y = oracle.activated("silu", oracle.argument(now["x"], statistics(**changed), before))
         return float((grad * (y + now["residual"] if residual == "after" else y)).sum())
 
     before = at["residual"] if residual == "before" else None

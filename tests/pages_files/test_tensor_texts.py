@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from convgrad._apps.pages import setting_texts as settings_of
 from convgrad._apps.pages import tensor_texts as tensors_of
 from convgrad._apps.pages.setting_texts import DTYPES
-from convgrad._apps.pages.tensor_texts import literal, literal_list, literal_text, typed_array
+from convgrad._apps.pages.tensor_texts import literal_list, literal_text, parse_literal, typed_array
 from convgrad._base.errors import ArgumentError
 
 
@@ -120,14 +120,14 @@ def test_typed_arrays_that_are_refused(text: str, type: str, shape: tuple, words
     ],
 )
 def test_literals(text: str, wanted: object, dtype: object) -> None:
-    same(literal(text), wanted, dtype)
+    same(parse_literal(text), wanted, dtype)
 
 
 def test_a_dtype_that_is_given_wins_over_characters() -> None:
-    same(literal("{1,2}", DTYPES["DT_DOUBLE"]), [1, 2], np.float64)
-    same(literal("3.0", DTYPES["DT_INT32"]), 3, np.int32)
-    same(literal("{true,false,1}", DTYPES["DT_BOOL"]), [True, False, True], bool)
-    assert literal('{"a","b c"}').tolist() == ["a", "b c"]
+    same(parse_literal("{1,2}", DTYPES["DT_DOUBLE"]), [1, 2], np.float64)
+    same(parse_literal("3.0", DTYPES["DT_INT32"]), 3, np.int32)
+    same(parse_literal("{true,false,1}", DTYPES["DT_BOOL"]), [True, False, True], bool)
+    assert parse_literal('{"a","b c"}').tolist() == ["a", "b c"]
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_dtype_that_is_given_wins_over_characters() -> None:
 )
 def test_literals_that_are_refused(text: str, words: str) -> None:
     with pytest.raises(ArgumentError) as caught:
-        literal(text)
+        parse_literal(text)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -172,7 +172,7 @@ def test_literals_that_are_refused(text: str, words: str) -> None:
 )
 @settings(max_examples=100, deadline=None)
 def test_literals_come_back(array: np.ndarray) -> None:
-    got = literal(literal_text(array))
+    got = parse_literal(literal_text(array))
     assert got.dtype == array.dtype
     np.testing.assert_array_equal(got, array)
 
@@ -180,7 +180,7 @@ def test_literals_come_back(array: np.ndarray) -> None:
 @pytest.mark.parametrize("name", [name for name in DTYPES if name != "DT_STRING"])
 def test_literals_of_every_dtype_come_back(name: str) -> None:
     array = np.array([[0, 1, 1], [1, 0, 1]]).astype(DTYPES[name])
-    same(literal(literal_text(array), DTYPES[name]), array, DTYPES[name])
+    same(parse_literal(literal_text(array), DTYPES[name]), array, DTYPES[name])
 
 
 def test_literal_texts() -> None:
@@ -209,7 +209,7 @@ def test_lists_of_literals() -> None:
 # Nothing takes long, and nothing but an ArgumentError comes out.
 
 READERS = (
-    literal,
+    parse_literal,
     literal_list,
     settings_of.attributes,
     settings_of.shape,

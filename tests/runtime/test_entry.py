@@ -405,7 +405,7 @@ def test_the_entry_called_from_c_gives_the_same_bits(case, tmp_path):
         )
         program = _engine.program(problem)
         assert type(program) is Bound
-        threads.serve()
+        threads.get_ready()
         results = [np.full(problem.result_shape, 7, problem.dtype.numpy) for _ in range(3)]
         places = (ctypes.c_void_p * 3)(*[each.ctypes.data for each in results])
         run_at = code.current().addresses[entry.RUN]

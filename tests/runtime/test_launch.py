@@ -159,7 +159,7 @@ def test_a_second_caller_never_waits_for_the_first(make_counting):
 def test_both_ways_to_park(make_counting, fresh_pool, monkeypatch, way):
     if way is Parking.FUTEX and sys.platform != "linux":
         pytest.skip("Linux only")
-    monkeypatch.setattr(parking_module, "choose", lambda: way)
+    monkeypatch.setattr(parking_module, "choose_way", lambda: way)
     relink(monkeypatch)
     counting = make_counting(most=48)
     stress(counting, 3, 3_000, most_threads=5)
@@ -174,7 +174,7 @@ def test_both_ways_to_park(make_counting, fresh_pool, monkeypatch, way):
 def test_a_caller_that_waits_long_sleeps_and_is_woken(make_counting, fresh_pool, monkeypatch, way):
     if way is Parking.FUTEX and sys.platform != "linux":
         pytest.skip("Linux only")
-    monkeypatch.setattr(parking_module, "choose", lambda: way)
+    monkeypatch.setattr(parking_module, "choose_way", lambda: way)
     relink(monkeypatch)
     for name in ("PATIENCE", "ROUND", "ROUNDS"):  # in the shipped loop it takes 0.1 ms of waiting
         monkeypatch.setattr(parfor, name, 0)

@@ -337,10 +337,10 @@ def test_a_c_caller_uses_it_too():
         """
         gomp(); framework()
         first = bits()
-        threads.serve()
+        threads.get_ready()
         assert STATE_BLOCK["POOL"] == OPENMP and STATE_BLOCK["THREADS"] == 0
         convgrad.set_num_threads(3)
-        threads.serve()
+        threads.get_ready()
         assert STATE_BLOCK["THREADS"] == 3
         """
     )

@@ -20,7 +20,7 @@ import pytest
 
 from child_python import child_environment
 from convgrad._apps.cli.main import main
-from convgrad._apps.cli.studio import memory
+from convgrad._apps.cli.studio import read_memory
 from convgrad._apps.studio import server
 from studio_pages import SQUARE
 
@@ -173,7 +173,11 @@ def test_a_port_that_is_taken(studio, capsys):
 
 
 def test_amounts_of_memory():
-    assert memory("4G") == 4 << 30 and memory("512M") == 512 << 20 and memory("1.5gib") == 3 << 29
+    assert (
+        read_memory("4G") == 4 << 30
+        and read_memory("512M") == 512 << 20
+        and read_memory("1.5gib") == 3 << 29
+    )
 
 
 def test_without_its_page_it_says_how_to_get_it(tmp_path, monkeypatch, capsys):

@@ -99,7 +99,7 @@ def test_every_flipped_bit_is_seen(folder):
     _load()
     path = _entry(folder)
     good = path.read_bytes()
-    name = key.text(("answer", 7), TARGET)
+    name = key.identity_text(("answer", 7), TARGET)
     assert cache._decode(good, name) is not None
     for bit in range(8 * len(good)):
         flipped = bytearray(good)
@@ -112,7 +112,7 @@ def test_every_flipped_bit_is_seen(folder):
 def test_an_entry_for_another_key_is_not_used(folder):
     _load(7)
     seven = _entry(folder).read_bytes()
-    path = folder / (key.digest(key.text(("answer", 8), TARGET)) + ".kernel")
+    path = folder / (key.digest(key.identity_text(("answer", 8), TARGET)) + ".kernel")
     path.write_bytes(seven)
     path.chmod(0o600)
     assert _load(8) == "llvm"
@@ -229,7 +229,7 @@ def test_the_disk_can_be_turned_off(folder):
 def test_the_oldest_go_first(folder):
     for number in range(4):
         _load(number)
-        path = folder / (key.digest(key.text(("answer", number), TARGET)) + ".kernel")
+        path = folder / (key.digest(key.identity_text(("answer", number), TARGET)) + ".kernel")
         os.utime(path, (number * 1000.0, number * 1000.0))
     _load(0)  # a hit makes it young
     size = path.stat().st_size

@@ -29,7 +29,7 @@ target = jit.host_target()
 for planes in (False, True):
     identity = PixelSumKernel("f32", planes)
     jit.load(identity, partial(_kernels.emit, identity, target), target)
-load_functions(parfor.source(platform.machine(), parking.choose()))
+load_functions(parfor.source(platform.machine(), parking.choose_way()))
 print(json.dumps(asdict(jit.counted())))
 """
 KERNELS = 3

@@ -41,11 +41,11 @@ def test_entries_have_names():
     ],
 )
 def test_differences_show(identity, target):
-    assert key.text(identity, target) != key.text(("a", 1), AVX2)
+    assert key.identity_text(identity, target) != key.identity_text(("a", 1), AVX2)
 
 
 def test_cache_sizes_do_not_matter():
-    assert key.text("a", AVX2) == key.text("a", AVX2.with_caches(1, 2, 3))
+    assert key.identity_text("a", AVX2) == key.identity_text("a", AVX2.with_caches(1, 2, 3))
 
 
 def test_sources_are_hashed_by_content(tmp_path, monkeypatch):
@@ -234,7 +234,7 @@ def test_the_parallel_loop_carries_its_text():
     """It is written by `_runtime`, whose sources are not hashed, so its identity must say all."""
     source = parfor.source("x86_64", Parking.FUTEX)
     changed = replace(source, text=source.text + "; another line")
-    assert key.text(source, AVX2) != key.text(changed, AVX2)
+    assert key.identity_text(source, AVX2) != key.identity_text(changed, AVX2)
 
 
 def test_a_text_is_named_by_all_that_decides_its_code(monkeypatch):
@@ -316,7 +316,7 @@ def test_an_llvmlite_installed_anew_is_the_same(llvmlite, change):
 
 
 def test_every_entry_is_part_of_the_key(monkeypatch):
-    before = key.text("a", AVX2)
+    before = key.identity_text("a", AVX2)
     for patch in (
         ("convgrad._compiler.jit.key.llvm_version", lambda: "another"),
         ("convgrad._compiler.jit.key.sources", lambda: "others"),
@@ -325,14 +325,14 @@ def test_every_entry_is_part_of_the_key(monkeypatch):
     ):
         with monkeypatch.context() as changed:
             changed.setattr(*patch)
-            assert key.text("a", AVX2) != before, patch
-    assert key.text("a", AVX2) == before
+            assert key.identity_text("a", AVX2) != before, patch
+    assert key.identity_text("a", AVX2) == before
 
 
 def test_the_same_in_every_process():
     program = (
         "from convgrad._compiler.jit import key; from convgrad._compiler.targets import find; import sys;"
-        "text = key.text(('a', 1, frozenset()), find('avx2'));"
+        "text = key.identity_text(('a', 1, frozenset()), find('avx2'));"
         "print(key.digest(text), 'llvmlite' in sys.modules)"
     )
     answers = {
@@ -345,7 +345,7 @@ def test_the_same_in_every_process():
         ).stdout
         for seed in ("1", "2")
     }
-    assert answers == {key.digest(key.text(("a", 1, frozenset()), AVX2)) + " False\n"}
+    assert answers == {key.digest(key.identity_text(("a", 1, frozenset()), AVX2)) + " False\n"}
 
 
 def test_a_missing_llvmlite_is_a_key_too(monkeypatch):
@@ -380,10 +380,10 @@ def test_a_signal_inside_a_repr_does_not_merge_two_kernels():
                 cell.cell_contents.add((id(thing), threading.get_ident()))
 
     one, two = Outer(Inner(1), (Inner(2),)), Outer(Inner(2))
-    before = key.text(one, AVX2), key.text(two, AVX2)
+    before = key.identity_text(one, AVX2), key.identity_text(two, AVX2)
     for thing in (one, two, one.inner, two.inner, *one.rest):
         poison(thing)
     assert repr(one) == repr(two) == "..."
-    assert (key.text(one, AVX2), key.text(two, AVX2)) == before
+    assert (key.identity_text(one, AVX2), key.identity_text(two, AVX2)) == before
     assert before[0] != before[1]
     assert "Outer(inner=" in before[0] and "Inner(number=2)" in before[0]

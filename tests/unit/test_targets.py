@@ -7,7 +7,7 @@ import pytest
 from convgrad._base import config
 from convgrad._base.errors import CompileError
 from convgrad._compiler.jit import host
-from convgrad._compiler.targets import ALL, FOREIGN, TARGETS, candidates, find, match
+from convgrad._compiler.targets import ALL, FOREIGN, TARGETS, find, match, runnable
 
 AVX2 = {"sse2", "avx", "avx2", "fma", "f16c"}
 AVX512 = AVX2 | {"avx512f", "avx512bw", "avx512dq", "avx512vl"}
@@ -39,8 +39,8 @@ def test_foreign_rows_are_found_by_name_and_offered_to_no_host():
     assert all(find(row.name) is row for row in ALL)
     everything = frozenset().union(AVX512, {"asimd", "simd128", "v", "m", "a", "f", "d", "c"})
     for architecture in {row.architecture for row in ALL}:
-        assert not set(candidates(architecture, everything)) & set(FOREIGN)
-    assert candidates("riscv64", everything) == ()
+        assert not set(runnable(architecture, everything)) & set(FOREIGN)
+    assert runnable("riscv64", everything) == ()
 
 
 def test_a_riscv_host_computes_without_kernels(monkeypatch):
@@ -83,7 +83,7 @@ def test_products_are_fused_where_the_hardware_does_it():
 
 def test_every_architecture_ends_with_a_row_that_always_runs():
     for architecture in {row.architecture for row in TARGETS}:
-        assert candidates(architecture, set())[-1].needs == frozenset()
+        assert runnable(architecture, set())[-1].needs == frozenset()
 
 
 def test_width_is_separate_from_the_row():
@@ -119,7 +119,7 @@ def test_the_host_sees_what_llvm_sees():
 
 def test_switches_choose_row_and_width():
     plain = host.target()
-    weakest = candidates(host.architecture(), host.features())[-1]
+    weakest = runnable(host.architecture(), host.features())[-1]
     with config.scope(target=weakest.name, vector_bits=512):
         chosen = host.target()
     assert (chosen.name, chosen.vector_bits) == (weakest.name, 512)

@@ -83,7 +83,7 @@ def kinds_of(case: Case) -> tuple[str, ...]:
 
 def targets() -> tuple[str, ...]:
     """Return the labels of all that this machine can run: the host's own first."""
-    rows = _targets.candidates(host.architecture(), host.features())
+    rows = _targets.runnable(host.architecture(), host.features())
     labels = [row.with_vector_bits(bits).label for row in rows for bits in _targets.VECTOR_BITS]
     own = jit.host_target().label
     half = [f"{own}-inthalf"] if rows[0].has_half else []

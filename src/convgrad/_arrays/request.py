@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from .._base.dtypes import FLOATING, DType, accumulator
 from .._problem import arguments, convolution
-from .._problem.arguments import Given, spelled
+from .._problem.arguments import Given, as_written
 from .._problem.convolution import Call, Kind, Problem, Settings, Shape
 from .._problem.norm import call as norm
 from .._problem.norm.call import ARGUMENTS, ONE
@@ -70,9 +70,9 @@ class Request(NamedTuple):
             # From the key's copies: another thread may be changing the caller's lists.
             _, sizes, _, *copies = self.key[0]
             settings = arguments.read_settings(
-                call.function, given[0], *map(spelled, copies, (*given[1:], ()))
+                call.function, given[0], *map(as_written, copies, (*given[1:], ()))
             )
-            wanted = spelled(sizes, wanted)
+            wanted = as_written(sizes, wanted)
         if type(wanted) is Like:
             return settings, *self._arrays_and_like(borrow, wanted.array)
         made, one, two = {

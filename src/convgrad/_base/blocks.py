@@ -1,4 +1,4 @@
-"""`Block`: what a ``with`` block and a decorator have in common, for objects that are both."""
+"""`WithBlock`: what a ``with`` block and a decorator have in common, for objects that are both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LATER = (
 )
 
 
-class Block(ContextDecorator):
+class WithBlock(ContextDecorator):
     """A block that may also decorate a function, as long as that runs when it is called.
 
     Calling a generator function or a coroutine function only makes an object: its body would run when the block has

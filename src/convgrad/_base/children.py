@@ -18,10 +18,10 @@ ROOT = str(Path(__file__).resolve().parents[2])
 
 def command(module: str, function: str, *arguments: str) -> list[str]:
     """Return the command line of a child that calls a function of ours; it finds `arguments` in `sys.argv[1:]`."""
-    return program(f"from {module} import {function}; {function}()", *arguments)
+    return python_command(f"from {module} import {function}; {function}()", *arguments)
 
 
-def program(text: str, *arguments: str) -> list[str]:
+def python_command(text: str, *arguments: str) -> list[str]:
     """Return the command line of a child that runs a program of ours."""
     start = f"import sys; sys.path[:] = {import_path()!a}\n{text}"
     return [sys.executable, *_flags(), "-c", start, *arguments]

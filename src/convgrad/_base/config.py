@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from .blocks import Block
+from .blocks import WithBlock
 from .errors import shown
 from .warnings import warn
 
@@ -357,7 +357,7 @@ def _tell() -> None:
         each()
 
 
-class Scope(Block):
+class Scope(WithBlock):
     """Switches set for the calling context until the block ends.
 
     Leaving takes out what this block has set and nothing else: generators may leave their blocks in any order, and one

@@ -63,7 +63,7 @@ def without_kernels(asked: Asked) -> Executable:
     if isinstance(asked, Problem):
         return _reference(asked)
     if isinstance(asked, Task):
-        return without_kernels_of_passes.execute(asked)
+        return without_kernels_of_passes.executor(asked)
     return _filter_order_in_numpy(asked)
 
 
@@ -228,7 +228,7 @@ def load_runtime(source: ParforSource) -> dict[str, int]:
 def load_functions(source: Functions, imports: Mapping[str, int] | None = None) -> dict[str, int]:
     """Compile functions that are not kernels, or find them on disk; returns their addresses. Never unloaded."""
     target = jit.host_target()
-    kernel = jit.load(source, partial(functions.table, source), target, imports or {})
+    kernel = jit.load(source, partial(functions.address_table, source), target, imports or {})
     _kept.append(kernel)
     addresses = (ctypes.c_int64 * len(source.symbols))()
     write = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
@@ -251,7 +251,7 @@ def _reference(problem: Problem) -> Executable:
         places = zip((first, second, result), (*shapes, problem.result_shape), strict=True)
         arrays = [_array_at(place, shape, dtype) for place, shape in places]
         beside = _array_at(bias, (problem.bias_c,), dtype) if problem.bias else None
-        reference.run(problem, arrays[0], arrays[1], arrays[2], beside)
+        reference.fill_exactly(problem, arrays[0], arrays[1], arrays[2], beside)
 
     return execute
 

@@ -37,7 +37,7 @@ def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     return (Candidate(done, lambda: Plan(problem, NAME, serial=True, story=story)),)
 
 
-def run(
+def fill_exactly(
     problem: Problem,
     first: AnyArray,
     second: AnyArray,

@@ -315,7 +315,7 @@ def find(name: str) -> Activation:
     return row
 
 
-def value(operations: Operations, name: str, u: Any, slope: float) -> Any:
+def activated(operations: Operations, name: str, u: Any, slope: float) -> Any:
     """Return an activation's value."""
     return find(name).value(operations, u, slope)
 

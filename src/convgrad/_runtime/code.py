@@ -58,7 +58,7 @@ def ensure(load: Loader) -> Code:
     if _code is None:
         with _loading:
             if _code is None:
-                way = parking.choose()
+                way = parking.choose_way()
                 _code = Code(load(parfor.source(platform.machine(), way)), way)
     return _code
 

@@ -57,10 +57,10 @@ def text() -> str:
     }
     whole = slots.TEXT + handover.TEXT + _TEXT
     found = re.sub(r"\$([A-Z_]+)", lambda m: str(fields.get(m[1], m[0])), whole)
-    return spelled(found)
+    return expanded(found)
 
 
-def spelled(text: str) -> str:
+def expanded(text: str) -> str:
     """Spell out the lines of a text that load a word behind an address."""
     return re.sub(r"^  %(\w+) = word (\w+) (%\w+), (\S+)$", _word, text, flags=re.MULTILINE)
 

@@ -53,7 +53,7 @@ class Parking(Enum):
     """`WAIT` and `WAKE` are Windows' `WaitOnAddress` and `WakeByAddressAll`."""
 
 
-def choose() -> Parking:
+def choose_way() -> Parking:
     """Return the way of this system."""
     if sys.platform == "win32":
         return Parking.ADDRESS

@@ -81,7 +81,7 @@ def ready(most: int = MAX_THREADS) -> tuple[int, int]:
     return count, OWN
 
 
-def serve() -> None:
+def get_ready() -> None:
     """Get ready for callers that are not Python: the entry then uses what the settings say here and now."""
     STATE_BLOCK["THREADS"], STATE_BLOCK["POOL"] = ready()
 

@@ -43,7 +43,7 @@ def spinning() -> Iterator[None]:
     """Keep the last of our cores busy."""
     core = max(os.sched_getaffinity(0))
     process = subprocess.Popen(
-        children.program(_SPIN, str(core), str(_LONGEST)), stdout=subprocess.PIPE
+        children.python_command(_SPIN, str(core), str(_LONGEST)), stdout=subprocess.PIPE
     )
     try:
         assert process.stdout is not None
@@ -55,7 +55,7 @@ def spinning() -> Iterator[None]:
         process.communicate()
 
 
-def run(
+def measure_all(
     layers: Sequence[Layer],
     peers: Sequence[Peer],
     settings: RunSettings,

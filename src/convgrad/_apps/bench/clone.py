@@ -21,7 +21,7 @@ def is_here() -> bool:
     return FOLDER.parent / "src" in Path(__file__).resolve().parents and FOLDER.is_dir()
 
 
-def load(name: str) -> ModuleType:
+def load_module(name: str) -> ModuleType:
     """Return a module of the folder, such as `train.verb`."""
     known = sys.modules.get(NAME)
     if known is None or str(FOLDER) not in map(str, known.__path__):

@@ -30,7 +30,7 @@ class Network:
 NETWORKS = {name: Network(row.title, row.texts) for name, row in networks.NETWORKS.items()}
 
 
-def wanted(
+def contests_of(
     names: Iterable[str], batches: Sequence[int], ops: Iterable[str]
 ) -> tuple[dict[tuple[Layer, str], None], dict[str, list[tuple[str, int]]]]:
     """Return the distinct contests of networks, in order, and each network's layers of all batches with their counts.

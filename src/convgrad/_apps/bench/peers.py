@@ -43,10 +43,10 @@ class Peer:
             "dx": (arrays.f, arrays.g),
             "dw": (arrays.x, arrays.g),
         }[contest.op]
-        return self.framework.prepare(wanted(contest), first, second, **self.way)
+        return self.framework.prepare(request_of(contest), first, second, **self.way)
 
 
-def wanted(contest: Contest) -> Wanted:
+def request_of(contest: Contest) -> Wanted:
     """Describe a contest to a framework."""
     layer = contest.layer
     return Wanted(

@@ -1,7 +1,7 @@
 """A run as a picture: one sheet with whole networks, every layer, and the roofline, as PNG, SVG or one HTML file.
 
-Works from the dictionary `runner.run` returns, so a saved run can be drawn again. matplotlib draws (the extra `plot`),
-without its global state and without a display.
+Works from the dictionary `runner.measure_all` returns, so a saved run can be drawn again. matplotlib draws (the extra
+`plot`), without its global state and without a display.
 """
 
 from __future__ import annotations

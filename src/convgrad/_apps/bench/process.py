@@ -30,7 +30,7 @@ class Process:
         # Frameworks print what they like; nobody reads it but for the last line of a child that died.
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = subprocess.Popen(
-            children.program(program),
+            children.python_command(program),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

@@ -1,4 +1,4 @@
-"""Results for people: the table, the means, the losses, the machine. Works from the dictionary `runner.run` returns."""
+"""Results for people: the table, the means, the losses, the machine. Works from what `runner.measure_all` returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._base.text import aligned
 from .layers import parse
-from .totals import beside, by_network
+from .totals import by_network, times_beside
 
 FLAGS = {
     "W": "our result is WRONG",
@@ -36,7 +36,7 @@ def render(results: dict[str, Any]) -> str:
     if any(row["ratio"] for row in rows):
         parts += [means(rows, results["settings"]["ops"]), by_part(rows), by_label(rows)]
         parts += [by_peer(rows), losses(rows, results["settings"]["below"])]
-    parts += [layouts(rows), faults(rows), memory(rows), machine(results), *_ending(results)]
+    parts += [layouts(rows), faults(rows), most_memory(rows), machine(results), *_ending(results)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -218,7 +218,7 @@ def page(results: dict[str, Any]) -> str:
     if any(row["ratio"] for row in rows):
         parts += [by_peer(rows), losses(rows, results["settings"]["below"]), layouts(rows)]
     parts.append(f"Wrong results of ours: {', '.join(wrong) or 'none'} of {len(rows)}")
-    parts += [memory(rows), machine(results), *_ending(results)]
+    parts += [most_memory(rows), machine(results), *_ending(results)]
     return "\n\n".join(filter(None, parts))
 
 
@@ -240,7 +240,7 @@ def by_peer(rows: Sequence[Row]) -> str:
     for name in names:
         mine = [(row, row["peers"][name]) for row in rows if name in row["peers"]]
         timed = [(r, p) for r, p in mine if p["status"] == "ok" and "min_ms" in p]
-        ratios = [(p, beside(r, p)) for r, p in timed]
+        ratios = [(p, times_beside(r, p)) for r, p in timed]
         mean = geometric_mean([p["min_ms"] / ours["min_ms"] for p, ours in ratios])
         middle_mean = geometric_mean([p["median_ms"] / ours["median_ms"] for p, ours in ratios])
         cores = sorted(p["cores"] for _, p in timed)
@@ -313,7 +313,7 @@ def faults(rows: Sequence[Row]) -> str:
     return "\n".join(["Read with care:", *listed]) if listed else ""
 
 
-def memory(rows: Sequence[Row]) -> str:
+def most_memory(rows: Sequence[Row]) -> str:
     """The call that takes the most memory."""
     known = [row for row in rows if "extra" in row["memory"]]
     if not known:

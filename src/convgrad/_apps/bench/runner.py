@@ -16,7 +16,7 @@ from .machine import Machine, describe, footprints, probe
 from .measure import Here, Room, Times, race
 from .memory import extra_memory
 from .peers import Peer
-from .totals import beside, timed
+from .totals import timed, times_beside
 from .worker import Remote, Worker, ours_in
 
 FAULTS_MATTER = 0.1
@@ -59,7 +59,7 @@ class RunSettings:
         return LAYOUTS if self.layout == "both" else (self.layout,)
 
 
-def run(
+def measure_all(
     wanted: Iterable[tuple[Layer, str] | Contest],
     peers: Sequence[Peer],
     settings: RunSettings,
@@ -117,7 +117,7 @@ def run(
         for worker in workers.values():
             worker.stop()
     for row in rows:
-        judge(row, known[_precision(row["dtype"])])
+        conclude(row, known[_precision(row["dtype"])])
     return {
         "began": began,
         "complete": complete,
@@ -280,18 +280,20 @@ def _share(
     return None
 
 
-def judge(row: dict[str, Any], machine: Machine) -> None:
+def conclude(row: dict[str, Any], machine: Machine) -> None:
     """Add what follows from the measurements: best peer, ratio, rates, share of the roofline, notes."""
     layer: Layer = row.pop("_layer")
     peers = timed(row)
     for peer in peers.values():
-        ours = beside(row, peer)
+        ours = times_beside(row, peer)
         peer["ratio"] = peer["min_ms"] / ours["min_ms"]
         peer["median_ratio"] = peer["median_ms"] / ours["median_ms"]
     best = min(peers, key=lambda name: peers[name]["ratio"], default=None)
     if "rooms" in row:  # our times in a row are those beside the best peer
         row["ours"].update(
-            beside(row, peers[best]) if best else next(filter(None, row["rooms"].values()), {})
+            times_beside(row, peers[best])
+            if best
+            else next(filter(None, row["rooms"].values()), {})
         )
     seconds = row["ours"]["min_ms"] / 1e3
     flops, moved = layer.flops(), sum(layer.traffic(row["op"], row["dtype"]))

@@ -32,7 +32,7 @@ def write(path: Path, content: bytes) -> None:
         part.unlink(missing_ok=True)
 
 
-def load(path: Path) -> dict[str, Any]:
+def load_race(path: Path) -> dict[str, Any]:
     """Read a race back; `ValueError` says what is wrong with the file."""
     results = read(path)
     missing = _missing(results)

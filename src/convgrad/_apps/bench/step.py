@@ -29,7 +29,7 @@ from .runner import Progress
 from .totals import title
 
 
-def run(
+def measure_all(
     networks: Sequence[str],
     batch: int,
     threads: int,

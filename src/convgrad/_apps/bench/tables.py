@@ -126,7 +126,7 @@ SUITES = {
 }
 
 
-def select(suite: str, *, quick: bool = False, pattern: str = "") -> list[Layer]:
+def find_layers(suite: str, *, quick: bool = False, pattern: str = "") -> list[Layer]:
     """Return the layers of a suite, or of ``"all"``, whose name or any other label matches `pattern`."""
     rows = SUITES.values() if suite == "all" else [SUITES[suite]]
     layers = [p for row in rows for p in (row.quick if quick else row.layers)]

@@ -23,7 +23,7 @@ STEP = "step"
 Row = dict[str, Any]
 
 
-def beside(row: Row, peer: Row) -> Row:
+def times_beside(row: Row, peer: Row) -> Row:
     """Return our times in the process of a peer; runs saved before we were there have one time for all."""
     found: Row = row.get("rooms", {}).get(peer.get("room"), row["ours"])
     return found
@@ -34,7 +34,7 @@ def timed(row: Row) -> dict[str, Row]:
     return {
         name: peer
         for name, peer in row["peers"].items()
-        if peer["status"] == "ok" and "min_ms" in peer and "min_ms" in beside(row, peer)
+        if peer["status"] == "ok" and "min_ms" in peer and "min_ms" in times_beside(row, peer)
     }
 
 
@@ -46,7 +46,7 @@ def family_times(row: Row) -> dict[str, float]:
 def family_ratios(row: Row) -> dict[str, float]:
     """Return the same times over ours."""
     return {
-        family: peer["min_ms"] / beside(row, peer)["min_ms"]
+        family: peer["min_ms"] / times_beside(row, peer)["min_ms"]
         for family, peer in _families(row).items()
     }
 
@@ -171,7 +171,7 @@ def _add_up(
 def _sums(layers: Iterable[tuple[Row, Row, int]]) -> Sums:
     sums = [0.0] * 4
     for row, peer, count in layers:
-        ours = beside(row, peer)
+        ours = times_beside(row, peer)
         times = (ours["min_ms"], peer["min_ms"], ours["median_ms"], peer["median_ms"])
         sums = [sum + count * time for sum, time in zip(sums, times, strict=True)]
     return Sums(*sums)

@@ -28,7 +28,7 @@ from .runner import Progress, RunSettings
 DATA = ("normal", "heavy-tailed", "whole")
 
 
-def run(
+def measure_all(
     layers: Sequence[Layer],
     settings: RunSettings,
     progress: Progress = lambda done, text: None,
@@ -90,7 +90,7 @@ def _measure(contest: Contest, settings: RunSettings) -> dict[str, Any]:
     times = race([Here(calls)], rounds=settings.rounds, seconds=settings.seconds)
     errors = {}
     for kind in DATA:
-        arrays = draw(contest, kind)
+        arrays = draw_operands(contest, kind)
         expected = expect_from(contest, arrays)
         call = our_call(contest, arrays)
         errors[kind] = [
@@ -110,7 +110,7 @@ def _measure(contest: Contest, settings: RunSettings) -> dict[str, Any]:
     }
 
 
-def draw(contest: Contest, kind: str) -> Tensors:
+def draw_operands(contest: Contest, kind: str) -> Tensors:
     """Return operands of one kind of data."""
     rng = np.random.default_rng(1)
     layer, dtype = contest.layer, DTYPES[contest.dtype].numpy

@@ -43,7 +43,7 @@ class Header:
         return math.prod(self.shape) * self.stored.itemsize
 
 
-def header(name: str, handle: IO[bytes]) -> Header:
+def member_header(name: str, handle: IO[bytes]) -> Header:
     """Read the header that begins at the handle's position."""
     readers: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -96,7 +96,7 @@ def member(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member
         raise Refusal(f"{name} is empty")
     try:
         with archive.open(info) as part:
-            head = header(name, part)
+            head = member_header(name, part)
     except Refusal:
         raise
     except Exception as error:

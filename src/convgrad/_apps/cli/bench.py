@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import problem_lines
-from .bench_arguments import OPS, PANELS, QUESTIONS, add_arguments, check, is_line, words
+from .bench_arguments import OPS, PANELS, QUESTIONS, add_arguments, check_arguments, is_line, words
 from .screen import Cell, Screen
 from .verb import DONE, INTERRUPTED, NO, Refusal
 
@@ -61,7 +61,7 @@ STEP = ("resnet50", "mobilenet_v2")
 
 def run(given: Namespace, screen: Screen) -> int:
     """Measure, or take a saved run; then print, save, compare and draw."""
-    check(given)
+    check_arguments(given)
     with _switched(given):
         return _run(given, screen)
 
@@ -94,7 +94,7 @@ def _run(given: Namespace, screen: Screen) -> int:
             return _list(given, screen)
         if given.suite in QUESTIONS:
             return _question(given, screen)
-        runs = [saved.load(path) for path in given.compare or ()]  # before measuring
+        runs = [saved.load_race(path) for path in given.compare or ()]  # before measuring
         if len(runs) < 2:
             runs.append(_results(given, screen))
         _draw(given, runs[-1], screen)
@@ -118,10 +118,10 @@ def _problems(given: Namespace) -> list[Layer]:
         return []
     suite, quick = given.suite or "all", given.quick or given.suite in (None, "busy")
     if given.suite == "winograd":
-        plain = filter(winograd.is_candidate, tables.select("dense", pattern=given.filter))
+        plain = filter(winograd.is_candidate, tables.find_layers("dense", pattern=given.filter))
         problems = list(plain)[: 10 if given.quick else None]
     else:
-        problems = tables.select(
+        problems = tables.find_layers(
             "all" if suite == "busy" else suite, quick=quick, pattern=given.filter
         )
     if not problems:
@@ -158,7 +158,7 @@ def _cases(given: Namespace) -> tuple[list[tuple[Layer, str] | Contest], dict[st
     if not given.model:
         return [(problem, op) for problem in _problems(given) for op in ops], {}
     names = dict.fromkeys(map(networks.find, given.model))
-    cases, layers = networks.wanted(names, given.batch, ops)
+    cases, layers = networks.contests_of(names, given.batch, ops)
     pattern = re.compile(given.filter)
     found = [case for case in cases if pattern.search(case[0].name)]
     if not found:
@@ -178,10 +178,10 @@ def _settings(given: Namespace) -> RunSettings:
 def _results(given: Namespace, screen: Screen) -> dict[str, Any]:
     """Return a saved run, or measure one and save it."""
     from ..bench import peers, report, saved
-    from ..bench.runner import run as race
+    from ..bench.runner import measure_all as race
 
     if given.source:
-        return saved.load(given.source)
+        return saved.load_race(given.source)
     cases, layers = _cases(given)
     chosen, settings = peers.select(given.peers), _settings(given)
     with screen.long_progress("cases", len(cases)) as advance:
@@ -240,13 +240,13 @@ def _question(given: Namespace, screen: Screen) -> int:
     with screen.long_progress(given.suite, total) as advance:
         if given.suite == "step":
             where = (given.threads, given.dtype, given.layout)
-            results = step.run(names, given.batch[0], *where, advance)
+            results = step.measure_all(names, given.batch[0], *where, advance)
             text = step.render(results)
         elif given.suite == "busy":
-            results = busy.run(problems, chosen, settings, advance)
+            results = busy.measure_all(problems, chosen, settings, advance)
             text = busy.render(results)
         else:
-            results = winograd.run(problems, settings, advance)
+            results = winograd.measure_all(problems, settings, advance)
             text = winograd.render(results)
     about = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())

@@ -159,7 +159,7 @@ def _add_measuring(parser: ArgumentParser) -> None:
     )
 
 
-def check(given: Namespace) -> None:
+def check_arguments(given: Namespace) -> None:
     """Refuse before measuring what would fail after it; problems in the place of a suite become shapes."""
     if TRAIN in given.suite:
         raise Refusal(f"{TRAIN} stands right behind bench: convgrad bench {TRAIN} ...")

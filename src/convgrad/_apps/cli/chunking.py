@@ -15,7 +15,7 @@ _MOST = 300_000
 """Chunks of an operand. A chunk takes some 0.5 ms and 5 kB of planning: so many are minutes before a start."""
 
 
-def choose(
+def choose_chunks(
     operands: Mapping[str, Chunked], wanted: tuple[int, ...] | None, rows: int
 ) -> dict[str, Chunks]:
     """Return the chunks of each operand: those that are wanted, a store's own, or images up to `CHUNK_BYTES`.

@@ -74,7 +74,7 @@ def add_arguments(parser: Any) -> None:
     )
 
 
-def wanted(given: Namespace) -> bool:
+def is_wanted(given: Namespace) -> bool:
     """Tell whether a run goes through Dask."""
     if given.scheduler is not None or given.chunks is not None:
         return True
@@ -97,7 +97,7 @@ def run(given: Namespace, screen: Screen, call: Call) -> tuple[Computation, Summ
         scheduler = opened.enter_context(_scheduler(given))
         scheduler.check(_paths(images))
         rows = work.first.data_format.index("H")
-        chunks = chunking.choose(images, given.chunks, rows)
+        chunks = chunking.choose_chunks(images, given.chunks, rows)
         arrays = {name: dask_graph.array(each, chunks[name]) for name, each in images.items()}
         result = _called(work, arrays, call)
         job = _Job(given, screen, work, scheduler, Summary())

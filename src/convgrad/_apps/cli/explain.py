@@ -45,13 +45,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     op = operation.add_op(parser, operation.ALL)
     image = parser.add_argument(
         "input_shape",
-        type=operation.shape,
+        type=operation.read_shape,
         metavar="INPUT",
         help="8x28x28x192, in --data-format order",
     )
     taps = parser.add_argument(
         "filter_shape",
-        type=operation.shape,
+        type=operation.read_shape,
         metavar="FILTER",
         help="3x3x192x1 (depthwise: rows, columns, channels, multiplier; others: rows, columns, in / groups, out)",
     )
@@ -65,13 +65,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     _take_lines(op, (image, taps))
     parser.add_argument(
         "--output-shape",
-        type=operation.shape,
+        type=operation.read_shape,
         metavar="SIZES",
         help="for conv2d_transpose: the shape of its result",
     )
     parser.add_argument(
         "--pointwise-shape",
-        type=operation.shape,
+        type=operation.read_shape,
         metavar="SIZES",
         help="for separable_conv2d: the shape of the pointwise filter, such as 1x1x64x128",
     )
@@ -121,7 +121,7 @@ def _take_lines(op: Action, shapes: tuple[Action, ...]) -> None:
 
     def read(text: str) -> str:
         if not problem_lines.is_line(text):
-            return operation.name(text, names)
+            return operation.read_operation(text, names)
         for each in shapes:
             each.required, each.type = False, str
         return text

@@ -24,7 +24,7 @@ import numpy as np
 from ..._base.dtypes import AnyArray
 from ..._base.errors import said
 from ..._base.files import open_regular
-from ..graph.spec import Spec, text
+from ..graph.spec import Spec, shape_spelled
 from ..pages import exports
 from ..pages.build import build
 from ..pages.built import Built
@@ -209,7 +209,7 @@ def _wire_text(
 ) -> str | None:
     name = pin if index is None else f"{pin}[{index}]"
     spec = specs.get(id, {}).get(name)
-    return None if spec is None else f"{spec.dtype.name}{text(spec.shape)}"
+    return None if spec is None else f"{spec.dtype.name}{shape_spelled(spec.shape)}"
 
 
 def _export(given: Namespace, page: Page, built: Built, screen: Screen) -> int:

@@ -109,7 +109,7 @@ def _module(name: str) -> Verb:
         from ..bench import clone
 
         if clone.is_here():
-            return cast(Verb, clone.load(TWO_WORDS[name]))
+            return cast(Verb, clone.load_module(TWO_WORDS[name]))
     return cast(Verb, import_module(f".{name.replace(' ', '_')}", __package__))
 
 

@@ -74,10 +74,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         ("--filter-sizes", "for the filter gradient, and for a random filter"),
         ("--pointwise-sizes", "for a random pointwise filter"),
     ):
-        group.add_argument(option, type=operation.shape, metavar="SIZES", help=what)
+        group.add_argument(option, type=operation.read_shape, metavar="SIZES", help=what)
     group.add_argument(
         "--random",
-        type=operation.shape,
+        type=operation.read_shape,
         metavar="N,H,W,C",
         help="make up the operands that are not given, for an input of this shape (in --data-format order)",
     )

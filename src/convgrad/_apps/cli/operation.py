@@ -32,7 +32,7 @@ def add_op(parser: Arguments, names: tuple[str, ...] = NAMES) -> Any:
     """Add the operation's name."""
     return parser.add_argument(
         "op",
-        type=partial(name, names=names),
+        type=partial(read_operation, names=names),
         choices=names,
         metavar="OP",
         help=f"one of {', '.join(names)}",
@@ -88,7 +88,7 @@ def settings(given: Any) -> dict[str, Any]:
     }
 
 
-def name(text: str, names: tuple[str, ...]) -> str:
+def read_operation(text: str, names: tuple[str, ...]) -> str:
     """Read an operation's name; a wrong one is answered with the nearest right one."""
     if text not in names:
         raise ArgumentTypeError(
@@ -129,7 +129,7 @@ def nbytes(text: str) -> int:
     return count(text) if scale is None else count(text[:-1]) << scale
 
 
-def shape(text: str) -> tuple[int, ...]:
+def read_shape(text: str) -> tuple[int, ...]:
     """Read a shape, with commas or x between the sizes.
 
     >>> shape("8,28,28,64"), shape("3x3x64x1")
@@ -145,7 +145,7 @@ def chunks(text: str) -> tuple[int, ...]:
     >>> chunks("8,256,256,-1")
     (8, 256, 256, -1)
     """
-    sizes = shape(text)
+    sizes = read_shape(text)
     if len(sizes) != 4 or any(size < 1 and size != -1 for size in sizes):
         raise ArgumentTypeError(
             f"{text!r} must be 4 sizes, each from 1 up or -1 for the whole, such as 8,256,256,-1"
@@ -161,7 +161,7 @@ def padding(text: str) -> str | tuple[tuple[int, ...], ...]:
     """
     if text.isalpha():
         return text
-    pairs = tuple(shape(pair) for pair in text.split(":"))
+    pairs = tuple(read_shape(pair) for pair in text.split(":"))
     if any(len(pair) != 2 for pair in pairs):
         raise ArgumentTypeError(f"{text!r} must be SAME, VALID or pairs such as 1,1:0,2")
     return pairs

@@ -166,7 +166,7 @@ class Files:
     def place(
         self, shape: tuple[int, ...], row: DType, blocks: Chunks, *, force: bool
     ) -> Iterator[tuple[OutputPlace, Path]]:
-        head = sink.header(shape[1:], row.numpy)
+        head = sink.npy_header(shape[1:], row.numpy)
         sink.check_space(self.target, shape[0] * (math.prod(shape[1:]) * row.itemsize + len(head)))
         with folders.complete(self.target, force=force) as folder:
             yield FilesPlace(str(folder), self.pattern, shape[1:]), folder
@@ -182,7 +182,7 @@ class FilesPlace:
     """Of an image."""
 
     def write(self, region: Region, block: AnyArray) -> None:
-        head = sink.header(self.shape, block.dtype)
+        head = sink.npy_header(self.shape, block.dtype)
         size = len(head) + math.prod(self.shape) * block.dtype.itemsize
         for image, part in zip(range(*region[0]), block, strict=True):
             path = Path(self.folder) / self.pattern.format(image)

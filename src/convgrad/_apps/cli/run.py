@@ -90,7 +90,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(given: Namespace, screen: Screen) -> int:
     """Check everything, compute, write, summarise."""
-    if dask_run.wanted(given):
+    if dask_run.is_wanted(given):
         work, summary, account = dask_run.run(given, screen, partial(_call, given))
         _report(given, work, summary, screen, account)
         return DONE
@@ -117,7 +117,7 @@ def _compute(
     with screen.progress(given.op, problem.batch) as advance:
         summary.preparing = _prepare(work)
         call = partial(_call, given, work)
-        parts = slicing.compute(problem, work.operands, call, work.at_once, summary)
+        parts = slicing.compute_slices(problem, work.operands, call, work.at_once, summary)
         done, part = next(parts)  # before a file is opened: this may refuse
         if target is not None:
             place = sink.written(target, shape, dtype, force=given.force)

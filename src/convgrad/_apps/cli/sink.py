@@ -100,10 +100,10 @@ def written(
                 zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive,
                 archive.open(f"{MEMBER}.npy", "w", force_zip64=True) as member,
             ):
-                member.write(header(shape, dtype))
+                member.write(npy_header(shape, dtype))
                 yield Writer(member)
         else:
-            stream.write(header(shape, dtype))
+            stream.write(npy_header(shape, dtype))
             yield Writer(stream)
 
 
@@ -116,7 +116,7 @@ def placed(
     It gets its name when the block ends well.
     """
     with _complete(target, force=force) as (partial, stream):
-        head = header(shape, dtype)
+        head = npy_header(shape, dtype)
         stream.write(head)
         stream.truncate(len(head) + math.prod(shape) * dtype.itemsize)
         stream.flush()
@@ -132,7 +132,7 @@ def write_archive(target: Path, arrays: Mapping[str, AnyArray], *, force: bool) 
     ):
         for name, array in zip(_members(arrays), arrays.values(), strict=True):
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                member.write(header(array.shape, array.dtype))
+                member.write(npy_header(array.shape, array.dtype))
                 Writer(member).write(array)
 
 
@@ -198,7 +198,7 @@ def _open(target: Path) -> tuple[Path, IO[bytes]]:
         stream.close()  # somebody took it for abandoned between the two calls
 
 
-def header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
+def npy_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     """Return what `numpy.save` would write in front of the numbers."""
     native = np.dtype(dtype)
     described = native.str if native.kind == "V" else np.lib.format.dtype_to_descr(native)

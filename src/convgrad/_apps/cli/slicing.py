@@ -110,7 +110,7 @@ def problems(problem: Problem, at_once: int) -> list[Problem]:
     return [replace(problem, batch=size, dtype=row) for size in sizes]
 
 
-def compute(
+def compute_slices(
     problem: Problem,
     operands: Operands,
     call: Callable[[Any, Any], AnyArray],

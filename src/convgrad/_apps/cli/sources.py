@@ -164,7 +164,7 @@ def _array(
     """Describe the array that begins at the handle's position, which is `offset`; `size` is where the file ends."""
     if size == offset:
         raise Refusal(f"{name} is empty")
-    head = archives.header(name, handle)
+    head = archives.member_header(name, handle)
     start, wanted = offset + head.length, head.nbytes
     if size - start < wanted:
         raise Refusal(f"{name} is truncated: it holds {size - start:,} of {wanted:,} bytes of data")

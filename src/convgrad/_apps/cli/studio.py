@@ -37,7 +37,7 @@ _LEAST_MEMORY = 512 << 20
 """The interpreter, NumPy and the kernels need most of it."""
 
 
-def memory(text: str) -> int:
+def read_memory(text: str) -> int:
     """Read an amount of memory.
 
     >>> memory("1.5G")
@@ -80,7 +80,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--memory",
-        type=memory,
+        type=read_memory,
         default=4 << 30,
         metavar="SIZE",
         help="most memory of a run, such as 4G, the default",

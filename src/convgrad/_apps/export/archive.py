@@ -22,7 +22,7 @@ _LONGEST_SHORT = 15
 _INDEX_NAME = b"__.SYMDEF SORTED"
 
 
-def write(members: Sequence[tuple[str, bytes]], style: Style) -> bytes:
+def archive(members: Sequence[tuple[str, bytes]], style: Style) -> bytes:
     """Return the archive of some objects, each with the name that C calls its function by.
 
     ValueError where a name belongs to two different objects, where an object does not define its name, or where the

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..._base.version import __version__
 from ..._runtime.program import Launch
-from .pack import DTYPES, Entry, Pack, Part, descriptor
+from .pack import DTYPES, Entry, Pack, PackedProgram, descriptor
 from .recipe import ROLES, Place
 
 FIXED = "convgrad_pack.h"
@@ -193,7 +193,7 @@ def _place(entry: Entry, place: Place) -> str:
     return f'    {{"{place.name}", {DTYPES[place.dtype]}, {role}, {place.nbytes}, {data}}}'
 
 
-def _launch(pack: Pack, entry: Entry, part: Part, launch: Launch, words: str) -> str:
+def _launch(pack: Pack, entry: Entry, part: PackedProgram, launch: Launch, words: str) -> str:
     table = pack.tables[launch.table] if launch.table else "NULL"
     pointers = ", ".join(map(str, launch.places or (0,)))
     # A launch that is too little to share is one chunk, also where others of the entry are shared.

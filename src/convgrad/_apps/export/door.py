@@ -97,7 +97,7 @@ def export(
 'tinyConfigVersion.cmake', 'tiny_test.c')
     """
     started = time.perf_counter()
-    names.check(name)
+    names.checked_name(name)
     row, where = chosen_target(target, system, l1, l2, l3)
     if batch is not None and (type(batch) is not int or batch < 1):
         raise ArgumentError(
@@ -120,7 +120,7 @@ def export(
     place = folder.check(where_to, file_names(name, with_test), force=force)
     advance = progress or (lambda done, text: None)
     with default_mode():
-        made = packs.make(name, wanted, row, where, skip_refused=skip_refused, advance=advance)
+        made = packs.make_pack(name, wanted, row, where, skip_refused=skip_refused, advance=advance)
     if not made.entries:
         reasons = "; ".join(f"{each.line}: {each.reason}" for each in made.refused)
         raise ArgumentError(f"export: `problems`: none of them is left: {shown(reasons)}.")
@@ -143,7 +143,7 @@ def contents(
     pack: Pack, with_test: bool, advance: Advance = lambda done, text: None
 ) -> dict[str, bytes]:
     """Return the pack's files by name."""
-    library = archive.write(
+    library = archive.archive(
         [(code.symbol, code.object) for code in pack.codes], pack.system.archive_style
     )
     texts = {

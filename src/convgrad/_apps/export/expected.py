@@ -20,7 +20,7 @@ from ..._problem import oracle
 from ..._problem.convolution import Kind, Problem
 from ..._problem.norm import without_kernels
 from .pack import Entry
-from .recipe import Part, Recipe
+from .recipe import Recipe, Run
 
 SAMPLES = 4
 MORE_SAMPLES = 16
@@ -91,7 +91,7 @@ def _computed(what: Recipe, spread: int) -> dict[str, AnyArray]:
         if place.role == "constant":
             arrays[place.name] = np.frombuffer(place.data, place.dtype.numpy)
             continue
-        found = numbers(number, place.elements, spread)
+        found = operand_numbers(number, place.elements, spread)
         if place.name in POSITIVE:
             found = np.abs(found) + 1
         arrays[place.name] = found.astype(place.dtype.numpy)
@@ -124,14 +124,14 @@ def _convolve(problem: Problem, places: list[AnyArray]) -> None:
     places[2][:] = np.ascontiguousarray(dtypes.round_once(result, problem.dtype)).reshape(-1)
 
 
-def _pass(part: Part, arrays: dict[str, AnyArray]) -> None:
+def _pass(part: Run, arrays: dict[str, AnyArray]) -> None:
     """Compute batch norm into its places."""
     assert not isinstance(part.asked, Problem)
-    run = without_kernels.execute(part.asked.task)
+    run = without_kernels.executor(part.asked.task)
     run(*(0 if name is None else arrays[name].ctypes.data for name in part.seen))
 
 
-def numbers(which: int, count: int, spread: int) -> AnyArray:
+def operand_numbers(which: int, count: int, spread: int) -> AnyArray:
     """Return an operand's elements, as float64; the self-test makes the same in C.
 
     >>> numbers(1, 8, 3).astype(int).tolist()

@@ -59,7 +59,7 @@ FILES = frozenset(_FILES.split())
 libNAME.a, and its folder is searched before the system's."""
 
 
-def check(name: object) -> str:
+def checked_name(name: object) -> str:
     """Return the name of a pack, or raise: it becomes a variable of C, and part of file names.
 
     >>> check("mobilenet")
@@ -145,7 +145,7 @@ def _padding(rows: Axis, cols: Axis) -> str:
     return "p" + "_".join(numbers)
 
 
-def operands(problem: Problem) -> tuple[str, str, str]:
+def argument_names(problem: Problem) -> tuple[str, str, str]:
     """Name the arguments of a problem's function: two operands and the result."""
     return {
         Kind.FORWARD: ("input", "filter", "output"),

@@ -65,7 +65,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Part:
+class PackedProgram:
     """A program of an entry."""
 
     program: Program
@@ -85,7 +85,7 @@ class Entry:
     name: str
     """Of its function."""
     algorithm: str
-    parts: tuple[Part, ...]
+    parts: tuple[PackedProgram, ...]
 
     @property
     def line(self) -> str:
@@ -102,7 +102,7 @@ class Entry:
         return tuple(dict.fromkeys(code for part in self.parts for code in part.codes))
 
     @cached_property
-    def launches(self) -> tuple[tuple[Part, Launch], ...]:
+    def launches(self) -> tuple[tuple[PackedProgram, Launch], ...]:
         return tuple((part, launch) for part in self.parts for launch in part.program.launches)
 
     @property
@@ -253,7 +253,7 @@ class _Planned:
     parts: tuple[tuple[Program, tuple[KernelSource, ...]], ...]
 
 
-def make(
+def make_pack(
     name: str,
     problems: Iterable[Asked],
     target: Target,
@@ -270,7 +270,7 @@ def make(
         line = recipe.write(asked)
         advance(1, f"planning {line}")
         try:
-            planned.append(_plan(recipe.make(asked), target, system, written))
+            planned.append(_plan(recipe.recipe_of(asked), target, system, written))
         except _Refusal as reason:
             refused.append(Refused(asked, line, str(reason)))
     if refused and not skip_refused:
@@ -292,7 +292,7 @@ def make(
 def _entry(name: str, plan: _Planned, codes: dict[str, Code]) -> Entry:
     numbers = {place.name: at for at, place in enumerate(plan.recipe.places)}
     parts = [
-        Part(
+        PackedProgram(
             program,
             tuple(codes[each.symbol] for each in kernels),
             tuple(each.scratch_bytes for each in kernels),
@@ -409,7 +409,7 @@ def _no_room(program: Program, own: Sequence[int], asked: Asked, target: Target)
                 f"one has {count} and {len(launch.places)}"
             )
         worker = max(worker, launch.scratch_bytes + own[launch.kernel])
-    arrays = sum(place.nbytes for place in recipe.make(asked).places)
+    arrays = sum(place.nbytes for place in recipe.recipe_of(asked).places)
     total = arrays + program.partial_bytes + program.packed_bytes + worker
     return _does_not_fit(total + sum(len(each.table) for each in program.launches), target)
 

@@ -73,7 +73,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Part:
+class Run:
     """A program, and which places of the recipe are its own, in its order of them; None for a null pointer."""
 
     asked: Problem | Normalisation
@@ -85,7 +85,7 @@ class Recipe:
     """Parts and places; those of the caller come first."""
 
     asked: Asked
-    parts: tuple[Part, ...]
+    parts: tuple[Run, ...]
     places: tuple[Place, ...]
 
     @property
@@ -114,7 +114,7 @@ def dtype_of(asked: Asked) -> DType:
     return asked.dtype if isinstance(asked, Problem) else asked.task.dtype
 
 
-def make(asked: Asked) -> Recipe:
+def recipe_of(asked: Asked) -> Recipe:
     """Return the recipe of what was asked for."""
     if isinstance(asked, Problem):
         return Recipe(asked, (_part(asked),), _of_problem(asked))
@@ -124,14 +124,14 @@ def make(asked: Asked) -> Recipe:
     return _of_block(asked)
 
 
-def _part(problem: Problem, result: str = "") -> Part:
-    first, second, own = names.operands(problem)
+def _part(problem: Problem, result: str = "") -> Run:
+    first, second, own = names.argument_names(problem)
     beside = ("bias",) if problem.bias else ()
-    return Part(problem, (first, second, result or own, *beside))
+    return Run(problem, (first, second, result or own, *beside))
 
 
 def _of_problem(problem: Problem) -> tuple[Place, ...]:
-    first, second, result = names.operands(problem)
+    first, second, result = names.argument_names(problem)
     # Operands that nobody reads may have any size.
     sizes = [0 if problem.is_empty else prod(shape) for shape in problem.operand_shapes]
     found = [
@@ -145,9 +145,9 @@ def _of_problem(problem: Problem) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _passes(call: Normalisation, seen: dict[str, str]) -> Part:
+def _passes(call: Normalisation, seen: dict[str, str]) -> Run:
     known = {**seen, "scalars": "scalars"}
-    return Part(call, tuple(known.get(place) for place in call.places))
+    return Run(call, tuple(known.get(place) for place in call.places))
 
 
 def _of_call(call: Normalisation, seen: dict[str, str]) -> tuple[Place, ...]:

@@ -10,7 +10,7 @@ from ..._base.errors import ArgumentError, ArgumentTypeError, ConvgradError, sho
 from . import dtypes
 from .operation import Operation, Output
 from .scope import Scope, as_output
-from .spec import fits, text
+from .spec import fits, shape_spelled
 from .table.rules import zeros_like
 
 _FUNCTION = "add_symbolic_gradients"
@@ -104,8 +104,8 @@ def _seeds(scope: Scope, ys: Sequence[Output], grad_ys: Any) -> dict[int, Output
             )
         if tensor.dtype != y.dtype or not fits(tensor.shape, y.shape):
             raise ArgumentError(
-                f"{_FUNCTION}: `grad_ys` of {y.name!r} must be {y.dtype.name}{text(y.shape)}, "
-                f"got {tensor.dtype.name}{text(tensor.shape)}."
+                f"{_FUNCTION}: `grad_ys` of {y.name!r} must be {y.dtype.name}{shape_spelled(y.shape)}, "
+                f"got {tensor.dtype.name}{shape_spelled(tensor.shape)}."
             )
         found[at] = tensor
     return found

@@ -24,7 +24,7 @@ from .gradients import as_single
 from .operation import Graph, Operation, Output
 from .row import Attr, NodeCall, canonical
 from .scope import Scope, as_output
-from .spec import Spec, fits, text
+from .spec import Spec, fits, shape_spelled
 from .steps import Step, Steps, prepare
 
 AnyArray = np.ndarray[Any, np.dtype[Any]]
@@ -110,7 +110,7 @@ class ClientSession:
                 sizes = dtypes.array(where, "value", value, tensor.dtype).shape
             if not fits(tensor.shape, sizes):
                 raise ArgumentError(
-                    f"{where}: `value` must have shape {text(tensor.shape)}, got {text(sizes)}."
+                    f"{where}: `value` must have shape {shape_spelled(tensor.shape)}, got {shape_spelled(sizes)}."
                 )
             shapes[tensor] = Spec(tensor.dtype, sizes)
         return explained(prepare(self._fetched(fetches), shapes, ()), shapes)
@@ -133,7 +133,7 @@ class ClientSession:
             array = dtypes.array("ClientSession.set_variables", name, value, node.specs[0].dtype)
             if not fits(node.specs[0].shape, array.shape):
                 raise ArgumentError(
-                    f"ClientSession.set_variables: `{name}` must have shape {text(node.specs[0].shape)}, "
+                    f"ClientSession.set_variables: `{name}` must have shape {shape_spelled(node.specs[0].shape)}, "
                     f"got {list(array.shape)}."
                 )
             found[node] = np.array(array, copy=True)
@@ -181,7 +181,7 @@ class ClientSession:
             array = dtypes.array(where, "value", value, spec.dtype)
             if not fits(spec.shape, array.shape):
                 raise ArgumentError(
-                    f"{where}: `value` must have shape {text(spec.shape)}, got {list(array.shape)}."
+                    f"{where}: `value` must have shape {shape_spelled(spec.shape)}, got {list(array.shape)}."
                 )
             found[tensor] = array
         return found

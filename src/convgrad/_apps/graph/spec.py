@@ -43,10 +43,10 @@ class Spec:
         return prod(size for size in self.shape if size is not None) * self.dtype.itemsize
 
     def __str__(self) -> str:
-        return f"{self.dtype.name}{text(self.shape)}"
+        return f"{self.dtype.name}{shape_spelled(self.shape)}"
 
 
-def text(shape: Shape) -> str:
+def shape_spelled(shape: Shape) -> str:
     """Spell a shape.
 
     >>> text((8, None, 3)), text(None), text(())
@@ -96,7 +96,7 @@ def broadcast(function: str, names: Sequence[str], shapes: Sequence[Shape]) -> S
         sizes = [shape[at] for shape in known if len(shape) >= -at]
         fixed = {size for size in sizes if size is not None and size != 1}
         if len(fixed) > 1:
-            written = " and ".join(text(shape) for shape in known)
+            written = " and ".join(shape_spelled(shape) for shape in known)
             arguments = " and ".join(f"`{name}`" for name in names)
             raise ArgumentError(
                 f"{function}: {arguments} must have shapes that broadcast together, got {written}."

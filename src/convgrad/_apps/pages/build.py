@@ -16,7 +16,7 @@ from ..graph.gradients import add_symbolic_gradients
 from ..graph.operation import Operation, Output
 from ..graph.row import OpRow
 from ..graph.scope import Scope
-from ..graph.spec import fits, text
+from ..graph.spec import fits, shape_spelled
 from ..graph.table import TABLE
 from . import values
 from .blocks import symbol_of
@@ -273,7 +273,7 @@ class _Builder:
             array = values.initial(value, dtype)
             if not fits(output.shape, array.shape):
                 raise ArgumentError(
-                    f"`value` must have shape {text(output.shape)}, got {list(array.shape)}"
+                    f"`value` must have shape {shape_spelled(output.shape)}, got {list(array.shape)}"
                 )
             self.result.fed[block.id] = array
         return {"output": output}

@@ -18,7 +18,7 @@ from ..._base.dtypes import BFLOAT16, FLOATING, AnyArray
 from ..graph import dtypes
 from ..graph.operation import Graph, Operation, Output
 from ..graph.row import Attr
-from .program import MOST_SPELT, Program, is_seedless, plan, stand_in
+from .program import MOST_SPELT, Program, is_seedless, prepare_program, stand_in
 
 _ACCEPTED = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
 """Names that TensorFlow's graphs take."""
@@ -121,7 +121,7 @@ def cpp_source(
           "SAME",
           ops::MaxPool::DataFormat("NCHW"));
     """
-    program = plan("cpp_source", graph, fetches, feeds, initial, _RESERVED, _ACCEPTED)
+    program = prepare_program("cpp_source", graph, fetches, feeds, initial, _RESERVED, _ACCEPTED)
     return _Writer(program).written(name)
 
 

@@ -18,7 +18,7 @@ import math
 from typing import Any
 
 from ..._base.errors import ArgumentError, shown
-from .loading import is_number, json_of, kind_of, text_of
+from .loading import decoded, is_number, json_of, kind_of
 from .page import DIALECTS, Block, Page, Value, Wire
 from .setting_texts import VAR_TYPES, nearest
 from .symbols import note_unknown_pins
@@ -37,7 +37,7 @@ def read(data: bytes, where: str) -> Page:
     >>> page.name, page.dialect
     ('p', 'convgrad')
     """
-    text, _ = text_of(data, where)
+    text, _ = decoded(data, where)
     return from_json(json_of(text, where), where)
 
 

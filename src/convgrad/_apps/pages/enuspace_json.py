@@ -11,7 +11,7 @@ from typing import Any
 from ..._base.errors import ArgumentError, shown
 from .enuspace_dat import Store, stored_shape
 from .enuspace_svg import drop_loose_wires
-from .loading import json_of, kind_of, page_name, text_of
+from .loading import decoded, json_of, kind_of, page_name
 from .page import Block, Page, Value, Wire, split_index
 from .setting_texts import VAR_TYPES
 from .symbols import fill_missing
@@ -28,7 +28,7 @@ def read_enuspace_json(data: bytes, where: str, path: Path | None = None) -> Pag
     >>> page.dialect, page.blocks[0].symbol
     ('enuspace-json', 'Relu')
     """
-    text, _ = text_of(data, where)
+    text, _ = decoded(data, where)
     return from_json(json_of(text, where), where, path)
 
 

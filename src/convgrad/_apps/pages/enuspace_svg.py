@@ -13,7 +13,7 @@ from pathlib import Path
 from ..._base.errors import ArgumentError, shown
 from .enuspace_dat import Store, stored_shape
 from .enuspace_xml import Attributes, ParserPosition, local, walk
-from .loading import page_name, text_of
+from .loading import decoded, page_name
 from .page import Block, Page, Value, Wire, split_index
 from .setting_texts import VAR_TYPES
 from .symbols import fill_missing
@@ -32,7 +32,7 @@ def read_svg(data: bytes, where: str, path: Path | None = None) -> Page:
     >>> page.dialect, page.blocks[0].symbol
     ('enuspace-4', 'Relu')
     """
-    text, encoding = text_of(data, where)
+    text, encoding = decoded(data, where)
     with Store(path) as store:
         reader = _Reader(where, page_name(path or Path(where)), store)
         walk(text, reader.place, reader.begin, reader.end)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..._base.errors import ArgumentError, said, shown
 from ..._base.files import open_regular
 from . import document, enuspace_json, enuspace_svg
-from .loading import MOST_BYTES, json_of, text_of
+from .loading import MOST_BYTES, decoded, json_of
 from .page import Page
 
 
@@ -24,7 +24,7 @@ def read_page(path: str | os.PathLike[str]) -> Page:
     place = Path(path)
     where = str(path) if str(path).isprintable() else shown(str(path))
     data = _bytes(place, where)
-    text, _ = text_of(data, where)
+    text, _ = decoded(data, where)
     begin = text[:4096].lstrip()
     if begin.startswith("<"):
         del text

@@ -22,7 +22,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 """The escape of half a character of UTF-16."""
 
 
-def text_of(data: bytes, where: str) -> tuple[str, str]:
+def decoded(data: bytes, where: str) -> tuple[str, str]:
     """Decode a file: UTF-16 by its byte order mark, else UTF-8. Return the text and the encoding's name.
 
     >>> text_of("page".encode("utf-16"), "x.svg"), text_of(b"page", "x.svg")

@@ -17,7 +17,7 @@ from ..._base.dtypes import AnyArray
 from ..._base.errors import ArgumentError, shown
 from ..graph import dtypes
 from ..graph.operation import Graph, Operation, Output
-from ..graph.spec import Spec, fits, text
+from ..graph.spec import Spec, fits, shape_spelled
 
 MOST_SPELT = 64
 """Elements of a constant that is written number by number; a larger one is written as bits."""
@@ -88,7 +88,7 @@ def is_seedless(node: Operation) -> bool:
     return "seed" in node.attrs and node.attrs["seed"] == node.attrs.get("seed2") == 0
 
 
-def plan(
+def prepare_program(
     function: str,
     graph: Graph,
     fetches: Sequence[str] | None,
@@ -143,7 +143,7 @@ def fitting(function: str, argument: str, value: Any, spec: Spec) -> AnyArray:
     array = dtypes.array(function, argument, value, spec.dtype)
     if not fits(spec.shape, array.shape):
         raise ArgumentError(
-            f"{function}: `{argument}` must have shape {text(spec.shape)}, got {list(array.shape)}."
+            f"{function}: `{argument}` must have shape {shape_spelled(spec.shape)}, got {list(array.shape)}."
         )
     return array
 

@@ -15,7 +15,7 @@ import numpy as np
 from ..._base.dtypes import BFLOAT16, AnyArray
 from ..graph.operation import Graph, Operation, Output
 from ..graph.row import Attr
-from .program import MOST_SPELT, Program, plan, stand_in, wrapped
+from .program import MOST_SPELT, Program, prepare_program, stand_in, wrapped
 
 _WIDE = 92
 """Characters of a line of base64."""
@@ -96,7 +96,7 @@ def python_source(
         fetches = {"y:0": y}
         return dict(zip(fetches, session.run(fetches.values(), feeds)))
     """
-    program = plan("python_source", graph, fetches, feeds, initial, _RESERVED, _ACCEPTED)
+    program = prepare_program("python_source", graph, fetches, feeds, initial, _RESERVED, _ACCEPTED)
     return _Writer(program).written(name)
 
 

@@ -162,7 +162,7 @@ def _whole(item: str) -> int:
     return int(found[1] + digits)
 
 
-def literal(text: str, dtype: np.dtype[Any] | None = None) -> AnyArray:
+def parse_literal(text: str, dtype: np.dtype[Any] | None = None) -> AnyArray:
     """Read a literal (T2): nested braces give the shape, and without a dtype the characters give one.
 
     A quotation mark makes strings, else `f` float32, else `.`, `e` or `E` float64, else it is int32. So `0.1` is
@@ -307,11 +307,11 @@ def literal_list(text: str, dtype: np.dtype[Any] | None = None) -> list[AnyArray
         parts.append(rest)
     if len(parts) > MOST_LITERALS:
         raise ArgumentError(f"a list has at most {MOST_LITERALS} literals, got {len(parts)}")
-    return [literal(part, dtype) for part in parts]
+    return [parse_literal(part, dtype) for part in parts]
 
 
 def literal_text(array: AnyArray) -> str:
-    """Write a literal: the reverse of `literal`.
+    """Write a literal: the reverse of `parse_literal`.
 
     int32, float32 and float64 are told by their characters; other dtypes must be given when it is read, and so must
     that of an empty list.

@@ -24,12 +24,12 @@ _MISSING = "the numbers of `{}` are missing: the page's .dat file has them"
 
 @lru_cache(maxsize=4096)
 def _literal(text: str, dtype: np.dtype[Any] | None) -> AnyArray:
-    found = tensor_texts.literal(text, dtype)
+    found = tensor_texts.parse_literal(text, dtype)
     found.flags.writeable = False
     return found
 
 
-def literal(text: str, dtype: np.dtype[Any] | None = None) -> AnyArray:
+def read_literal(text: str, dtype: np.dtype[Any] | None = None) -> AnyArray:
     """Return a literal; a list may be typed without its braces.
 
     >>> literal("3, 3, 2, 1").tolist(), literal("0.5f")
@@ -70,7 +70,7 @@ def _array(value: Value, dtype: np.dtype[Any] | None, strict: bool = False) -> A
     if value.array is not None:
         return value.array
     if value.type == "string":
-        return _literal(value.text, dtype) if strict else literal(value.text, dtype)
+        return _literal(value.text, dtype) if strict else read_literal(value.text, dtype)
     return tensor_texts.typed_array(value.text, value.type, value.shape or ())
 
 
@@ -88,7 +88,7 @@ def initial(value: Value, dtype: np.dtype[Any] | None, strict: bool = False) -> 
     if strict and value.array is None and value.type == "string":
         raise ArgumentError(_A_TEXT)
     if dtype is not None and value.array is None and value.type == "string":
-        found = literal(value.text)
+        found = read_literal(value.text)
         if value.shape is not None and found.size == _count(value.shape):
             found = found.reshape(value.shape)
     else:
@@ -124,7 +124,7 @@ def variable(shape: Value, dtype: Value, first: Value, strict: bool) -> AnyArray
             raise ArgumentError(
                 "`initvalues` is a text, and texts are not computed here; choose a type for it or fill in `dtype`"
             )
-        return literal(first.text)
+        return read_literal(first.text)
     wanted, sizes = setting_texts.dtype(dtype.text), setting_texts.shape(shape.text)
     found = _literal(first.text, wanted)
     if first.shape and first.shape != found.shape:
@@ -146,7 +146,7 @@ def _other_shape(sizes: tuple[int, ...], found: AnyArray) -> ArgumentError:
 def _typed_variable(shape: str, dtype: str, first: str) -> AnyArray:
     """Return an initial value from texts; remembered, as everything that is read after every edit."""
     wanted, sizes = setting_texts.dtype(dtype), setting_texts.shape(shape)
-    found = literal(first or "0", wanted)
+    found = read_literal(first or "0", wanted)
     if found.shape == sizes:
         return found
     if found.size == 1:

@@ -28,7 +28,7 @@ from ..pages.loading import MOST_BYTES, page_name
 from ..pages.page import Page
 from ..pages.run import why_not
 from . import feeds, gallery
-from .checks import before, checked, fits, part
+from .checks import before, checked, part, why_unfit
 from .palette import DTYPES, palette
 from .runs import Gone, Runs, TooMany
 
@@ -125,7 +125,7 @@ def _check(studio: Studio, request: Request) -> Answer:
 def _fits(studio: Studio, request: Request) -> Answer:
     page = request.page()
     ids = set(page.by_id())
-    why = fits(page, document.wire_from_json(request.body.get("wire"), "wire", ids))
+    why = why_unfit(page, document.wire_from_json(request.body.get("wire"), "wire", ids))
     return {"fits": why is None, "why": why}
 
 
@@ -314,7 +314,7 @@ _PATTERNS = [(method, re.compile(path), handler) for method, path, handler in RO
 MOST_BODY = min(64 << 20, MOST_BYTES)
 
 
-def find(method: str, path: str) -> tuple[Handler, tuple[str, ...]]:
+def route(method: str, path: str) -> tuple[Handler, tuple[str, ...]]:
     """Return who answers a path, and the parts of it that vary."""
     others = False
     for wanted, pattern, handler in _PATTERNS:

@@ -69,7 +69,7 @@ def part(page: Page, ids: set[str]) -> Page:
     )
 
 
-def fits(page: Page, wire: Wire) -> str | None:
+def why_unfit(page: Page, wire: Wire) -> str | None:
     """Say why a wire would not fit, or nothing.
 
     Only what the wire itself does counts. Pins that are still open are taken for tensors of which nothing is known, and

@@ -76,7 +76,7 @@ ENTRIES = (
 
 
 @cache
-def text(name: str) -> str | None:
+def page_text(name: str) -> str | None:
     """Return a page of the gallery as JSON text; None for names it does not have."""
     if name not in {entry.name for entry in ENTRIES}:
         return None
@@ -85,7 +85,7 @@ def text(name: str) -> str | None:
 
 def page(name: str) -> Any:
     """Return a page of the gallery as a document; None for names it does not have."""
-    found = text(name)
+    found = page_text(name)
     return None if found is None else json.loads(found)
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from ..._base.errors import ArgumentError, said
 from ..._base.text import finite
-from ..pages.loading import json_of, text_of
+from ..pages.loading import decoded, json_of
 from . import api
 from .api import ErrorAnswer, Raw, Request, Studio
 from .connections import IDLE_SECONDS, READING_SECONDS, Connections
@@ -185,7 +185,7 @@ class Handler(BaseHTTPRequestHandler):
                 self._file(method, path)
                 return
             self._check_token()
-            handler, parts = api.find(method, path)
+            handler, parts = api.route(method, path)
             body = self._body() if method == "POST" else {}
             self._may_take(None)
             found = api.answer(self.server.studio, handler, Request(parts, _pairs(query), body))
@@ -242,7 +242,7 @@ class Handler(BaseHTTPRequestHandler):
             raise ErrorAnswer(400, "the body ends early")
         self._unread = False
         try:
-            value = json_of(text_of(data, "body")[0], "body")
+            value = json_of(decoded(data, "body")[0], "body")
         except ArgumentError as error:
             raise ErrorAnswer(400, str(error)) from None
         if not isinstance(value, dict):

@@ -86,7 +86,7 @@ def _edges(least: float, most: float) -> list[float]:
     return found
 
 
-def numbers(array: AnyArray) -> bytes:
+def as_float32(array: AnyArray) -> bytes:
     """Return all elements as little-endian float32 in C order."""
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(array, "<f4").tobytes()

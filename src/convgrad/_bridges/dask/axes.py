@@ -29,7 +29,7 @@ class Range(NamedTuple):
         return self.end - self.begin
 
 
-class Part(NamedTuple):
+class AxisPart(NamedTuple):
     """A range of an axis of the image and the outputs it is computed with, as a problem's axis."""
 
     cells: Range
@@ -92,7 +92,7 @@ def cells_of(axis: Axis, chunks: Sequence[int]) -> tuple[Range, ...]:
     return ranges((edge * axis.stride + shift for edge in edges(chunks)), axis.size)
 
 
-def for_outputs(axis: Axis, wanted: Range) -> Part:
+def for_outputs(axis: Axis, wanted: Range) -> AxisPart:
     """Return the cells some outputs read, and the convolution that makes the outputs of them.
 
     >>> for_outputs(geometry.solve(10, 3, 1, 1, "SAME"), Range(4, 10))[:2]
@@ -104,12 +104,12 @@ def for_outputs(axis: Axis, wanted: Range) -> Part:
     begin, end = max(start, 0), min(stop, size)
     if begin >= end or not wanted.size:  # in the padding, all of it
         nothing = Axis(0, window, stride, dilation, 0, 0, wanted.size)
-        return Part(Range(0, 0), wanted, nothing)
+        return AxisPart(Range(0, 0), wanted, nothing)
     part = Axis(end - begin, window, stride, dilation, begin - start, stop - end, wanted.size)
-    return Part(Range(begin, end), wanted, part)
+    return AxisPart(Range(begin, end), wanted, part)
 
 
-def for_cells(axis: Axis, wanted: Range) -> Part:
+def for_cells(axis: Axis, wanted: Range) -> AxisPart:
     """Return the outputs whose windows touch some cells, and the convolution whose gradient those cells get.
 
     >>> for_cells(geometry.solve(10, 3, 1, 1, "SAME"), Range(4, 10))[:2]
@@ -121,13 +121,13 @@ def for_cells(axis: Axis, wanted: Range) -> Part:
     last = min(out, (wanted.end - 1 + before) // stride + 1)
     if first >= last or not wanted.size or not window:
         nothing = Axis(wanted.size, window, stride, dilation, 0, 0, 0)
-        return Part(wanted, Range(0, 0), nothing)
+        return AxisPart(wanted, Range(0, 0), nothing)
     pad = wanted.begin + before - first * stride
     lead = max(0, -pad)
     pad, size = max(pad, 0), wanted.size - lead
     after = max(0, (last - first - 1) * stride + reach - pad - size)
     part = Axis(size, window, stride, dilation, pad, after, last - first)
-    return Part(wanted, Range(first, last), part, lead)
+    return AxisPart(wanted, Range(first, last), part, lead)
 
 
 def overlaps(ends: Sequence[int], wanted: Range) -> list[Overlap]:

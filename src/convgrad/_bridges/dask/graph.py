@@ -256,7 +256,7 @@ def planned(problem: Problem, first: Any, second: Any) -> tuple[ChunkPlan, list[
             operands[number] = da.from_array(
                 each, chunks=chunks_like(problem, operands[1 - number])
             )
-    return plans.make(problem, *map(_chunks, operands)), operands
+    return plans.cut(problem, *map(_chunks, operands)), operands
 
 
 def chunks_like(problem: Problem, other: Any) -> Any:

@@ -18,7 +18,7 @@ from ..._problem import geometry
 from ..._problem.convolution import Kind, Problem
 from ..._problem.geometry import Axis
 from . import axes
-from .axes import Part, Range
+from .axes import AxisPart, Range
 
 LEAST = 4 << 20
 """Bytes of a chunk from which on it is not copied: bands are four calls more, and as many problems to plan."""
@@ -54,7 +54,7 @@ class _Edges(NamedTuple):
 
 
 def around(
-    whole: Problem, part: Problem, rows: Part, cols: Part, centre: tuple[Range, Range]
+    whole: Problem, part: Problem, rows: AxisPart, cols: AxisPart, centre: tuple[Range, Range]
 ) -> Halo | None:
     """Split a block around the chunk in its middle, whose rows and columns are given; None where it must be copied.
 
@@ -87,7 +87,7 @@ def around(
     return Halo(core, tuple(band for band in bands if not band.problem.is_empty))
 
 
-def _band(part: Problem, rows: Part, cols: Part, place: tuple[Range, Range]) -> Band:
+def _band(part: Problem, rows: AxisPart, cols: AxisPart, place: tuple[Range, Range]) -> Band:
     """Return the problem of a band, which is a block of the block."""
     solve = axes.for_outputs if part.kind is Kind.FORWARD else axes.for_cells
     found = [
@@ -104,7 +104,7 @@ def _band(part: Problem, rows: Part, cols: Part, place: tuple[Range, Range]) -> 
     return Band(problem, (reads[0], reads[1]), (makes[0], makes[1]))
 
 
-def _of_outputs(axis: Axis, part: Part, chunk: Range) -> _Edges | None:
+def _of_outputs(axis: Axis, part: AxisPart, chunk: Range) -> _Edges | None:
     """Split outputs: those that read cells in front of the chunk, those that read only the chunk, those behind."""
     wanted, reach = part.outputs, geometry.reach(axis.window, axis.dilation)
     core = _core(axis, wanted.begin, wanted.size, chunk)
@@ -117,7 +117,7 @@ def _of_outputs(axis: Axis, part: Part, chunk: Range) -> _Edges | None:
     return _checked(core, first - wanted.begin, last - wanted.begin, wanted.size)
 
 
-def _of_cells(axis: Axis, part: Part, chunk: Range) -> _Edges | None:
+def _of_cells(axis: Axis, part: AxisPart, chunk: Range) -> _Edges | None:
     """Split cells of an input gradient: those that outputs in front of the chunk of outputs read, and so on."""
     wanted, reach = part.cells, geometry.reach(axis.window, axis.dilation)
     pad = wanted.begin + axis.before - chunk.begin * axis.stride
@@ -133,7 +133,7 @@ def _of_cells(axis: Axis, part: Part, chunk: Range) -> _Edges | None:
     return _checked(core, first - wanted.begin, last - wanted.begin, wanted.size)
 
 
-def _of_taps(axis: Axis, part: Part, chunk: Range) -> _Edges | None:
+def _of_taps(axis: Axis, part: AxisPart, chunk: Range) -> _Edges | None:
     """Split the cells a filter gradient reads: in front of the chunk, the chunk, behind it."""
     core = _core(axis, part.outputs.begin, part.outputs.size, chunk)
     if core is None:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..._base import dtypes
 from ..._problem.convolution import Kind, Problem, Shape
 from . import axes, halo
-from .axes import Part, Range
+from .axes import AxisPart, Range
 from .boxes import Box, Chunks, Overlaps
 from .halo import Halo
 
@@ -161,7 +161,7 @@ class ChunkPlan:
         """Which operand is the image that windows reach over chunks of."""
         return 1 if self.problem.kind is Kind.INPUT_GRADIENT else 0
 
-    def _halo(self, part: Problem, row: Part, col: Part, box: Box) -> Halo | None:
+    def _halo(self, part: Problem, row: AxisPart, col: AxisPart, box: Box) -> Halo | None:
         """Return how a block is computed around the one whole chunk in its middle, if it is."""
         if len(box.pieces) < 2 or part.is_empty:
             return None
@@ -198,7 +198,7 @@ class ChunkPlan:
         return ordered(problem, (ni, pi, qi, channel)), ci if forward else ki
 
 
-def make(problem: Problem, first: Chunks, second: Chunks) -> ChunkPlan:
+def cut(problem: Problem, first: Chunks, second: Chunks) -> ChunkPlan:
     """Cut a problem by the chunks of its operands."""
     cuts = _cut_large(problem, _cut(problem, first, second), first, second)
     along = _along_result(problem, cuts)

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from ..._base.blocks import Block
+from ..._base.blocks import WithBlock
 from ..._base.warnings import warn
 from . import convolution, hook
 
@@ -27,7 +27,7 @@ def _accelerated() -> bool:
     return _blocks.open > 0 if _state is None else bool(_state.value)
 
 
-class accelerate(Block):
+class accelerate(WithBlock):
     """Let convgrad compute JAX's 2-D convolutions on CPUs, in a ``with`` block or in a function.
 
     Whatever calls `jax.lax.conv_general_dilated` inside uses our kernels: Flax, Haiku, Equinox, Keras. Derivatives of

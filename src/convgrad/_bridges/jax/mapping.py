@@ -49,7 +49,7 @@ def fold(
         many.add(missing)
     grown, axes = _grow(problem, many, examples)
     first, second = (
-        beside(given[role], at[role], axes[role]) if role in many else given[role]
+        side_by_side(given[role], at[role], axes[role]) if role in many else given[role]
         for role in roles[:2]
     )
     result = compute(grown, first, second)
@@ -74,7 +74,7 @@ def _grow(problem: Problem, many: set[str], examples: int) -> tuple[Problem, dic
     return replace(problem, groups=problem.groups * examples), axes
 
 
-def beside(array: Any, dim: int, axis: int) -> Any:
+def side_by_side(array: Any, dim: int, axis: int) -> Any:
     """Return examples, counted by `dim`, with their axis `axis` as one: those of the first example, the second, ..."""
     moved = jnp.moveaxis(array, dim, axis)
     shape = moved.shape

@@ -148,7 +148,7 @@ def _fold(operands: Sequence[Any], dims: Sequence[int | None], *, call: Normalis
     grown = {}
     for place, each, dim in zip(call.operands, operands, dims, strict=True):
         array = jnp.broadcast_to(each, (examples, *each.shape)) if dim is None else each
-        grown[place] = mapping.beside(array, dim or 0, _channel_axis(call, place))
+        grown[place] = mapping.side_by_side(array, dim or 0, _channel_axis(call, place))
     task = call.task
     image = (
         tuple(np.delete(operands[0].shape, dims[0])) if dims[0] is not None else (operands[0].shape)

@@ -44,7 +44,7 @@ def watch() -> None:
 def heed() -> None:
     """Let calls by XLA use as many threads as the settings say here and now, and JAX know what decides."""
     global _outside
-    threads.serve()
+    threads.get_ready()
     if _state is None:
         return
     decided = config.deciding()

@@ -40,7 +40,7 @@ PREFIX = "convgrad_"
 
 
 class Target(NamedTuple):
-    """What a call of XLA's says: a registered name, and two attributes for people and for `register`."""
+    """What a call of XLA's says: a registered name, and two attributes for people and for `register_target`."""
 
     name: str
     problem: str
@@ -129,7 +129,7 @@ def target_for(asked: Problem | Normalisation, program: Bound) -> Target | None:
     text = _text_of(asked)
     beside = switches_text()
     target = Target(name_of(text, beside), text, beside)
-    return target if register(target.name, asked, program, text) else None
+    return target if register_target(target.name, asked, program, text) else None
 
 
 def _text_of(asked: Problem | Normalisation) -> str:
@@ -140,7 +140,7 @@ def _text_of(asked: Problem | Normalisation) -> str:
     )
 
 
-def register(name: str, asked: Problem | Normalisation, program: Bound, text: str) -> bool:
+def register_target(name: str, asked: Problem | Normalisation, program: Bound, text: str) -> bool:
     """Let XLA call a program by a name; returns whether it can."""
     switches.watch()
     if name in _registered:
@@ -210,7 +210,7 @@ def register_text(name: str, text: str, beside: str) -> None:
     asked = normalisation.read(text) if normalisation.is_text(text) else _problem_text.read(text)
     with config.scope(**values):
         program = _engine.program(asked.task if isinstance(asked, Normalisation) else asked)
-    if not isinstance(program, Bound) or not register(name, asked, program, text):
+    if not isinstance(program, Bound) or not register_target(name, asked, program, text):
         raise ConvgradError(
             f"register: {text!r} cannot be computed by a compiled program here, which an exported module needs; "
             "see the warning that was given."

@@ -21,7 +21,7 @@ def fuse(layers: list[Named], computer: Any) -> tuple[list[Layer], bool]:
     alone: dict[int, str] = {}
     for _, model, _ in layers:
         if graphs.has_graph(model):
-            found = graphs.find(model)
+            found = graphs.find_pairs(model)
             pairs |= found.pairs
             alone |= found.reasons
     names = {id(layer): name for name, layer, _ in layers}
@@ -64,7 +64,7 @@ def fuse(layers: list[Named], computer: Any) -> tuple[list[Layer], bool]:
         )
     for _, model, _ in layers:
         if graphs.has_graph(model) and "call" not in model.__dict__:
-            found = graphs.find(model)
+            found = graphs.find_pairs(model)
             if any(map(calls.is_taken, (pair.activation for pair in found.pairs.values()))):
                 norms.take_model(model, found)
                 changed = True

@@ -2,8 +2,8 @@
 
 A graph of Keras can be entered at many doors. A layer can be called by itself, and a second model can be made of a part
 of the first one, which ends between a batch norm and its activation. So a batch norm computes its activation only while
-the model in whose graph the two were found runs: that model's `call` opens a `Frame`, and both layers look at the one
-that is open in their thread. Outside of it they are two layers as before.
+the model in whose graph the two were found runs: that model's `call` opens a `RunningModel`, and both layers look at
+the one that is open in their thread. Outside of it they are two layers as before.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _is_functional(model: Any) -> bool:
     )
 
 
-def find(model: Any) -> Found:
+def find_pairs(model: Any) -> Found:
     """Return which batch norms of a graph are followed by an activation and nothing else."""
     found = Found({}, {})
     for norm, followers, reason in (_in_order if _is_sequential(model) else _in_graph)(model):
@@ -130,7 +130,7 @@ def _pair(norm: Any, followers: list[Any]) -> Pair | str:
     return Pair(norm, after, computes)
 
 
-class Frame:
+class RunningModel:
     """A model that runs: its pairs, and activations that are computed already."""
 
     def __init__(self, pairs: dict[int, Pair]) -> None:
@@ -140,7 +140,7 @@ class Frame:
 
 class _Running(threading.local):
     def __init__(self) -> None:
-        self.frames: list[Frame] = []
+        self.frames: list[RunningModel] = []
 
 
 _running = _Running()
@@ -149,7 +149,7 @@ _running = _Running()
 @contextmanager
 def running(pairs: dict[int, Pair]) -> Iterator[None]:
     """Let layers know that their model runs, in the calling thread."""
-    _running.frames.append(Frame(pairs))
+    _running.frames.append(RunningModel(pairs))
     try:
         yield
     finally:

@@ -77,7 +77,9 @@ class _Run:
 
     def __call__(self, model: Any, *args: Any, **kwargs: Any) -> Any:
         # A list of layers can have changed since; a graph cannot.
-        pairs = graphs.find(model).pairs if isinstance(model, keras.Sequential) else self.pairs
+        pairs = (
+            graphs.find_pairs(model).pairs if isinstance(model, keras.Sequential) else self.pairs
+        )
         with graphs.running(pairs):
             return type(model).call(model, *args, **kwargs)
 

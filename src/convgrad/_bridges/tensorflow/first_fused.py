@@ -18,7 +18,7 @@ from ..._runtime.bound import Bound
 from ..records import NOWHERE
 from . import first_time
 from .capi import Library
-from .fusions import NONE, Fused
+from .fusions import NONE, FusedOps
 from .kernel import ABSENT, MOST_INPUTS, Form
 from .nodes import Node
 from .recipe import Recipe, scalars
@@ -36,7 +36,7 @@ class _FusedCall(first_time.Call):
     """One call, by the handles of its inputs in their order."""
 
     @property
-    def fused(self) -> Fused:
+    def fused(self) -> FusedOps:
         assert self.node.fused is not None
         return self.node.fused
 
@@ -87,7 +87,7 @@ class _FusedCall(first_time.Call):
                 )
 
 
-def _task(problem: Problem, fused: Fused) -> Task:
+def _task(problem: Problem, fused: FusedOps) -> Task:
     batch, *_ = problem.output_shape
     pixels = int(np.prod(problem.output_shape, dtype=object)) // (batch * problem.out_c)
     return Task(

@@ -32,7 +32,7 @@ _OPERATIONS = activations.Operations(
 
 def activated(activation: str, u: Any, slope: float) -> Any:
     """Return an activation's value."""
-    return activations.value(_OPERATIONS, activation, u, slope)
+    return activations.activated(_OPERATIONS, activation, u, slope)
 
 
 def compute(call: Normalisation, operands: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ _ACTIVATIONS = {row.tensorflow: row.name for row in activations.ROWS if row.tens
 
 
 @dataclass(frozen=True)
-class Fused:
+class FusedOps:
     """Which inputs are what, and what is done with a convolution's result."""
 
     bias: int = NONE
@@ -42,7 +42,7 @@ class Fused:
         return self.rows != NONE or self.residual != NONE or self.activation != "none"
 
 
-def read(function: str, names: Sequence[str], epsilon: float, slope: float) -> Fused:
+def read(function: str, names: Sequence[str], epsilon: float, slope: float) -> FusedOps:
     """Return what the ops of a node's attribute `fused_ops` are, in the order they are applied.
 
     >>> read("Conv2D", ["BiasAdd", "Add", "Relu"], 0.0, 0.0)
@@ -65,7 +65,7 @@ def read(function: str, names: Sequence[str], epsilon: float, slope: float) -> F
             f"each or none of them, got {shown(list(names))}; "
             f"{HELP}."
         )
-    return Fused(
+    return FusedOps(
         *(bias, rows, residual, activation, epsilon if rows != NONE else 0.0),
         *(slope if activations.find(activation).has_slope else 0.0, at),
     )

@@ -19,7 +19,7 @@ from ..._problem.norm import normalisation
 from ..._problem.norm.normalisation import Normalisation
 from . import fusions
 from .capi import Library
-from .fusions import Fused
+from .fusions import FusedOps
 from .kernel import FUSED_FORMS, MOST_INPUTS
 
 NUMBERS: dict[DType, int] = {row: row.tensorflow for row in DTYPES}
@@ -42,7 +42,7 @@ class Node:
     dtype: DType
     form: str
     """Which inputs the op has: a row of `kernel.FORMS`, or one of `kernel.FUSED_FORMS`."""
-    fused: Fused | None = None
+    fused: FusedOps | None = None
     """What else it computes, if it has one of those."""
 
 
@@ -98,7 +98,7 @@ class Attributes:
         fused = self._fused(call, dtype, form) if form in FUSED_FORMS else None
         return Node(call, settings, dtype, form, fused)
 
-    def _fused(self, call: Call, dtype: DType, form: str) -> Fused:
+    def _fused(self, call: Call, dtype: DType, form: str) -> FusedOps:
         """Return what is fused with a convolution, all of whose inputs have dtypes and an order that are known."""
         found = fusions.read(
             *(call.function, self._texts("fused_ops")),

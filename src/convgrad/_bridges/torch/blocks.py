@@ -254,7 +254,7 @@ def _backward(
     )
     if dz is None:
         return None, None, None, *others
-    return *functional.gradients(dz, image, filter, settings, mask), *others
+    return *functional.layer_gradients(dz, image, filter, settings, mask), *others
 
 
 def _compiled_backward(

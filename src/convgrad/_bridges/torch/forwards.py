@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from . import excitation
-from .layers import as_it_comes, find, run_block
+from .layers import as_it_comes, find_module, run_block
 from .plain import plain, undisturbed
-from .steps import Fork, ForwardPlan, FusedBlock, PlainCall, Scale, Value, children
+from .steps import Fork, ForwardPlan, FusedBlock, Placeholder, PlainCall, Scale, children
 from .tracing import Replacement, inlined
 
 _KINDS = (torch.Tensor, nn.Parameter)
@@ -75,7 +75,7 @@ def _as_planned(module: Any, plan: ForwardPlan, args: tuple[Any, ...]) -> bool:
         if found is not value and (type(found) is not type(value) or found != value):
             return False
     for path, names in plan.structure:
-        child = find(module, path)
+        child = find_module(module, path)
         if child is None or children(child) != names:
             return False
         if path and isinstance(child, nn.Sequential) and not inlined(child):
@@ -109,7 +109,7 @@ def _call(module: Any, call: PlainCall, values: list[Any]) -> Any:
     kwargs = {name: _filled(each, values) for name, each in call.kwargs}
     target: Any = call.target
     if call.kind == "module":
-        return find(module, target)(*args, **kwargs)
+        return find_module(module, target)(*args, **kwargs)
     if call.kind == "function":
         return target(*args, **kwargs)
     if call.kind == "method":
@@ -121,7 +121,7 @@ def _call(module: Any, call: PlainCall, values: list[Any]) -> Any:
 
 def _filled(template: Any, values: list[Any]) -> Any:
     """Return a template with its values in their places, in lists and dicts that may be changed."""
-    if type(template) is Value:
+    if type(template) is Placeholder:
         return values[template.number]
     if isinstance(template, list):
         return [_filled(each, values) for each in template]
@@ -139,7 +139,7 @@ def _filled(template: Any, values: list[Any]) -> Any:
 
 def _fork(module: Any, step: Fork, values: list[Any]) -> None:
     image = values[step.image]
-    layer: Any = None if step.layer is None else find(module, step.layer)
+    layer: Any = None if step.layer is None else find_module(module, step.layer)
     if step.layer is not None and not (
         type(layer) is nn.AdaptiveAvgPool2d
         and as_it_comes(layer)

@@ -194,7 +194,7 @@ def recorded(
     return torch.convolution(image, weight, bias, *how)
 
 
-def gradients(
+def layer_gradients(
     grad: AnyTensor,
     image: AnyTensor,
     weight: AnyTensor,

@@ -20,7 +20,7 @@ from .steps import Activation, FusedBlock, Path
 from .tracing import hooked
 
 
-def find(module: Any, path: Path) -> Any:
+def find_module(module: Any, path: Path) -> Any:
     """Return a module inside another one, or None."""
     for name in path:
         module = module._modules.get(name)
@@ -36,14 +36,14 @@ def as_it_comes(layer: Any) -> bool:
 
 def run_block(module: Any, step: FusedBlock, values: list[Any], recompute: bool = False) -> int:
     """Carry out a block, and return how many of its calls are done by that: all, none, or the convolution alone."""
-    norm = find(module, step.norm)
+    norm = find_module(module, step.norm)
     if type(norm) is not nn.BatchNorm2d or not as_it_comes(norm):
         return 0
     activation = _activation(module, step.activation)
     if activation is None:
         return 0
     for path in step.identities:
-        identity = find(module, path)
+        identity = find_module(module, path)
         if type(identity) is not nn.Identity or not as_it_comes(identity):
             return 0
     image = values[step.image]
@@ -56,7 +56,7 @@ def run_block(module: Any, step: FusedBlock, values: list[Any], recompute: bool 
     how = How(name, place, frozen, norm.eps, slope)
     done = 0
     if step.convolution is not None:
-        convolution = find(module, step.convolution)
+        convolution = find_module(module, step.convolution)
         made = _whole(convolution, norm, image, residual, running, how, recompute)
         if made is not None:
             values[step.made] = made
@@ -75,7 +75,7 @@ def run_block(module: Any, step: FusedBlock, values: list[Any], recompute: bool 
 def _activation(module: Any, activation: Activation) -> tuple[str, float] | None:
     if activation.path is None:
         return activation.name, activation.slope
-    layer = find(module, activation.path)
+    layer = find_module(module, activation.path)
     known = LAYERS.get(type(layer))
     return known(layer) if known is not None and as_it_comes(layer) else None
 

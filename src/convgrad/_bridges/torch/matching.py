@@ -21,10 +21,10 @@ from .steps import (
     ForwardPlan,
     FusedBlock,
     Path,
+    Placeholder,
     PlainCall,
     Scale,
     Step,
-    Value,
     children,
 )
 from .tracing import hooked
@@ -351,7 +351,8 @@ class Matcher:
     def _template(self, argument: Any) -> Any:
         """Return an argument with numbers in the place of nodes."""
         return fx.node.map_aggregate(
-            argument, lambda each: Value(self._number(each)) if isinstance(each, fx.Node) else each
+            argument,
+            lambda each: Placeholder(self._number(each)) if isinstance(each, fx.Node) else each,
         )
 
     def _structure(self) -> tuple[tuple[Path, Children], ...]:
@@ -401,7 +402,7 @@ def _numbers(template: Any) -> Iterable[int]:
     found: list[int] = []
 
     def note(each: Any) -> Any:
-        if isinstance(each, Value):
+        if isinstance(each, Placeholder):
             found.append(each.number)
         return each
 

@@ -23,7 +23,7 @@ def children(module: Any) -> Children:
 
 
 @dataclass(frozen=True)
-class Value:
+class Placeholder:
     """Stands for a value among the arguments of a call."""
 
     number: int

@@ -47,7 +47,7 @@ from .ints import Bool, Int, IntLike
 from .memory import Pointer
 from .names import symbol
 from .transpose import transpose
-from .types import BF16, F16, F32, F64, I16, I32, I64, Element, compute, element
+from .types import BF16, F16, F32, F64, I16, I32, I64, Element, arithmetic, element
 from .vectors import Mask, Vector
 
 __all__ = [
@@ -68,7 +68,7 @@ __all__ = [
     "Pointer",
     "Variable",
     "Vector",
-    "compute",
+    "arithmetic",
     "element",
     "symbol",
     "transpose",

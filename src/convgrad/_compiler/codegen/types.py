@@ -43,7 +43,7 @@ def element(short: str) -> Element:
     return ELEMENTS[short]
 
 
-def compute(storage: Element) -> Element:
+def arithmetic(storage: Element) -> Element:
     """Return the type arithmetic on `storage` runs in."""
     return _COMPUTE.get(storage, storage)
 

@@ -133,7 +133,7 @@ def _from_disk_or_llvm(
     identity: Any, emit: Callable[[], KernelSource], target: Target, imports: Mapping[str, int]
 ) -> Kernel:
     try:
-        name = key.text(identity, target)
+        name = key.identity_text(identity, target)
     except OSError:  # of sources that cannot be read: no name, so no place on disk
         name = ""
     digest = key.digest(name)

@@ -164,7 +164,7 @@ def write(
         try:
             private.within(place, act)
         except FileNotFoundError:
-            private.make(place)
+            private.make_folder(place)
             private.within(place, act)
     except OSError as error:
         if compiled:

@@ -27,7 +27,7 @@ class Functions(Protocol):
     def text(self) -> str: ...
 
 
-def table(source: Functions) -> KernelSource:
+def address_table(source: Functions) -> KernelSource:
     """Return functions as a kernel that writes their addresses to its words.
 
     They are local to the object (`dso_local`), so that it needs no table of imports to be loaded.

@@ -96,7 +96,7 @@ def target() -> Target:
 def _choose(
     wanted: str | None, vector_bits: int | None, caches: config.Caches | None = None
 ) -> Target:
-    rows = targets.candidates(architecture(), features())
+    rows = targets.runnable(architecture(), features())
     if not rows:
         raise CompileError(f"no kernels are written for the architecture {architecture()!r}")
     row = rows[0]

@@ -87,7 +87,7 @@ def _level() -> str:
     return "" if level == config.SWITCHES["opt_level"].default else f" opt={level}"
 
 
-def text(identity: object, target: Target) -> str:
+def identity_text(identity: object, target: Target) -> str:
     """Return the entries as one text."""
     return "\n".join(f"{name}: {value}" for name, value in entries(identity, target))
 

@@ -153,12 +153,12 @@ def _enter(path: Path, held: list[int]) -> Folder:
     return Folder(path, held[-1])
 
 
-def make(path: Path) -> None:
+def make_folder(path: Path) -> None:
     """Make a folder and the parents it lacks, each with mode 0700 whatever the umask."""
     try:
         _make_one(path)
     except FileNotFoundError:
-        make(path.parent)
+        make_folder(path.parent)
         _make_one(path)
 
 

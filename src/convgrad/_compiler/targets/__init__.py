@@ -31,9 +31,9 @@ __all__ = [
     "Register",
     "System",
     "Target",
-    "candidates",
     "find",
     "match",
+    "runnable",
 ]
 
 TARGETS: tuple[Target, ...] = (*_X86, *_ARM)
@@ -46,7 +46,7 @@ VECTOR_BITS = (128, 256, 512)
 """The widths kernels can be written for."""
 
 
-def candidates(architecture: str, features: Collection[str]) -> tuple[Target, ...]:
+def runnable(architecture: str, features: Collection[str]) -> tuple[Target, ...]:
     """Return the rows a host can run, best first.
 
     >>> [row.name for row in candidates("x86_64", {"sse2", "avx", "avx2", "fma", "f16c"})]
@@ -59,7 +59,7 @@ def candidates(architecture: str, features: Collection[str]) -> tuple[Target, ..
 
 def match(architecture: str, features: Collection[str]) -> Target | None:
     """Return the best row a host can run, or None for an architecture without rows."""
-    rows = candidates(architecture, features)
+    rows = runnable(architecture, features)
     return rows[0] if rows else None
 
 

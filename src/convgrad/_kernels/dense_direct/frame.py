@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import F64, I32, I64, Int, KernelBuilder, compute, element, symbol
+from ..._compiler.codegen import F64, I32, I64, Int, KernelBuilder, arithmetic, element, symbol
 from ..._compiler.targets import Target
 from ..shared.words import arguments, load_row
 from .axis import SPAN
@@ -42,7 +42,7 @@ class Frame:
         name = "dense_dot" if kernel.dot else "dense"
         self.k = k = KernelBuilder(symbol(name, kernel.dtype, size, target, kernel), target)
         self.storage = element(kernel.dtype)
-        self.number = compute(self.storage)
+        self.number = arithmetic(self.storage)
         self.lanes = k.lanes(self.number)
         self.panel = kernel.vectors if kernel.dot else kernel.vectors * self.lanes
         """Channels of a panel."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import Int, KernelBuilder, Pointer, compute, element, symbol
+from ..._compiler.codegen import Int, KernelBuilder, Pointer, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
-from ..shared.stage import clear, copy, transposed_copy
+from ..shared.stage import copy, fill_zeros, transposed_copy
 from ..shared.words import arguments
 
 WORDS = (
@@ -54,7 +54,7 @@ def emit(kernel: PackKernel, target: Target) -> KernelSource:
     storage = element(kernel.dtype)
     word = arguments(k, 2, WORDS)
     packer = PanelPacker(k, kernel, k.arg_pointer(0, storage), word)
-    packed = k.arg_pointer(1, compute(storage))
+    packed = k.arg_pointer(1, arithmetic(storage))
     with k.loop(k.begin, k.end) as item:
         panel, tap = item // word["taps"], item % word["taps"]
         at = panel * word["taps"] * packer.tap_size + tap * packer.tap_pitch
@@ -73,7 +73,7 @@ class PanelPacker:
         self.source = source
         self.word = word
         self.lanes = (
-            kernel.vectors if kernel.rows else kernel.vectors * k.lanes(compute(source.element))
+            kernel.vectors if kernel.rows else kernel.vectors * k.lanes(arithmetic(source.element))
         )
         self.tap_size = word["depth"] * self.lanes
         """Elements of one tap of one panel."""
@@ -129,7 +129,7 @@ class PanelPacker:
         k, word = self.k, self.word
         depth, width, groups = (word[name] for name in ("depth", "width", "groups"))
         woven = self.kernel.woven
-        clear(k, target, self.tap_size)
+        fill_zeros(k, target, self.tap_size)
         with k.loop(0, depth) as row, k.loop(0, woven) as member:
             there = target.offset(row * self.lanes + member)
             number = group * woven + member

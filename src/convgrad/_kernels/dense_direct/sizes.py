@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..shared import statistics
@@ -77,7 +77,7 @@ class DirectSizes:
     def __init__(self, problem: Problem, target: Target, tile: PixelTile | None) -> None:
         self.problem, self.target = problem, target
         self.forward = problem.kind is Kind.FORWARD
-        self.number = compute(element(problem.dtype.short)).size
+        self.number = arithmetic(element(problem.dtype.short)).size
         self.lanes = target.lanes(self.number)
         self.depth, self.width = problem.group_in, problem.group_out
         if not self.forward:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import KernelBuilder, compute, element, symbol
+from ..._compiler.codegen import KernelBuilder, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..shared.stage import transposed_copy
@@ -28,7 +28,7 @@ def emit(kernel: TurnKernel, target: Target) -> KernelSource:
     """Write the kernel: words are source, target, then `WORDS`."""
     k = KernelBuilder(symbol("dense_turn", kernel.dtype, "", target, kernel), target)
     storage = element(kernel.dtype)
-    source, there = k.arg_pointer(0, storage), k.arg_pointer(1, compute(storage))
+    source, there = k.arg_pointer(0, storage), k.arg_pointer(1, arithmetic(storage))
     word = arguments(k, 2, WORDS)
     channels, pixels = word["channels"], word["pixels"]
     with k.loop(k.begin, k.end) as item:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from heapq import nsmallest
 from operator import itemgetter
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
 from ..._problem.geometry import Axis
@@ -99,7 +99,7 @@ def _shifted(axis: Axis, start: int, stop: int) -> Axis:
 
 def tile(problem: Problem, target: Target) -> Sizes:
     """Choose the register tile, and merge groups that fill no vector."""
-    number = compute(element(problem.dtype.short)).size
+    number = arithmetic(element(problem.dtype.short)).size
     lanes = target.lanes(number)
     geometry = flat(problem)
     groups, group_in, group_out = problem.groups, problem.group_in, problem.group_out

@@ -26,7 +26,7 @@ from ..._compiler.codegen import (
     Pointer,
     Variable,
     Vector,
-    compute,
+    arithmetic,
     element,
     symbol,
 )
@@ -56,7 +56,7 @@ class _Writer:
             symbol("dense_bwd_filter", kernel.dtype, size, target, kernel), target
         )
         self.storage = element(kernel.dtype)
-        self.number = compute(self.storage)
+        self.number = arithmetic(self.storage)
         self.lanes = k.lanes(self.number)
         self.width = kernel.vectors * self.lanes
         sums = kernel.sums != ""

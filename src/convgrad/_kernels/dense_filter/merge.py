@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import F32, F64, Int, KernelBuilder, Vector, compute, element, symbol
+from ..._compiler.codegen import F32, F64, Int, KernelBuilder, Vector, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..plan import Step
@@ -73,7 +73,7 @@ def emit(kernel: MergeKernel, target: Target) -> KernelSource:
     """Write the kernel; an item is a row of the filter: a tap and an input channel."""
     k = KernelBuilder(symbol("dense_filter_merge", kernel.dtype, "row", target, kernel), target)
     storage = element(kernel.dtype)
-    number = compute(storage)
+    number = arithmetic(storage)
     partial, result = k.arg_pointer(0, number), k.arg_pointer(1, storage)
     word = arguments(k, 2, WORDS)
     slices, merged = word["slices"], word["merged"]

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import Element, Int, KernelBuilder, Pointer, Variable, compute, transpose
+from ..._compiler.codegen import (
+    Element,
+    Int,
+    KernelBuilder,
+    Pointer,
+    Variable,
+    arithmetic,
+    transpose,
+)
 from .chunk import Chunks, Shape
 
 _BLOCK = 8
@@ -79,7 +87,7 @@ class ChunkPacker:
         self.k = k
         self.zeros = zeros
         """Whether pixels of zeros are wanted."""
-        self.storage, self.number = storage, compute(storage)
+        self.storage, self.number = storage, arithmetic(storage)
         self.lanes = k.lanes(self.number)
         self.by_channel = by_channel
         self.folded = folded

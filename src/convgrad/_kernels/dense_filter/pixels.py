@@ -7,7 +7,7 @@ runs of a chunk, and the chunks of a slice in a wider type.
 
 from __future__ import annotations
 
-from ..._compiler.codegen import Bool, Int, KernelBuilder, Pointer, compute, element
+from ..._compiler.codegen import Bool, Int, KernelBuilder, Pointer, arithmetic, element
 from ..shared.pixel_sum import sum_of_rows
 from ..shared.reduce import partial_type
 from .pack import Pack
@@ -22,7 +22,7 @@ class PixelSums:
     ) -> None:
         """`room` is memory for the sums of one tile, which nobody needs between two tiles."""
         self.k, self.word, self.room = k, word, room
-        self.number = compute(element(kernel.dtype))
+        self.number = arithmetic(element(kernel.dtype))
         self.wide = element(partial_type(kernel.dtype))
         self.lanes = k.lanes(self.number)
 

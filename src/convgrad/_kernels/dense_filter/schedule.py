@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
@@ -90,7 +90,9 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
         kernel = DenseFilterKernel(
             dtype=problem.dtype.short,
             data_format=problem.data_format,
-            out=problem.dtype.short if it.direct else compute(element(problem.dtype.short)).short,
+            out=problem.dtype.short
+            if it.direct
+            else arithmetic(element(problem.dtype.short)).short,
             rows=each.rows,
             few=each.few,
             vectors=each.vectors,

@@ -27,13 +27,13 @@ from ..._compiler.codegen import (
     Pointer,
     Variable,
     Vector,
-    compute,
+    arithmetic,
     element,
     symbol,
 )
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
-from ..shared.stage import clear
+from ..shared.stage import fill_zeros
 from ..shared.words import arguments, load_row
 from .turn import Places, pixels_from_lanes, pixels_to_lanes, planes_to_lanes
 
@@ -120,7 +120,7 @@ class _FilterWriter:
             symbol("grouped_filter", kernel.dtype, size, target, kernel), target
         )
         storage = element(kernel.dtype)
-        self.number = compute(storage)
+        self.number = arithmetic(storage)
         self.lanes = k.lanes(self.number)
         self.x, self.dy = k.arg_pointer(0, storage), k.arg_pointer(1, storage)
         self.result, self.table = k.arg_pointer(2, element(kernel.result)), k.arg_pointer(3, I32)
@@ -137,7 +137,7 @@ class _FilterWriter:
         with k.loop(k.begin, k.end) as item:
             part, rest = item % parts, item // parts
             lane, share = rest % word["lane_blocks"], rest // word["lane_blocks"]
-            clear(k, self.bank, self.taps * (kernel.channels * kernel.group_out * self.lanes))
+            fill_zeros(k, self.bank, self.taps * (kernel.channels * kernel.group_out * self.lanes))
             first = share * word["units"] // word["shares"]
             last = (share + 1) * word["units"] // word["shares"]
             with k.loop(first, last) as unit:

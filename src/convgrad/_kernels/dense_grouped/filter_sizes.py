@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
 from ..shared import reduce
@@ -35,7 +35,7 @@ class GroupedFilterSizes:
 
     def __init__(self, problem: Problem, target: Target) -> None:
         self.problem, self.target = problem, target
-        self.number = compute(element(problem.dtype.short)).size
+        self.number = arithmetic(element(problem.dtype.short)).size
         self.lanes = target.lanes(self.number)
         self.lane_blocks = problem.groups // self.lanes
         self.rows: Gather = gather(problem.rows, problem.kind)

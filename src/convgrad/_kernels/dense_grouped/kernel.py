@@ -18,7 +18,7 @@ numbers, against 9 C products for each.
 
 from __future__ import annotations
 
-from ..._compiler.codegen import I32, I64, Int, KernelBuilder, Pointer, compute, element, symbol
+from ..._compiler.codegen import I32, I64, Int, KernelBuilder, Pointer, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..shared.stage import transposed_copy
@@ -43,7 +43,7 @@ class _GroupedWriter:
         name = "grouped_planes" if kernel.planes else "grouped"
         self.k = k = KernelBuilder(symbol(name, kernel.dtype, size, target, kernel), target)
         storage = element(kernel.dtype)
-        number = compute(storage)
+        number = arithmetic(storage)
         self.lanes = k.lanes(number)
         self.source, self.packed = k.arg_pointer(0, storage), k.arg_pointer(1, number)
         self.result = k.arg_pointer(2, storage)

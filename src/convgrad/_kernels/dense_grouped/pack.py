@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import I32, KernelBuilder, compute, element, symbol
+from ..._compiler.codegen import I32, KernelBuilder, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..shared.stage import transposed_copy
@@ -37,7 +37,7 @@ def emit(kernel: GroupedPackKernel, target: Target) -> KernelSource:
     size = f"{kernel.group_in}x{kernel.group_out}"
     k = KernelBuilder(symbol("grouped_pack", kernel.dtype, size, target, kernel), target)
     storage = element(kernel.dtype)
-    number = compute(storage)
+    number = arithmetic(storage)
     lanes = k.lanes(number)
     source, packed = k.arg_pointer(0, storage), k.arg_pointer(1, number)
     table = k.arg_pointer(2, I32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
@@ -43,7 +43,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "no integers"
     if problem.depthwise or problem.group_in == 1:
         return "only groups of several channels"
-    lanes = target.lanes(compute(element(problem.dtype.short)).size)
+    lanes = target.lanes(arithmetic(element(problem.dtype.short)).size)
     if problem.groups % lanes:
         return f"groups do not fill the lanes ({problem.groups} % {lanes})"
     channels = (problem.group_in, problem.group_out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..shared.gather import Gather, gather
@@ -40,7 +40,7 @@ class GroupedSizes:
     def __init__(self, problem: Problem, target: Target) -> None:
         self.problem, self.target = problem, target
         self.forward = problem.kind is Kind.FORWARD
-        self.number = compute(element(problem.dtype.short)).size
+        self.number = arithmetic(element(problem.dtype.short)).size
         self.lanes = target.lanes(self.number)
         self.depth, self.width = problem.group_in, problem.group_out
         if not self.forward:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._compiler.codegen import Int, KernelBuilder, Pointer, Variable, Vector, compute, element
+from ..._compiler.codegen import Int, KernelBuilder, Pointer, Variable, Vector, arithmetic, element
 from ..shared.runs import ENOUGH, RUN
 from .words import GroupedKernel
 
@@ -20,7 +20,7 @@ class LaneTiles:
         self, k: KernelBuilder, kernel: GroupedKernel, table: Pointer, totals: Pointer
     ) -> None:
         self.k, self.kernel, self.table = k, kernel, table
-        self.number = compute(element(kernel.dtype))
+        self.number = arithmetic(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
         self.pixel = kernel.depth * self.lanes
         """Numbers of a staged pixel."""

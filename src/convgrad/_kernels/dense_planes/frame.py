@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import I32, Int, KernelBuilder, compute, element, symbol
+from ..._compiler.codegen import I32, Int, KernelBuilder, arithmetic, element, symbol
 from ..._compiler.targets import Target
 from ..shared.words import arguments
 from .words import WORDS, PlanesKernel
@@ -38,7 +38,7 @@ class Frame:
         name = "planes_flat" if kernel.direct else "planes"
         self.k = k = KernelBuilder(symbol(name, kernel.dtype, size, target, kernel), target)
         self.storage = element(kernel.dtype)
-        self.number = compute(self.storage)
+        self.number = arithmetic(self.storage)
         self.lanes = k.lanes(self.number)
         self.source = k.arg_pointer(0, self.storage)
         self.packed = k.arg_pointer(1, self.number)

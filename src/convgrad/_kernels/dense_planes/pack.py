@@ -14,7 +14,7 @@ from ..._compiler.codegen import (
     Pointer,
     Variable,
     Vector,
-    compute,
+    arithmetic,
     element,
     symbol,
     transpose,
@@ -82,7 +82,7 @@ class _Writer:
         name = "planes_pack_t" if kernel.transposed else "planes_pack"
         self.k = k = KernelBuilder(symbol(name, kernel.dtype, size, target, kernel), target)
         self.storage = element(kernel.dtype)
-        self.number = compute(self.storage)
+        self.number = arithmetic(self.storage)
         self.lanes = k.lanes(self.number)
         self.filter = k.arg_pointer(0, self.storage)
         self.packed = k.arg_pointer(1, self.number)

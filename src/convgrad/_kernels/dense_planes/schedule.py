@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
@@ -126,7 +126,7 @@ class PlanesSizes:
         self.problem, self.target, self.source = problem, target, source
         self.direct = source != "places"
         self.forward = problem.kind is Kind.FORWARD
-        self.number = compute(element(problem.dtype.short)).size
+        self.number = arithmetic(element(problem.dtype.short)).size
         self.lanes = target.lanes(self.number)
         self.depth, self.width = problem.group_in, problem.group_out
         if not self.forward:

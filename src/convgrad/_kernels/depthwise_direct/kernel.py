@@ -40,7 +40,7 @@ from ..._compiler.codegen import (
     Int,
     IntLike,
     KernelBuilder,
-    compute,
+    arithmetic,
     element,
     symbol,
 )
@@ -69,7 +69,7 @@ class _Writer:
         title = symbol(f"depthwise_direct_{kernel.kind.short}", kernel.dtype, size, target, kernel)
         self.k = k = KernelBuilder(title, target)
         self.storage: Element = element(kernel.dtype)
-        self.number: Element = compute(self.storage)
+        self.number: Element = arithmetic(self.storage)
         self.lanes = k.lanes(self.number)
         self.to_filter = kernel.kind is Kind.FILTER_GRADIENT
         self.taps = kernel.window[0] * kernel.window[1]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
@@ -313,4 +313,4 @@ def _image_bytes(problem: Problem, rows: Gather, cols: Gather) -> int:
 
 
 def _number_size(problem: Problem) -> int:
-    return compute(element(problem.dtype.short)).size
+    return arithmetic(element(problem.dtype.short)).size

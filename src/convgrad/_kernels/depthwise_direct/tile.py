@@ -17,7 +17,7 @@ from ..._compiler.codegen import (
     Pointer,
     Variable,
     Vector,
-    compute,
+    arithmetic,
     element,
 )
 from ..._problem.convolution import Kind
@@ -89,7 +89,7 @@ class TileWriter:
     ) -> None:
         self.k, self.kernel, self.tile, self.word, self.bank = k, kernel, kernel.tile, word, bank
         self.bias, self.statistics = bias, statistics
-        self.number = compute(element(kernel.dtype))
+        self.number = arithmetic(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
         self.reach = self.lanes * (2 if kernel.alternate else 1)
         """Channels from the first lane of a vector to the last."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.costs import Work
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
@@ -26,7 +26,7 @@ def work(
     serial: bool,
 ) -> Work:
     """Count products and loads in vectors, and tiles; loads that aliasing columns make miss are counted again."""
-    number = compute(element(problem.dtype.short)).size
+    number = arithmetic(element(problem.dtype.short)).size
     across = -(-problem.in_c // target.lanes(number))
     down, along = -(-rows.groups // tile.rows), -(-cols.groups // tile.cols)
     tiles = problem.batch * down * along * -(-across // tile.vectors)

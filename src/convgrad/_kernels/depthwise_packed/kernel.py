@@ -27,7 +27,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..._compiler.codegen import I64, Int, KernelBuilder, Pointer, Vector, compute, element, symbol
+from ..._compiler.codegen import (
+    I64,
+    Int,
+    KernelBuilder,
+    Pointer,
+    Vector,
+    arithmetic,
+    element,
+    symbol,
+)
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind
@@ -65,7 +74,7 @@ class _Writer:
         title = symbol(f"depthwise_packed_{kernel.kind.short}", kernel.dtype, size, target, kernel)
         self.k = k = KernelBuilder(title, target)
         self.storage = element(kernel.dtype)
-        self.number = compute(self.storage)
+        self.number = arithmetic(self.storage)
         self.lanes = k.lanes(self.number)
         self.chunk = kernel.vectors * self.lanes
         self.to_filter = kernel.kind is Kind.FILTER_GRADIENT

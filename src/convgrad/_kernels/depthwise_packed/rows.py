@@ -27,7 +27,7 @@ from ..._compiler.codegen import (
     Mask,
     Pointer,
     Vector,
-    compute,
+    arithmetic,
     transpose,
 )
 
@@ -76,7 +76,7 @@ class RowCopies:
     ) -> None:
         self.k = k
         self.storage = storage
-        self.number = compute(storage)
+        self.number = arithmetic(storage)
         self.lanes = k.lanes(self.number)
         self.pitch = chunk
         """Elements from one packed column to the next."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
@@ -67,7 +67,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
 
 def _least_bank(problem: Problem, target: Target) -> int:
     """Return the bytes of a filter for one vector of channels, which no schedule can do without."""
-    number = compute(element(problem.dtype.short)).size
+    number = arithmetic(element(problem.dtype.short)).size
     planes = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 1
     return target.lanes(number) * number * problem.rows.window * problem.cols.window * planes
 
@@ -156,7 +156,7 @@ def _plan(problem: Problem, it: PackedSizes) -> Plan:
     row = elements
     if it.sums_pixels:
         row = elements + it.channels
-        number = compute(element(problem.dtype.short)).short
+        number = arithmetic(element(problem.dtype.short)).short
         ends = with_bias(problem.dtype.short, number, shares, elements, it.channels)
     return Plan(
         problem,
@@ -293,7 +293,7 @@ class PackedSizes:
 
 
 def _schedule(problem: Problem, target: Target) -> PackedSizes:
-    number = compute(element(problem.dtype.short)).size
+    number = arithmetic(element(problem.dtype.short)).size
     lanes = target.lanes(number)
     rows, cols = problem.rows, problem.cols
     shape = columns(cols, problem.kind)

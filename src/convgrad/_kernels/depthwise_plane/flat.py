@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..shared.table import Candidate
@@ -34,7 +34,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "no input gradients of multipliers"
     if problem.dtype.is_integer:
         return "no integers"
-    lanes = target.lanes(compute(element(problem.dtype.short)).size)
+    lanes = target.lanes(arithmetic(element(problem.dtype.short)).size)
     if problem.in_c >= lanes:
         return f"channels fill a vector ({problem.in_c} >= {lanes})"
     if problem.out_c > _MOST_OUTPUTS:

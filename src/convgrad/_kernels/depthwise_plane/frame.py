@@ -14,7 +14,7 @@ from ..._compiler.codegen import (
     KernelBuilder,
     Pointer,
     Vector,
-    compute,
+    arithmetic,
     element,
     symbol,
 )
@@ -64,7 +64,7 @@ class Frame:
         title = symbol(f"{family}_{kernel.kind.short}", kernel.dtype, size, target, kernel)
         self.k = k = KernelBuilder(title, target)
         self.storage: Element = element(kernel.dtype)
-        self.number: Element = compute(self.storage)
+        self.number: Element = arithmetic(self.storage)
         self.lanes = k.lanes(self.number)
         self.to_filter = kernel.kind is Kind.FILTER_GRADIENT
         self.taps = kernel.window[0] * kernel.window[1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
@@ -226,7 +226,7 @@ class PlaneShape:
         self.problem = problem
         self.target = target
         self.period = period
-        self.number = compute(element(problem.dtype.short)).size
+        self.number = arithmetic(element(problem.dtype.short)).size
         self.lanes = target.lanes(self.number)
         self.rows: Gather = gather(problem.rows, problem.kind)
         self.cols: Gather = gather(problem.cols, problem.kind)

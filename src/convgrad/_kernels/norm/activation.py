@@ -43,7 +43,7 @@ _TAIL = {
 _FARTHEST = {4: 14.0, 8: 40.0}
 
 
-def value(k: KernelBuilder, activation: str, u: Vector, slope: Vector) -> Vector:
+def activated(k: KernelBuilder, activation: str, u: Vector, slope: Vector) -> Vector:
     """Return an activation of u."""
     found: Vector = activations.find(activation).kernel(Registers(k, u), u, slope)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import KernelBuilder, compute, element, symbol
+from ..._compiler.codegen import KernelBuilder, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.norm.task import SAVED, SCALARS
@@ -29,7 +29,7 @@ def emit(kernel: ApplyKernel, target: Target) -> KernelSource:
     name = symbol("norm_apply", kernel.dtype, kernel.activation, target, kernel)
     k = KernelBuilder(name, target)
     frame = walk.Frame(k, WORDS, kernel.planes, kernel.dtype)
-    number = compute(element(kernel.dtype))
+    number = arithmetic(element(kernel.dtype))
     x, y, residual = (frame.image(name) for name in ("x", "y", "residual"))
     saved = frame.place("saved", number.short)
     scales, shifts = (frame.row(saved, SAVED.index(name)) for name in ("scale", "shift"))
@@ -40,7 +40,7 @@ def emit(kernel: ApplyKernel, target: Target) -> KernelSource:
             u = k.fma(spot.load(x), column.load(scales), column.load(shifts))
             if kernel.residual == "before":
                 u = u + spot.load(residual)
-            value = activation.value(k, kernel.activation, u, slope)
+            value = activation.activated(k, kernel.activation, u, slope)
             if kernel.residual == "after":
                 value = value + spot.load(residual)
             spot.store(y, value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import KernelBuilder, Vector, compute, element, symbol
+from ..._compiler.codegen import KernelBuilder, Vector, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.norm.task import SAVED, SCALARS
@@ -36,7 +36,7 @@ def emit(kernel: NormGradientKernel, target: Target) -> KernelSource:
     name = symbol("norm_gradient", kernel.dtype, kernel.activation, target, kernel)
     k = KernelBuilder(name, target)
     frame = walk.Frame(k, WORDS, kernel.planes, kernel.dtype)
-    number = compute(element(kernel.dtype))
+    number = arithmetic(element(kernel.dtype))
     x, grad, dx = (frame.image(name) for name in ("x", "grad", "dx"))
     beside = frame.image("beside") if kernel.beside else None
     saved = frame.place("saved", number.short)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from ..._base.errors import InternalError
-from ..._compiler.codegen import compute, element
+from ..._compiler.codegen import arithmetic, element
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.norm.task import PLACES, Task
@@ -265,7 +265,7 @@ def _shares(task: Task, groups: int) -> int:
 
 
 def _padded(task: Task, target: Target) -> int:
-    lanes = target.lanes(compute(element(task.dtype.short)).size)
+    lanes = target.lanes(arithmetic(element(task.dtype.short)).size)
     return -(-task.channels // lanes) * lanes
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import KernelBuilder, compute, symbol
+from ..._compiler.codegen import KernelBuilder, arithmetic, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from . import walk
@@ -31,7 +31,7 @@ def emit(kernel: ScalingKernel, target: Target) -> KernelSource:
     k = KernelBuilder(symbol(f"norm_{kernel.job}", kernel.dtype, "", target, kernel), target)
     frame = walk.Frame(k, WORDS, kernel.planes, kernel.dtype)
     image, factors, out = (frame.image(name) for name in ("image", "factor", "out"))
-    number = compute(frame.storage)
+    number = arithmetic(frame.storage)
     pixels = k.number(frame.word["pixels"], number)
     share = (k.constant(number, 1, 1) / pixels).broadcast(k.lanes(number))
 

@@ -19,7 +19,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..._compiler.codegen import F64, Int, KernelBuilder, Pointer, Variable, Vector, compute, symbol
+from ..._compiler.codegen import (
+    F64,
+    Int,
+    KernelBuilder,
+    Pointer,
+    Variable,
+    Vector,
+    arithmetic,
+    symbol,
+)
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from . import walk
@@ -114,7 +123,7 @@ def _pixels(frame: walk.Frame, share: Int) -> None:
     values = word["pixels"] * word["images"]
     begin, end = share * values // shares, (share + 1) * values // shares
     x = frame.image("x")
-    number = compute(frame.storage)
+    number = arithmetic(frame.storage)
     middle = k.scratch(number, 0)
     total, squares = middle.offset(word["padded"]), middle.offset(word["padded"] * 2)
     share_rows = k.arg_pointer(1, F64).offset(share * channels * len(ROWS))
@@ -165,7 +174,7 @@ def _planes(frame: walk.Frame, item: Int) -> None:
     share, channel = item // channels, item % channels
     begin, end = share * word["images"] // shares, (share + 1) * word["images"] // shares
     x = frame.image("x")
-    number = compute(frame.storage)
+    number = arithmetic(frame.storage)
     lanes = k.lanes(number)
     run = walk.RUN * lanes
     first = begin * channels + channel

@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import F64, Int, KernelBuilder, Pointer, Vector, compute, element, symbol
+from ..._compiler.codegen import (
+    F64,
+    Int,
+    KernelBuilder,
+    Pointer,
+    Vector,
+    arithmetic,
+    element,
+    symbol,
+)
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.norm.task import SAVED, SCALARS
@@ -81,7 +90,7 @@ def _adding(frame: walk.Frame, kernel: SumsKernel) -> tuple[list[Pointer], walk.
             return [total]
 
         return [x, grad], scaled
-    saved = frame.place("saved", compute(element(kernel.dtype)).short)
+    saved = frame.place("saved", arithmetic(element(kernel.dtype)).short)
     rows = {name: frame.row(saved, i) for i, name in enumerate(SAVED)}
     beside = frame.image("beside") if kernel.beside else None
     dresidual = frame.image("out") if kernel.writes else None
@@ -142,7 +151,7 @@ def _pixels(
     group, share = item // shares, item % shares
     first = group * values
     begin, end = first + share * values // shares, first + (share + 1) * values // shares
-    base = k.scratch(compute(frame.storage), 0)
+    base = k.scratch(arithmetic(frame.storage), 0)
     sums = [base.offset(word["padded"] * i) for i in range(count)]
     there = k.arg_pointer(1, F64).offset(item * channels * count)
     rows = [frame.row(there, i) for i in range(count)]
@@ -169,7 +178,7 @@ def _planes(
     group, share = number // shares, number % shares
     first = group * images
     begin, end = first + share * images // shares, first + (share + 1) * images // shares
-    run = walk.RUN * k.lanes(compute(frame.storage))
+    run = walk.RUN * k.lanes(arithmetic(frame.storage))
     totals = [k.variable(k.zeros(F64, 1)) for _ in range(count)]
     with k.loop(begin, end, carry=totals, nonempty=True) as image:
         plane = image * channels + channel

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import F64, Int, KernelBuilder, Mask, Vector, compute, element, symbol
+from ..._compiler.codegen import F64, Int, KernelBuilder, Mask, Vector, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.norm.task import SAVED
@@ -80,7 +80,7 @@ def emit_totals(kernel: TotalsKernel, target: Target) -> KernelSource:
     frame = walk.Frame(k, TOTAL_WORDS, False, kernel.dtype)
     channels, blocks = frame.word["channels"], frame.word["blocks"]
     result = frame.image("result")
-    number = compute(frame.storage).short
+    number = arithmetic(frame.storage).short
     lanes = k.lanes(F64)
     with k.loop(k.begin, k.end) as item:
         image, block = item // blocks, item % blocks

@@ -21,7 +21,7 @@ from ..._compiler.codegen import (
     Pointer,
     Variable,
     Vector,
-    compute,
+    arithmetic,
     element,
 )
 
@@ -105,7 +105,7 @@ class Frame:
 
 def scalar(frame: Frame, number: int) -> Vector:
     """Return one of the numbers that a task is given when it runs, in all lanes of its compute type."""
-    kind = compute(frame.storage)
+    kind = arithmetic(frame.storage)
     value = frame.place("scalars", "f64").offset(number).load()
     return (value if kind is F64 else value.cast("fptrunc", kind)).broadcast(frame.k.lanes(kind))
 
@@ -127,7 +127,7 @@ Body = Callable[[Column, list[Spot]], None]
 def pixels(frame: Frame, image: Int, start: Int, stop: Int, taken: int, body: Body) -> None:
     """Go through pixels of NHWC, `taken` at a time; they are counted over all images."""
     k, channels = frame.k, frame.word["channels"]
-    lanes = k.lanes(compute(frame.storage))
+    lanes = k.lanes(arithmetic(frame.storage))
     whole = channels - channels % lanes
     row = image * channels
     even = stop - (stop - start) % taken
@@ -162,7 +162,7 @@ def _plane(
     carry: Sequence[Variable[Vector]],
 ) -> None:
     k, channels, pixels = frame.k, frame.word["channels"], frame.word["pixels"]
-    lanes = k.lanes(compute(frame.storage))
+    lanes = k.lanes(arithmetic(frame.storage))
     channel = number % channels
     row = number - channel
     base = number * pixels
@@ -220,7 +220,7 @@ def add_pixels(
     Lines of `streams` are asked for ahead.
     """
     k, channels = frame.k, frame.word["channels"]
-    number = compute(frame.storage)
+    number = arithmetic(frame.storage)
     lanes = k.lanes(number)
     with k.loop(0, channels, lanes, nonempty=True) as channel:
         for each in sums:
@@ -247,7 +247,7 @@ def add_plane(
 ) -> list[Vector]:
     """Return sums of values of a plane of NCHW, from nothing: scalars."""
     k = frame.k
-    kind = compute(frame.storage)
+    kind = arithmetic(frame.storage)
     sums = [k.variable(k.zeros(kind, k.lanes(kind))) for _ in range(count)]
 
     def body(column: Column, spots: list[Spot]) -> None:

@@ -18,7 +18,7 @@ from ..._compiler.codegen import (
     KernelBuilder,
     Pointer,
     Vector,
-    compute,
+    arithmetic,
     element,
     symbol,
 )
@@ -67,7 +67,7 @@ def sum_of_rows(
     k: KernelBuilder, rows: Sequence[Pointer], count: Int, pitch: IntLike, lanes: int
 ) -> list[Vector]:
     """Return the sums of `count` vectors, `pitch` apart, from each of some addresses on: runs, and then their sums."""
-    zero = k.zeros(compute(rows[0].element), lanes)
+    zero = k.zeros(arithmetic(rows[0].element), lanes)
     totals = [k.variable(zero) for _ in rows]
     with k.loop(0, count, _RUN, carry=totals) as start:
         stop = k.min(start + _RUN, count)
@@ -156,7 +156,7 @@ def _share(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], share
     channels, pixels, shares = word["channels"], word["pixels"], word["shares"]
     begin, end = share * pixels // shares, (share + 1) * pixels // shares
     there = partial.offset(share * channels)
-    lanes = k.lanes(compute(image.element))
+    lanes = k.lanes(arithmetic(image.element))
     with k.loop(begin, end, _RUN, nonempty=True) as start:
         count = k.min(end - start, _RUN)
         first = start.equals(begin)
@@ -181,7 +181,7 @@ def _plane(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], item:
     channels, pixels, shares = word["channels"], word["pixels"], word["shares"]
     share, channel = item // channels, item % channels
     begin, end = share * word["images"] // shares, (share + 1) * word["images"] // shares
-    lanes = k.lanes(compute(image.element))
+    lanes = k.lanes(arithmetic(image.element))
     total, rest = k.variable(k.zeros(wide, lanes)), k.variable(k.zeros(wide, 1))
     whole = pixels - pixels % lanes
     with k.loop(begin, end, carry=[total, rest], nonempty=True) as n:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..._base.dtypes import by_short
-from ..._compiler.codegen import KernelBuilder, compute, element, symbol
+from ..._compiler.codegen import KernelBuilder, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource, added_field
 from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
@@ -77,7 +77,7 @@ def balance(items: int) -> float:
 def step(dtype: str, elements: int, parts: int, partial: str | None = None) -> Step:
     """Return the launch that adds `parts` rows of `elements` partial sums."""
     items = -(-elements // _BLOCK)
-    kernel = ReduceKernel(dtype, partial or compute(element(dtype)).short)
+    kernel = ReduceKernel(dtype, partial or arithmetic(element(dtype)).short)
     words = in_order(WORDS, elements=elements, parts=parts)
     return Step(kernel, ("partial", "result"), words, items, grain=4)
 
@@ -98,7 +98,7 @@ def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
     k = KernelBuilder(symbol("reduce", kernel.dtype, str(_BLOCK), target, kernel), target)
     storage, wide = element(kernel.dtype), element(kernel.partial)
-    number = compute(storage)
+    number = arithmetic(storage)
     lanes = k.lanes(number)
     partial, result = k.arg_pointer(0, wide), k.arg_pointer(1, storage)
     word = arguments(k, 2, (*WORDS, *PART_WORDS) if kernel.part else WORDS)

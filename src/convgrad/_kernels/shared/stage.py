@@ -21,7 +21,7 @@ def copy(k: KernelBuilder, source: Pointer, target: Pointer, count: IntLike) -> 
         target.offset(i).store(source.offset(i).load())
 
 
-def clear(k: KernelBuilder, target: Pointer, count: IntLike) -> None:
+def fill_zeros(k: KernelBuilder, target: Pointer, count: IntLike) -> None:
     """Fill neighbouring elements with zeros."""
     lanes = k.lanes(target.element)
     count = k.i64(count)

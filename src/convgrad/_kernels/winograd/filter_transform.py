@@ -18,7 +18,7 @@ from ..._compiler.codegen import (
     Int,
     KernelBuilder,
     Pointer,
-    compute,
+    arithmetic,
     element,
     symbol,
     transpose,
@@ -66,7 +66,7 @@ def emit(kernel: FilterTransformKernel, target: Target) -> KernelSource:
         symbol("winograd_filter_transform", kernel.dtype, tile, target, kernel), target
     )
     storage = element(kernel.dtype)
-    number = compute(storage)
+    number = arithmetic(storage)
     word = arguments(k, 2, WORDS)
     filters, packed = k.arg_pointer(0, storage), k.arg_pointer(1, number)
     lanes = k.lanes(number)

@@ -101,18 +101,18 @@ def plain(value: Any) -> Any:
     raise NotPlain
 
 
-def spelled(copy: Any, value: Any) -> Any:
+def as_written(copy: Any, value: Any) -> Any:
     """Return what `plain` made of a value, with lists where the caller wrote lists, so that messages show them."""
     if type(copy) is not tuple or type(value) not in (list, tuple):
         return copy
     # What is copied stays as long as it was, whatever the caller's list is by now.
-    parts = tuple(map(spelled, copy, (*value, *copy)))
+    parts = tuple(map(as_written, copy, (*value, *copy)))
     return list(parts) if type(value) is list else parts
 
 
 def _copied(value: Any) -> Any:
     try:
-        return spelled(plain(value), value)
+        return as_written(plain(value), value)
     except NotPlain:
         return value
 

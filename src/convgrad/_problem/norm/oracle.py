@@ -31,9 +31,9 @@ def _erf(u: Array) -> Array:
 _OPERATIONS = activations.Operations(np.where, np.exp, np.expm1, np.tanh, _sigmoid, _softplus, _erf)
 
 
-def value(activation: str, u: Array, slope: float = 0.0) -> Array:
+def activated(activation: str, u: Array, slope: float = 0.0) -> Array:
     """Return an activation's value."""
-    return np.asarray(activations.value(_OPERATIONS, activation, u, slope))
+    return np.asarray(activations.activated(_OPERATIONS, activation, u, slope))
 
 
 def derivative(activation: str, u: Array, slope: float = 0.0) -> Array:

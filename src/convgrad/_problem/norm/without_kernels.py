@@ -14,7 +14,7 @@ from . import oracle
 from .task import SAVED, SCALARS, Task
 
 
-def execute(task: Task) -> Callable[..., None]:
+def executor(task: Task) -> Callable[..., None]:
     """Return a function that carries out a task on the addresses of its places."""
 
     def run(*addresses: int) -> None:
@@ -119,7 +119,7 @@ def _forward(task: Task, memory: _Memory) -> None:
         memory.set_row("saved", np.stack(found))
     before = memory.image("residual") if task.residual == "before" else None
     u = oracle.argument(memory.image("x"), found, before)
-    y = oracle.value(task.activation, u, scalars["slope"])
+    y = oracle.activated(task.activation, u, scalars["slope"])
     memory.set_image("y", y + memory.image("residual") if task.residual == "after" else y)
 
 

@@ -11,7 +11,7 @@ from ...._api.friendly import conv2d, conv2d_backprop_filter, conv2d_backprop_in
 from ...._base.errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Gradient, Kernel, NodeCall, OpRow, Pin, no_gradient
-from ..spec import Spec, broadcast, fits, merged, text
+from ..spec import Spec, broadcast, fits, merged, shape_spelled
 from .rules import Grads, number, only, rank, same, unary, unbroadcast
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ def _add_n_infer(call: NodeCall) -> Sequence[Spec]:
     for each in call.inputs[1:]:
         if not fits(shape, each.shape):
             raise call.refuse(
-                "`inputs` must all have one shape", f"{text(shape)} and {text(each.shape)}"
+                "`inputs` must all have one shape",
+                f"{shape_spelled(shape)} and {shape_spelled(each.shape)}",
             )
         shape = merged(shape, each.shape)
     return [Spec(call.inputs[0].dtype, shape)]
@@ -166,7 +167,7 @@ def _matmul_infer(call: NodeCall) -> Sequence[Spec]:
     if not fits((a[1],), (b[0],)):
         raise call.refuse(
             "`a` must have as many columns as `b` has rows, after transposing",
-            f"{text(a)} and {text(b)}",
+            f"{shape_spelled(a)} and {shape_spelled(b)}",
         )
     return [Spec(call.inputs[0].dtype, (a[0], b[1]))]
 

@@ -10,8 +10,8 @@ import numpy as np
 from ...._base.errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Kernel, NodeCall, OpRow, Pin, no_gradient
-from ..spec import MOST_VALUES, Shape, Spec, broadcast, text
-from .rules import Grads, filled, only, room, scalar, sizes, vector
+from ..spec import MOST_VALUES, Shape, Spec, broadcast, shape_spelled
+from .rules import Grads, filled, only, room, scalar, shape_of_vector, vector
 
 if TYPE_CHECKING:
     from ..operation import Operation
@@ -29,7 +29,7 @@ def _shape_infer(call: NodeCall) -> Sequence[Spec]:
     if any(size is not None and size > most for size in shape):
         raise call.refuse(
             f"`input` must have sizes that `out_type` {call.attrs['out_type'].name} can hold",
-            text(shape),
+            shape_spelled(shape),
         )
     value = shape if len(shape) <= MOST_VALUES else None
     return [Spec(call.attrs["out_type"], (len(shape),), value)]
@@ -75,8 +75,8 @@ def _transpose_infer(call: NodeCall) -> Sequence[Spec]:
         return [Spec(x.dtype, None if x.shape is None else (None,) * len(x.shape))]
     if x.shape is not None and len(perm) != len(x.shape):
         raise call.refuse(
-            f"`perm` must name the {len(x.shape)} dimensions of `x`, whose shape is {text(x.shape)}",
-            f"{len(perm)}: {text(perm)}",
+            f"`perm` must name the {len(x.shape)} dimensions of `x`, whose shape is {shape_spelled(x.shape)}",
+            f"{len(perm)}: {shape_spelled(perm)}",
         )
     if None in perm:
         return [Spec(x.dtype, (None,) * len(perm))]
@@ -180,14 +180,15 @@ def _one_hot(node: Operation) -> Kernel:
 
 
 def _broadcast_infer(call: NodeCall) -> Sequence[Spec]:
-    given, wanted = call["input"], sizes(call, "shape")
+    given, wanted = call["input"], shape_of_vector(call, "shape")
     if wanted is None:
         return [Spec(given.dtype, None)]
     if given.shape is not None:
         result = broadcast(call.row.name, ("input", "shape"), (given.shape, wanted))
         if len(given.shape) > len(wanted) or not _reached(result, wanted):
             raise call.refuse(
-                f"`input` of shape {text(given.shape)} must broadcast to `shape`", text(wanted)
+                f"`input` of shape {shape_spelled(given.shape)} must broadcast to `shape`",
+                shape_spelled(wanted),
             )
     return [Spec(given.dtype, wanted)]
 
@@ -213,12 +214,13 @@ def _broadcast_gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
 
 
 def _sum_to_infer(call: NodeCall) -> Sequence[Spec]:
-    given, wanted = call["input"], sizes(call, "shape")
+    given, wanted = call["input"], shape_of_vector(call, "shape")
     if given.shape is not None and wanted is not None:
         result = broadcast(call.row.name, ("input", "shape"), (given.shape, wanted))
         if len(wanted) > len(given.shape) or not _reached(result, given.shape):
             raise call.refuse(
-                f"`shape` must broadcast to that of `input`, {text(given.shape)}", text(wanted)
+                f"`shape` must broadcast to that of `input`, {shape_spelled(given.shape)}",
+                shape_spelled(wanted),
             )
     return [Spec(given.dtype, wanted)]
 

@@ -16,8 +16,8 @@ from ...._problem.arguments import FRIENDLY, RAW, Given
 from ...._problem.convolution import Kind, Problem, Settings
 from .. import dtypes
 from ..row import Attr, Kernel, NodeCall, OpRow, Pin
-from ..spec import Shape, Sizes, Spec, text
-from .rules import Grads, only, rank, sizes, vector
+from ..spec import Shape, Sizes, Spec, shape_spelled
+from .rules import Grads, only, rank, shape_of_vector, vector
 
 if TYPE_CHECKING:
     from ..operation import Operation, Output
@@ -97,10 +97,12 @@ def _sizes(call: NodeCall, name: str, lengths: tuple[int, ...]) -> Sizes:
         return (None,) * 4
     if None not in found:  # the words of the eager functions
         return arguments.sizes(call.row.name, name, _ints(found), lengths)
-    sizes(call, name)
+    shape_of_vector(call, name)
     if len(found) not in lengths:
         wanted = " or ".join(map(str, lengths))
-        raise call.refuse(f"`{name}` must hold {wanted} values", f"{len(found)}: {text(found)}")
+        raise call.refuse(
+            f"`{name}` must hold {wanted} values", f"{len(found)}: {shape_spelled(found)}"
+        )
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...._base.errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Kernel, NodeCall, OpRow, Pin
-from ..spec import Spec, broadcast, fits, merged, text
+from ..spec import Spec, broadcast, fits, merged, shape_spelled
 from .rules import Grads, only, rank, same, unary, zeros_like
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def _relu_grad_infer(call: NodeCall) -> Sequence[Spec]:
     if not fits(g.shape, features.shape):
         raise call.refuse(
             "`gradients` and `features` must have one shape",
-            f"{text(g.shape)} and {text(features.shape)}",
+            f"{shape_spelled(g.shape)} and {shape_spelled(features.shape)}",
         )
     return [Spec(g.dtype, merged(g.shape, features.shape))]
 
@@ -55,7 +55,9 @@ def _bias_infer(call: NodeCall) -> Sequence[Spec]:
     if value.shape is None:
         return [Spec(value.dtype, None)]
     if len(value.shape) < 2:
-        raise call.refuse("`value` must have at least 2 dimensions", f"shape {text(value.shape)}")
+        raise call.refuse(
+            "`value` must have at least 2 dimensions", f"shape {shape_spelled(value.shape)}"
+        )
     at = len(value.shape) - 1 if call.attrs["data_format"] == "NHWC" else 1
     if not fits((value.shape[at],), bias):
         raise call.refuse(
@@ -94,7 +96,7 @@ def _bias_grad_infer(call: NodeCall) -> Sequence[Spec]:
     if g.shape is None:
         return [Spec(g.dtype, (None,))]
     if len(g.shape) < 2:
-        raise call.refuse("`out_backprop` must have at least 2 dimensions", text(g.shape))
+        raise call.refuse("`out_backprop` must have at least 2 dimensions", shape_spelled(g.shape))
     return [Spec(g.dtype, (g.shape[-1 if call.attrs["data_format"] == "NHWC" else 1],))]
 
 

@@ -17,7 +17,7 @@ from ...._problem.arguments import RAW
 from ...._problem.geometry import Axis
 from .. import dtypes
 from ..row import Attr, Attrs, Kernel, NodeCall, OpRow, Pin
-from ..spec import Sizes, Spec, fits, merged, text
+from ..spec import Sizes, Spec, fits, merged, shape_spelled
 from .rules import Grads, only, rank
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _pooled(call: NodeCall, name: str) -> Sizes:
             ):  # one that is too large by less than a stride gives nothing, as in TensorFlow
                 raise call.refuse(
                     f"windows of {windows.ksize[number]} must fit into the {('rows', 'columns')[number]} of `{name}`",
-                    text(tuple(shape)),
+                    shape_spelled(tuple(shape)),
                 )
             shape[at] = axis.out
     return tuple(shape)
@@ -103,7 +103,9 @@ def _infer(call: NodeCall) -> Sequence[Spec]:
 def _like(call: NodeCall, name: str, expected: Sizes) -> None:
     found = call[name].shape
     if not fits(found, expected):
-        raise call.refuse(f"`{name}` must have shape {text(expected)}", text(found))
+        raise call.refuse(
+            f"`{name}` must have shape {shape_spelled(expected)}", shape_spelled(found)
+        )
 
 
 def _grad_infer(call: NodeCall) -> Sequence[Spec]:

@@ -11,9 +11,9 @@ import numpy as np
 from ...._base.errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Kernel, NodeCall, OpRow, Pin, no_gradient
-from ..spec import Shape, Spec, text, total
+from ..spec import Shape, Spec, shape_spelled, total
 from .arrays import repeated
-from .rules import Grads, axes_of, checked_axes, only, scalar, sizes
+from .rules import Grads, axes_of, checked_axes, only, scalar, shape_of_vector
 
 if TYPE_CHECKING:
     from ..operation import Operation
@@ -82,14 +82,14 @@ def _gradient(scope: Scope, node: Operation, grads: Grads) -> Grads:
 
 
 def _spread_infer(call: NodeCall) -> Sequence[Spec]:
-    given, shape = call["input"].shape, sizes(call, "shape")
+    given, shape = call["input"].shape, shape_of_vector(call, "shape")
     axes = None if shape is None else axes_of(call, "axis", shape)
     if given is not None and shape is not None and axes is not None:
         before, rest = total(given), total(tuple(s for at, s in enumerate(shape) if at not in axes))
         if before is not None and rest is not None and before != rest:
             raise call.refuse(
-                f"`input` must have the shape of a reduction of {text(shape)} along {list(axes)}",
-                text(given),
+                f"`input` must have the shape of a reduction of {shape_spelled(shape)} along {list(axes)}",
+                shape_spelled(given),
             )
     return [Spec(call["input"].dtype, shape)]
 

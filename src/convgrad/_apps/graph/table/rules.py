@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...._base.errors import AllocationError
 from ..dtypes import Dtype
 from ..row import Infer, NodeCall
-from ..spec import Shape, Sizes, Spec, text, total
+from ..spec import Shape, Sizes, Spec, shape_spelled, total
 
 if TYPE_CHECKING:
     from ..operation import Operation, Output
@@ -32,7 +32,9 @@ def rank(call: NodeCall, name: str, wanted: int) -> Sizes:
     if shape is None:
         return (None,) * wanted
     if len(shape) != wanted:
-        raise call.refuse(f"`{name}` must have {wanted} dimensions", f"shape {text(shape)}")
+        raise call.refuse(
+            f"`{name}` must have {wanted} dimensions", f"shape {shape_spelled(shape)}"
+        )
     return shape
 
 
@@ -40,7 +42,7 @@ def scalar(call: NodeCall, name: str) -> None:
     """Refuse an input that is known not to be one number."""
     shape = call[name].shape
     if shape is not None and shape != ():
-        raise call.refuse(f"`{name}` must be a scalar", f"shape {text(shape)}")
+        raise call.refuse(f"`{name}` must be a scalar", f"shape {shape_spelled(shape)}")
 
 
 def vector(call: NodeCall, name: str) -> Sizes | None:
@@ -49,13 +51,13 @@ def vector(call: NodeCall, name: str) -> Sizes | None:
     if spec.shape is None:
         return None
     if len(spec.shape) != 1:
-        raise call.refuse(f"`{name}` must be a vector", f"shape {text(spec.shape)}")
+        raise call.refuse(f"`{name}` must be a vector", f"shape {shape_spelled(spec.shape)}")
     if isinstance(spec.value, tuple):
         return spec.value
     return None if spec.shape[0] is None else (None,) * spec.shape[0]
 
 
-def sizes(call: NodeCall, name: str) -> Shape:
+def shape_of_vector(call: NodeCall, name: str) -> Shape:
     """Return a vector input that says a shape, with None where a size is unknown."""
     found = vector(call, name)
     if found is not None and any(size is not None and size < 0 for size in found):
@@ -99,7 +101,9 @@ def axes_of(call: NodeCall, name: str, shape: Sizes) -> tuple[int, ...] | None:
     """Return the axes an input names, counted from the front and in order; None if they are unknown."""
     spec = call[name]
     if spec.shape is not None and len(spec.shape) > 1:
-        raise call.refuse(f"`{name}` must be a scalar or a vector", f"shape {text(spec.shape)}")
+        raise call.refuse(
+            f"`{name}` must be a scalar or a vector", f"shape {shape_spelled(spec.shape)}"
+        )
     value: Any = spec.value
     if isinstance(value, int):
         value = (value,)
@@ -134,13 +138,13 @@ def filled(call: NodeCall, name: str, shape: Shape, wanted: Sizes) -> Sizes:
     if not holes:
         if rest != count:
             raise call.refuse(
-                f"`{name}` must have as many elements as the tensor, {count} of shape {text(shape)}",
-                f"{rest} of shape {text(result)}",
+                f"`{name}` must have as many elements as the tensor, {count} of shape {shape_spelled(shape)}",
+                f"{rest} of shape {shape_spelled(result)}",
             )
         return result
     if rest == 0 or count % rest:
         raise call.refuse(
-            f"`{name}` must leave a whole size for -1, with {count} elements of shape {text(shape)}",
+            f"`{name}` must leave a whole size for -1, with {count} elements of shape {shape_spelled(shape)}",
             list(wanted),
         )
     return tuple(count // rest if at in holes else size for at, size in enumerate(result))

@@ -13,7 +13,7 @@ from ...._base.errors import ArgumentError
 from .. import dtypes, philox
 from ..row import Attr, Kernel, NodeCall, OpRow, Pin, no_gradient
 from ..spec import MOST_VALUES, Spec, Value
-from .rules import attribute, room, scalar, sizes
+from .rules import attribute, room, scalar, shape_of_vector
 
 if TYPE_CHECKING:
     from ..operation import Operation
@@ -41,7 +41,7 @@ def _random_infer(call: NodeCall) -> Sequence[Spec]:
         raise call.refuse(
             f"`dtype` must be one of {dtypes.listed(dtypes.FLOATS)}", call.attrs["dtype"].name
         )
-    return [Spec(call.attrs["dtype"], sizes(call, "shape"))]
+    return [Spec(call.attrs["dtype"], shape_of_vector(call, "shape"))]
 
 
 def _random(draw: Any) -> Any:

@@ -11,7 +11,7 @@ from ...._base.dtypes import AnyArray
 from ...._base.errors import ArgumentError
 from .. import dtypes
 from ..row import Attr, Kernel, NodeCall, OpRow, Pin, no_gradient
-from ..spec import Spec, fits, merged, text
+from ..spec import Spec, fits, merged, shape_spelled
 from .rules import attribute, scalar
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ def _assign_infer(call: NodeCall) -> Sequence[Spec]:
         return [Spec(ref.dtype, value.shape)]
     if not fits(ref.shape, value.shape):
         raise call.refuse(
-            f"`value` must have the shape of `ref`, {text(ref.shape)}", text(value.shape)
+            f"`value` must have the shape of `ref`, {shape_spelled(ref.shape)}",
+            shape_spelled(value.shape),
         )
     return [Spec(ref.dtype, merged(ref.shape, value.shape))]
 
@@ -35,7 +36,7 @@ def _assign(node: Operation) -> Kernel:
     def run(ref: object, value: AnyArray) -> AnyArray:
         if not fits(wanted, value.shape):
             raise ArgumentError(
-                f"Assign: `value` must have the shape of `ref`, {text(wanted)}, got {list(value.shape)}."
+                f"Assign: `value` must have the shape of `ref`, {shape_spelled(wanted)}, got {list(value.shape)}."
             )
         return value
 
@@ -47,7 +48,8 @@ def _descent_infer(call: NodeCall) -> Sequence[Spec]:
     var, delta = call["var"], call["delta"]
     if not fits(var.shape, delta.shape):
         raise call.refuse(
-            f"`delta` must have the shape of `var`, {text(var.shape)}", text(delta.shape)
+            f"`delta` must have the shape of `var`, {shape_spelled(var.shape)}",
+            shape_spelled(delta.shape),
         )
     return [Spec(var.dtype, merged(var.shape, delta.shape))]
 
