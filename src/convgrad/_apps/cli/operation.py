@@ -132,7 +132,7 @@ def nbytes(text: str) -> int:
 def read_shape(text: str) -> tuple[int, ...]:
     """Read a shape, with commas or x between the sizes.
 
-    >>> shape("8,28,28,64"), shape("3x3x64x1")
+    >>> read_shape("8,28,28,64"), read_shape("3x3x64x1")
     ((8, 28, 28, 64), (3, 3, 64, 1))
     """
     numbers = ints(text.replace("x", ","))

@@ -40,7 +40,7 @@ _LEAST_MEMORY = 512 << 20
 def read_memory(text: str) -> int:
     """Read an amount of memory.
 
-    >>> memory("1.5G")
+    >>> read_memory("1.5G")
     1610612736
     """
     match = re.fullmatch(

@@ -134,7 +134,7 @@ def _pass(part: Run, arrays: dict[str, AnyArray]) -> None:
 def operand_numbers(which: int, count: int, spread: int) -> AnyArray:
     """Return an operand's elements, as float64; the self-test makes the same in C.
 
-    >>> numbers(1, 8, 3).astype(int).tolist()
+    >>> operand_numbers(1, 8, 3).astype(int).tolist()
     [-2, -2, -1, 2, -1, 1, 1, 1]
     """
     found = np.empty(count)

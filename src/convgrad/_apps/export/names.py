@@ -62,7 +62,7 @@ libNAME.a, and its folder is searched before the system's."""
 def checked_name(name: object) -> str:
     """Return the name of a pack, or raise: it becomes a variable of C, and part of file names.
 
-    >>> check("mobilenet")
+    >>> checked_name("mobilenet")
     'mobilenet'
     """
     where = "export: `name`"

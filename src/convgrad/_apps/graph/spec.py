@@ -49,7 +49,7 @@ class Spec:
 def shape_spelled(shape: Shape) -> str:
     """Spell a shape.
 
-    >>> text((8, None, 3)), text(None), text(())
+    >>> shape_spelled((8, None, 3)), shape_spelled(None), shape_spelled(())
     ('[8, ?, 3]', '[...]', '[]')
     """
     if shape is None:

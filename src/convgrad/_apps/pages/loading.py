@@ -25,7 +25,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 def decoded(data: bytes, where: str) -> tuple[str, str]:
     """Decode a file: UTF-16 by its byte order mark, else UTF-8. Return the text and the encoding's name.
 
-    >>> text_of("page".encode("utf-16"), "x.svg"), text_of(b"page", "x.svg")
+    >>> decoded("page".encode("utf-16"), "x.svg"), decoded(b"page", "x.svg")
     (('page', 'UTF-16'), ('page', 'UTF-8'))
     """
     if len(data) > MOST_BYTES:

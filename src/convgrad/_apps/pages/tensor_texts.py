@@ -168,10 +168,10 @@ def parse_literal(text: str, dtype: np.dtype[Any] | None = None) -> AnyArray:
     A quotation mark makes strings, else `f` float32, else `.`, `e` or `E` float64, else it is int32. So `0.1` is
     float64, `true` too, and `false` is float32.
 
-    >>> literal("{{1,2},{3,4}}")
+    >>> parse_literal("{{1,2},{3,4}}")
     array([[1, 2],
            [3, 4]], dtype=int32)
-    >>> literal("0.1f"), literal("{1.5}")
+    >>> parse_literal("0.1f"), parse_literal("{1.5}")
     (array(0.1, dtype=float32), array([1.5]))
     """
     _bound(text)

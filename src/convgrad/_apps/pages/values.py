@@ -32,7 +32,7 @@ def _literal(text: str, dtype: np.dtype[Any] | None) -> AnyArray:
 def read_literal(text: str, dtype: np.dtype[Any] | None = None) -> AnyArray:
     """Return a literal; a list may be typed without its braces.
 
-    >>> literal("3, 3, 2, 1").tolist(), literal("0.5f")
+    >>> read_literal("3, 3, 2, 1").tolist(), read_literal("0.5f")
     ([3, 3, 2, 1], array(0.5, dtype=float32))
     """
     bare = text.strip()

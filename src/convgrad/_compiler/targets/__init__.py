@@ -49,7 +49,7 @@ VECTOR_BITS = (128, 256, 512)
 def runnable(architecture: str, features: Collection[str]) -> tuple[Target, ...]:
     """Return the rows a host can run, best first.
 
-    >>> [row.name for row in candidates("x86_64", {"sse2", "avx", "avx2", "fma", "f16c"})]
+    >>> [row.name for row in runnable("x86_64", {"sse2", "avx", "avx2", "fma", "f16c"})]
     ['avx2', 'sse2']
     """
     return tuple(
