@@ -19,7 +19,7 @@ from convgrad import _engine
 from convgrad._base import config
 from convgrad._base.dtypes import DTYPES, by_short
 from convgrad._bridges.jax import abi, handler, sums, switches, targets
-from convgrad._bridges.records import GIVEN, RUN
+from convgrad._bridges.records import GIVEN, RECORD, RUN
 from convgrad._problem import text as _problem_text
 from convgrad._runtime.bound import Bound
 from convgrad._runtime.state import STATE_BLOCK
@@ -180,7 +180,7 @@ def record_of(slab: targets.Slab) -> tuple[Any, list[Any]]:
     """Return the words of the last sum's run, and those of its results."""
     at = len(handler.BLOCK) + (slab.used - 1) * len(handler.SLOT)
     address = slab._block[at + handler.SLOT.index("RECORD")]
-    result, run = (address + 8 * (len(handler.RECORD) + number * len(GIVEN)) for number in (2, 3))
+    result, run = (address + 8 * (len(RECORD) + number * len(GIVEN)) for number in (2, 3))
     return (
         (ctypes.c_int64 * len(RUN)).from_address(run),
         [(ctypes.c_int64 * len(GIVEN)).from_address(result)],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,32 @@ def test_both_ways_to_print(small: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "private entries" in told and "shown x3" in told
     assert house.main(["--source", str(small), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["measures"]["private_entries"] == 3
+
+
+def test_the_page_of_measures_is_current() -> None:
+    """`python tools/house.py --before SRC` rewrites it. Lines, files and names change with every commit."""
+    now = house.measures(HOUSE)
+    rows = [line for line in house.table(now, now).splitlines() if line.count("|") == 4]
+    page = house.PAGE.read_text(encoding="utf-8")
+    for row in rows[2:]:
+        words, count = (cell.strip() for cell in (row.split("|")[1], row.split("|")[3]))
+        (written,) = re.findall(rf"^\| {re.escape(words)} \|[^|]*\| ([\d,]+) \|$", page, re.M)
+        if words not in ("files", "lines", house.SAID["names_defined_three_times"]):
+            assert written == count, words
+
+
+def test_both_sides_are_written_into_the_page(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "measures.md"
+    page.write_text("# Measures\n\n| measure | before | now |\n|---|---:|---:|\n\nEnd.\n")
+    monkeypatch.setattr(house, "PAGE", page)
+    for _ in range(2):  # the second time over the first
+        assert house.main(["--before", str(small)]) == 0
+        told = page.read_text()
+        assert "| private entries on the top floor | 3 | 10 |" in told
+        assert (
+            told.startswith("# Measures\n\n|")
+            and told.endswith("|\n\nEnd.\n")
+            and told.count("| files |") == 1
+        )

@@ -11,13 +11,13 @@ run by another process, whose slots are others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
 from ..._runtime.entry import NO_MEMORY
 from ..._runtime.program import MOST_PLACES
-from ..records import GIVEN
+from ..records import GIVEN, RECORD
 from ..serve import (
     ADDRESS,
     I32,
@@ -39,27 +39,15 @@ SLOTS = 64
 BLOCK = ("RUN", "MAJOR", "MINOR", "EMPTY", "BROKEN")
 """The head of a block: the entry; the version of the interface; messages for a slot without a program, and for a
 program that the entry does not know."""
-SLOT = ("RECORD", "NO_MEMORY", "MISFIT")
-"""A slot: the record of the only call that its handler serves, or 0; messages for a lack of memory, and for arrays of
-other sizes."""
-RECORD = ("OPERANDS", "RESULTS", "CONSTANTS", "RUNS")
-"""The head of a record: how many operands, results, constants and runs it has. Behind it are a row for each operand and
-each result, the constants, and the runs."""
+SLOT = ("RECORD", "OPERANDS", "RESULTS", "NO_MEMORY", "MISFIT")
+"""A slot: the record of the only call that its handler serves, or 0, and how many operands and results are given: XLA
+makes the results, so the record makes none. Then messages for a lack of memory, and for arrays of other sizes."""
 MOST = 2 * MOST_PLACES
 """Places of a call: more than any program has, so that constants fit beside them."""
 BLOCK_SYMBOL = "cg_jax_block"
 
 INTERNAL, INVALID_ARGUMENT, RESOURCE_EXHAUSTED, FAILED_PRECONDITION = 13, 3, 8, 9
 """Codes of errors."""
-
-
-def record(
-    given: Sequence[tuple[int, int, int]], results: int, constants: Sequence[int], runs: list[int]
-) -> list[int]:
-    """Return a record with one run: rows of operands and of so many results, addresses, and the run's words."""
-    assert len(given) + len(constants) <= MOST
-    rows = [word for row in given for word in row]
-    return [len(given) - results, results, len(constants), 1, *rows, *constants, *runs]
 
 
 @dataclass(frozen=True)
@@ -139,11 +127,11 @@ def _fits(f: FunctionBuilder, buffer: Words, row: Words) -> Bool:
 
 
 def _gather(
-    f: FunctionBuilder, frame: Words, record: Words, misfit: Callable[[], None]
+    f: FunctionBuilder, frame: Words, slot: Words, record: Words, misfit: Callable[[], None]
 ) -> tuple[Words, Words]:
     """Return the places of a call and a record's runs; `misfit` returns where an array is not what the record says."""
     places = f.stack(MOST)
-    operands, results = record["OPERANDS"], record["RESULTS"]
+    operands, results = slot["OPERANDS"], slot["RESULTS"]
     with f.when(frame["OPERANDS"].differs(operands) | frame["RESULTS"].differs(results)):
         misfit()
     here = f.variable(places)
@@ -192,7 +180,7 @@ def _write_answer(module: Module) -> None:
             fail(block.follow("BROKEN"), INTERNAL)
 
         places, runs = _gather(
-            f, frame, record, lambda: fail(slot.follow("MISFIT"), INVALID_ARGUMENT)
+            f, frame, slot, record, lambda: fail(slot.follow("MISFIT"), INVALID_ARGUMENT)
         )
         carry_out(f, block.follow("RUN"), runs, record["RUNS"], places, failed)
         f.returns(0)

@@ -33,7 +33,7 @@ from ..._problem.norm.normalisation import Normalisation
 from ..._runtime import code, entry
 from ..._runtime.bound import Bound
 from ..._runtime.state import keep_forever
-from ..records import NOWHERE, run_words
+from ..records import NOWHERE, record
 from . import abi, handler, switches
 
 PREFIX = "convgrad_"
@@ -72,17 +72,18 @@ class Slab:
 
     def take(self, asked: Problem | Normalisation, program: Bound, text: str) -> int:
         """Fill the next slot; returns the address of its handler."""
-        words = (
-            self._passes(asked, program)
-            if isinstance(asked, Normalisation)
-            else _sum(asked, program)
-        )
-        record = (ctypes.c_int64 * len(words))(*words)
-        self._texts += [record, program]
+        if isinstance(asked, Normalisation):
+            counts, words = (len(asked.operands), len(asked.results)), self._passes(asked, program)
+        else:
+            counts, words = (2, 1), _sum(asked, program)
+        recorded = (ctypes.c_int64 * len(words))(*words)
+        self._texts += [recorded, program]
         slot = {
             "NO_MEMORY": self._text(f"convgrad: not enough memory for workspaces of {text}"),
             "MISFIT": self._text(f"convgrad: arrays have not the sizes and the dtype of {text}"),
-            "RECORD": ctypes.addressof(record),
+            "OPERANDS": counts[0],
+            "RESULTS": counts[1],
+            "RECORD": ctypes.addressof(recorded),
         }
         at = len(handler.BLOCK) + self.used * len(handler.SLOT)
         for name, word in slot.items():
@@ -97,8 +98,9 @@ class Slab:
         arrays = (*call.operands, *call.results)
         rows = [_row(call.dtype(place), call.elements(place)) for place in arrays]
         numbers = {place: at for at, place in enumerate((*arrays, "scalars"))}
-        runs = run_words(program, (numbers.get(place, NOWHERE) for place in call.places))
-        return handler.record(rows, len(call.results), [ctypes.addressof(scalars)], runs)
+        places = [numbers.get(place, NOWHERE) for place in call.places]
+        assert len(numbers) <= handler.MOST
+        return record(rows, [], 0, [ctypes.addressof(scalars)], [(program, places)])
 
     def _text(self, message: str) -> int:
         made = ctypes.create_string_buffer(message.encode())
@@ -110,7 +112,7 @@ def _sum(problem: Problem, program: Bound) -> list[int]:
     """Return the record of a sum: two operands and a result."""
     sizes = [nbytes // problem.dtype.itemsize for nbytes in problem.operand_bytes]
     rows = [_row(problem.dtype, size) for size in (*sizes, prod(problem.result_shape))]
-    return handler.record(rows, 1, [], run_words(program, range(3)))
+    return record(rows, [], 0, [], [(program, range(3))])
 
 
 def _row(dtype: DType, elements: int) -> tuple[int, int, int]:

@@ -46,7 +46,7 @@ def read(function: str, names: Sequence[str], epsilon: float, slope: float) -> F
     """Return what the ops of a node's attribute `fused_ops` are, in the order they are applied.
 
     >>> read("Conv2D", ["BiasAdd", "Add", "Relu"], 0.0, 0.0)
-    Fused(bias=2, rows=-1, residual=3, activation='relu', epsilon=0.0, slope=0.0, inputs=4)
+    FusedOps(bias=2, rows=-1, residual=3, activation='relu', epsilon=0.0, slope=0.0, inputs=4)
     """
     bias = rows = residual = NONE
     left, at = list(names), _FIRST
