@@ -10,7 +10,6 @@ import pytest
 import convgrad
 from convgrad import reference
 from convgrad._problem.norm import ACTIVATIONS
-from convgrad.errors import ArgumentTypeError
 
 pytestmark = pytest.mark.peers
 torch: Any = pytest.importorskip("torch")
@@ -61,6 +60,11 @@ def test_pytorch(activation: str, is_training: bool, position: str | None) -> No
             np.testing.assert_allclose(mine, leaf.grad, **close)
 
 
-def test_a_tensor_is_sent_to_its_bridge() -> None:
-    with pytest.raises(ArgumentTypeError, match=r"got one of PyTorch; call convgrad\.torch\."):
-        convgrad.batch_norm_act(torch.zeros(1, 2, 2, 3))
+def test_the_public_function_takes_tensors() -> None:
+    x = torch.randn(3, 4, 5, 2, dtype=torch.float64)
+    wanted = torch.nn.functional.relu(
+        torch.nn.functional.batch_norm(x, None, None, None, None, True, 0.0, 1e-3)
+    )
+    found = convgrad.batch_norm_act(x, activation="relu", data_format="NCHW")
+    assert isinstance(found.y, torch.Tensor)
+    torch.testing.assert_close(found.y, wanted, rtol=1e-10, atol=1e-10)
