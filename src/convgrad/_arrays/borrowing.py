@@ -36,7 +36,7 @@ def borrow(
     if array.dtype.kind == "O":
         raise _no_numbers(function, argument, array)
     kind = array.dtype
-    row = check_row(function, argument, dtypes.find(kind), str(kind), allowed, like, ".astype()")
+    row = check_row(function, argument, dtypes.find(kind), kind, allowed, like, ".astype()")
     array = array[...]
     return Borrowed(array, row, array.shape)
 
@@ -50,7 +50,7 @@ def check_dtype(
 ) -> DType:
     """Return the row of a dtype that is allowed and is that of the arrays before it."""
     row = dtypes.find(dtype)
-    return check_row(function, argument, row, str(dtype), allowed, like, ".astype()")
+    return check_row(function, argument, row, dtype, allowed, like, ".astype()")
 
 
 def borrow_beside(

@@ -46,8 +46,8 @@ def borrow(
     if not recognise(value):
         beside = borrow_plain(function, argument, value, allowed, like)
         return beside._replace(array=tf.constant(beside.array))
-    found = _ROWS.get(value.dtype.name if hasattr(value.dtype, "name") else str(value.dtype))
-    row = check_row(function, argument, found, repr(value.dtype), allowed, like, "tf.cast")
+    name = value.dtype.name if hasattr(value.dtype, "name") else str(value.dtype)
+    row = check_row(function, argument, _ROWS.get(name), f"tf.{name}", allowed, like, "tf.cast")
     try:
         tensor = tf.convert_to_tensor(value)
     except Exception as error:

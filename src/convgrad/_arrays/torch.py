@@ -56,7 +56,7 @@ def _borrow_as_it_is(
             f"{function}: `{argument}` must be a dense tensor, got layout {value.layout}; use `.to_dense()`."
         )
     found = _ROWS.get(str(value.dtype))
-    row = check_row(function, argument, found, str(value.dtype), allowed, like, ".to()")
+    row = check_row(function, argument, found, value.dtype, allowed, like, ".to()")
     return Borrowed(value, row, tuple(int(size) for size in value.shape))
 
 
