@@ -136,6 +136,18 @@ def test_pages_come_back(page: Page) -> None:
     assert text.count("\n") <= len(page.blocks) + len(page.wires) + 6
 
 
+@pytest.mark.parametrize(
+    ("dtype", "bits"), [("bfloat16", 0x7F81), ("float16", 0x7C01), ("float32", 0x7F800001)]
+)
+def test_signalling_nans_come_back_without_a_warning(dtype: str, bits: int) -> None:
+    """NumPy warns of an invalid value where it only looks at one of bfloat16."""
+    size = np.dtype(dtype).itemsize
+    array = np.array([bits], f"u{size}").view(dtype)
+    text = document.write(Page("p", [block("A", "Const", val=array)]))
+    (again,) = document.read(text.encode("utf-8"), "p.json").blocks
+    assert again.pins["val"].array.view(f"u{size}").tolist() == [bits]
+
+
 def test_an_imported_page_comes_back(tmp_path: Path) -> None:
     big = np.arange(300, dtype=np.float64).reshape(3, 100)
     page = Page("p", [block("A", "Const", val=big), block("B", "Const", val=big[:1, :3])])

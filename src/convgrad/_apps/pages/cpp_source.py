@@ -290,7 +290,7 @@ def _tensor(array: AnyArray) -> str:
         return f"Tensor({dtypes.name(array.dtype)}, {shape})"
     flat = np.ascontiguousarray(array).reshape(-1)
     real = array.dtype in dtypes.FLOATS
-    if real and (array.size > MOST_SPELT or not np.isfinite(flat).all()):
+    if real and (array.size > MOST_SPELT or not all_finite(flat)):
         bits = 8 * array.dtype.itemsize
         words = [f"0x{word:0{bits // 4}x}" for word in flat.view(f"u{bits // 8}").tolist()]
         return f"TensorOfBits<{kind}, uint{bits}_t>({shape}, {_braces(words)})"

@@ -105,6 +105,12 @@ def _all(data: list[Any], right: Any, expected: str) -> None:
             raise Misfit(f".data[{at}] must be {expected}, got {got}")
 
 
+def all_finite(array: AnyArray) -> bool:
+    """Tell whether no number is infinite or NaN; a signalling NaN makes NumPy warn where it is only looked at."""
+    with np.errstate(invalid="ignore"):
+        return bool(np.isfinite(array).all())
+
+
 def tensor_json(array: AnyArray) -> dict[str, Any]:
     """Return what JSON holds for an array: the reverse of `tensor_from_json`.
 
@@ -120,7 +126,7 @@ def tensor_json(array: AnyArray) -> dict[str, Any]:
         found["data"] = native.tolist()
     elif native.size <= MOST_SPELT and kind in "iu":
         found["data"] = [int(each) for each in native]
-    elif native.size <= MOST_SPELT and np.isfinite(native).all():
+    elif native.size <= MOST_SPELT and all_finite(native):
         # The digits of the narrow number: 0.1 of float32, not the double next to it.
         found["data"] = [float(real_text(float(each), native.dtype).rstrip("f")) for each in native]
     else:
