@@ -16,6 +16,7 @@ from convgrad._apps.pages import document
 from convgrad._apps.pages.files import read_page, write_page
 from convgrad._apps.pages.page import DIALECTS, Block, Page, Value, Wire
 from convgrad._apps.pages.setting_texts import DTYPES, VAR_TYPES
+from convgrad._apps.pages.tensors import dtype_name
 from convgrad._base.errors import ArgumentError
 from pages_files.writing import block, save
 
@@ -143,9 +144,11 @@ def test_signalling_nans_come_back_without_a_warning(dtype: str, bits: int) -> N
     """NumPy warns of an invalid value where it only looks at one of bfloat16."""
     size = np.dtype(dtype).itemsize
     array = np.array([bits], f"u{size}").view(dtype)
-    text = document.write(Page("p", [block("A", "Const", val=array)]))
+    kept = Value("", dtype_name(array.dtype), array.shape, array)
+    text = document.write(Page("p", [block("A", "Const", val=kept)]))
     (again,) = document.read(text.encode("utf-8"), "p.json").blocks
-    assert again.pins["val"].array.view(f"u{size}").tolist() == [bits]
+    found = again.pins["val"].array
+    assert found is not None and found.view(f"u{size}").tolist() == [bits]
 
 
 def test_an_imported_page_comes_back(tmp_path: Path) -> None:

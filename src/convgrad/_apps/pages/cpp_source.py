@@ -19,6 +19,7 @@ from ..graph import dtypes
 from ..graph.operation import Graph, Operation, Output
 from ..graph.row import Attr
 from .program import MOST_SPELT, Program, is_seedless, prepare_program, stand_in
+from .tensors import all_finite
 
 _ACCEPTED = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_./-]*")
 """Names that TensorFlow's graphs take."""
