@@ -63,7 +63,10 @@ class Frame:
             self.table = k.arg_pointer(pointers, I64 if kernel.far else I32)
             pointers += 1
         self.word = arguments(k, pointers, WORDS)
-        sums = kernel.height * kernel.vectors * self.lanes if kernel.levels else 0
+        self.parts = kernel.dot // self.lanes if kernel.dot else 1
+        """Vectors of the chains of one result."""
+        self.sums = kernel.height * kernel.vectors * self.parts
+        sums = self.sums * self.lanes if kernel.levels else 0
         self.totals, self.grand = k.scratch(self.number, sums), k.scratch(self.number, sums)
         self.statistics = None
         if rows:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from ..plan import Operand, Plan, Step
 from ..shared.amounts import whole_lines
-from ..shared.runs import SHORT
 from ..shared.words import in_order
 from . import turn
 from .pack import WORDS as PACK_WORDS
@@ -79,6 +78,9 @@ def plan(name: str, it: DirectSizes) -> Plan:
         block_size=block_pixels * it.depth,
         ahead=-(-tile.height * it.depth // panel_range // line) * line,
         group_size=cut.group_size,
+        contract_block=it.contract.block if it.contract.blocks > 1 else 1 << 40,
+        contract_blocks=it.contract.blocks,
+        block_runs=it.contract.block_runs,
         panel_at=panel_at,
         pixels_at=pixels_at,
     )
@@ -141,6 +143,8 @@ def _listed(it: DirectSizes) -> _Cut:
         woven=it.woven,
         reversed=not it.forward,
         source_col=it.depth * it.woven if it.staged else it.channels,
+        contract=it.contract,
+        rows=it.problem.rows.window,
     )
     tables = BlockTables(rows, cols, taps)
     return _Cut(
@@ -188,7 +192,6 @@ def _pack_kernel(it: DirectSizes) -> PackKernel:
 
 def _kernel(it: DirectSizes, packs: bool) -> DirectDenseKernel:
     dtype = it.problem.dtype
-    rounded_once = dtype.itemsize != it.number or dtype.is_integer
     return DirectDenseKernel(
         dtype.short,
         it.tile.height,
@@ -196,11 +199,12 @@ def _kernel(it: DirectSizes, packs: bool) -> DirectDenseKernel:
         flat=it.flat,
         planes=it.planes,
         staged=it.staged,
-        dot=it.dot,
+        dot=it.contract.chains if it.dot else 0,
         woven=it.woven,
         in_place=it.in_place,
         pack=_pack_kernel(it) if packs else None,
-        levels=not rounded_once and it.taps * it.depth > SHORT * (it.lanes if it.dot else 1),
+        levels=it.contract.levels,
+        blocked=it.contract.blocks > 1,
         narrow=it.narrow,
         prefetch=it.flat
         and it.groups == 1

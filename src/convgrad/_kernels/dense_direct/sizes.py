@@ -9,6 +9,7 @@ from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..shared import statistics
+from ..._problem.sums.gather import gather_contract
 from ..shared.gather import Footprint, Gather, Tap, gather
 from .axis import AxisTable
 
@@ -41,7 +42,7 @@ _SHARE = 0.5
 _ONE_TAP_SHARE = 0.31
 _FEW_TILES = 10
 """Tiles for which a filter may be read in place."""
-_DOT_HEIGHTS = {1: 8, 2: 6, 3: 4, 4: 2, 5: 2}
+_DOT_HEIGHTS = {1: 8, 2: 6, 3: 4, 4: 3, 6: 2, 8: 1}
 """Pixels of a tile by channels, where vectors run along the channels summed over; measured."""
 _LEAST_TILES = 24
 """Tiles of a block however deep the channels are: each block reads the whole filter."""
@@ -98,11 +99,12 @@ class DirectSizes:
         self.woven = self._woven()
         if self.woven > 1:
             self.narrow = 0
-        self.dot = self.narrow > 0 and self.depth >= self.lanes
+        self.contract = gather_contract(problem)
+        self.dot = self.contract.chains > 1
         self.groups = problem.groups // self.woven
         self.tile = tile or tiles(target)[-1]
         self.pixels = self.batch * self.rows.target * self.cols.target
-        one = self.pixels == 1 and self.width >= 3 * self.lanes
+        one = self.pixels == 1 and self.width >= 3 * self.lanes and not self.dot
         self.is_free = not (one or self.dot)
         """Whether the tile is a matter of choice."""
         self.is_odd = self.is_free and self.tile != tiles(target)[0]
@@ -110,7 +112,8 @@ class DirectSizes:
             self.tile = PixelTile(1, 3)
         self.panel = self.tile.vectors * self.lanes
         if self.dot:
-            self.tile = PixelTile(_DOT_HEIGHTS.get(self.width, 1), self.width)
+            parts = self.contract.chains // self.lanes
+            self.tile = PixelTile(_DOT_HEIGHTS.get(self.width * parts, 1), self.width)
             self.panel = self.width
         self.panels = -(-self.width * self.woven // self.panel)
         # Groups of few channels spend their time on getting from tap to tap; staged, taps lie together. With 16

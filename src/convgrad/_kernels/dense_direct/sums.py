@@ -10,62 +10,53 @@ from __future__ import annotations
 from typing import Any
 
 from ..._compiler.codegen import Bool, Int, Pointer, Variable, Vector
-from ..shared.runs import ENOUGH, RUN
+from ..._problem.sums.gather import GROUP
 from .frame import Frame
-
-_RUNS = 16
-"""Runs after which the totals go to the grand ones."""
 
 
 class PanelSums:
-    """One vector of sums for each pair of a pixel and a vector of channels."""
+    """Vectors of sums for each pair of a pixel and a vector of channels."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame, k = frame, frame.k
-        kernel = frame.kernel
         self._zero = k.zeros(frame.number, frame.lanes)
-        self.now = [k.variable(self._zero) for _ in range(kernel.height * kernel.vectors)]
+        self.now = [k.variable(self._zero) for _ in range(frame.sums)]
         """What is in registers."""
-        self._done, self._runs, self._groups = (k.variable(k.i64(0)) for _ in range(3))
-        longer = frame.lanes if kernel.dot else 1
-        self.run, self._enough = RUN * longer, ENOUGH * longer
+        self._run = k.variable(k.i64(-1))
+        self._total, self._grand = (k.variable(k.i64(0)) for _ in range(2))
 
     @property
     def carry(self) -> list[Variable[Any]]:
         """What loops over products change."""
         if not self._frame.kernel.levels:
             return [*self.now]
-        return [*self.now, self._done, self._runs, self._groups]
+        return [*self.now, self._run, self._total, self._grand]
 
-    def flush(self) -> None:
-        """Before more products are added: move what has run long enough to the totals.
-
-        Not after they are: the last run then needs no way through memory, and often there are no totals at all.
-        """
-        k = self._frame.k
-        with k.when(self._done.value >= self._enough):
-            self._done.value = k.i64(0)
-            self._move(
-                [each.value for each in self.now], self._frame.totals, self._runs.value.equals(0)
-            )
-            for each in self.now:
-                each.value = self._zero
-            self._runs.value = self._runs.value + 1
-            with k.when(self._runs.value.equals(_RUNS)):
-                self._runs.value = k.i64(0)
-                totals = self._load(self._frame.totals)
-                self._move(totals, self._frame.grand, self._groups.value.equals(0))
-                self._groups.value = k.i64(1)
-
-    def added(self, products: Int) -> None:
-        """Take note that so many products have been added."""
-        self._done.value = self._done.value + products
+    def begin(self, run: Int) -> None:
+        """Before the products of a run are added: move those of another one to its total."""
+        if not self._frame.kernel.levels:
+            return
+        k, before = self._frame.k, self._run.value
+        with k.when(run.differs(before)):
+            with k.when(before >= 0):
+                self._move(
+                    [each.value for each in self.now], self._frame.totals, self._total.value.equals(0)
+                )
+                for each in self.now:
+                    each.value = self._zero
+                self._total.value = k.i64(1)
+                with k.when((run // GROUP).differs(before // GROUP)):
+                    totals = self._load(self._frame.totals)
+                    self._move(totals, self._frame.grand, self._grand.value.equals(0))
+                    self._total.value = k.i64(0)
+                    self._grand.value = k.i64(1)
+            self._run.value = run
 
     def finish(self) -> list[Vector]:
         """Return the sums."""
         k, frame = self._frame.k, self._frame
         if frame.kernel.levels:
-            for some, place in ((self._runs, frame.totals), (self._groups, frame.grand)):
+            for some, place in ((self._total, frame.totals), (self._grand, frame.grand)):
                 with k.when(some.value.differs(0)):
                     for each, more in zip(self.now, self._load(place), strict=True):
                         each.value = each.value + more

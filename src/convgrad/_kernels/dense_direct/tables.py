@@ -14,14 +14,15 @@ from itertools import chain
 import numpy as np
 
 from ..shared.words import FARTHEST, in_order, narrow
+from ..._problem.sums.gather import GatherContract
 from .axis import AxisTable
 
 PIECE = ("first", "last", "count", "source", "source_step", "target", "target_step")
 """What the table says of a piece: where its entries are, its cells, the first one and how far it is to the next."""
-ROW_ENTRY = 2
-"""Numbers of an entry of a row: its place in the filter, and its displacement in the source, in rows."""
-COL_ENTRY = 3
-"""Numbers of an entry of a column: place in the filter, displacement in the source, and products."""
+ROW_ENTRY = 3
+"""Numbers of an entry of a row: its place in the filter, its displacement in the source, in rows, and its first run."""
+COL_ENTRY = 4
+"""Numbers of an entry of a column: place in the filter, displacement in the source, products, and its run in the row."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class Taps:
     """Whether columns are packed last first, so that an input gradient too walks its source forwards."""
     source_col: int
     """Elements from one column of the source to the next."""
+    contract: GatherContract
+    rows: int
+    """Of the window."""
 
 
 class BlockTables:
@@ -104,23 +108,33 @@ class BlockTables:
         return self._place(axis.words(pieces, lists))
 
     def _rows(self, taps: list[tuple[int, int]]) -> list[tuple[int, ...]]:
-        return [(tap * self._taps.row, moved) for tap, moved in taps]
+        it = self._taps
+        found = []
+        for tap, moved in reversed(taps) if it.reversed else taps:
+            place = (it.rows - 1 - tap) // it.contract.row_spacing if it.reversed else tap
+            found.append((tap * it.row, moved, place * it.contract.row_runs))
+        return found
 
     def _cols(self, taps: list[tuple[int, int]]) -> list[tuple[int, ...]]:
         """Return the columns of a class; neighbours that read neighbours are one entry if nothing lies between."""
         it = self._taps
-        together = it.source_col == it.depth * it.woven
+        contract = it.contract
+        together = it.source_col == it.depth * it.woven and contract.blocks == 1
+        together = together and it.depth % contract.chains == 0
         entries: list[tuple[int, ...]] = []
         for tap, moved in reversed(taps) if it.reversed else taps:
             place = (it.cols - 1 - tap if it.reversed else tap) * it.col
+            number = (it.cols - 1 - tap) // contract.col_spacing if it.reversed else tap
+            run = number // contract.taps
             displacement = moved * it.source_col
             if together and entries:
-                first, from_, length = entries[-1]
+                first, from_, length, before = entries[-1]
                 count = length // it.depth
-                if (place, displacement) == (first + count * it.col, from_ + length * it.woven):
-                    entries[-1] = (first, from_, length + it.depth)
+                wanted = (first + count * it.col, from_ + length * it.woven, before)
+                if (place, displacement, run) == wanted:
+                    entries[-1] = (first, from_, length + it.depth, run)
                     continue
-            entries.append((place, displacement, it.depth))
+            entries.append((place, displacement, it.depth, run))
         return entries
 
 

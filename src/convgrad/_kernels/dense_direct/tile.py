@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 from ..._compiler.codegen import Int, Pointer, Variable, Vector
@@ -65,7 +66,10 @@ class PanelTiles:
                 ahead = source.offset(self.word["block_size"] + place)
             self._ask_for(tile.targets)
             sums = PanelSums(frame)
-            self._add(sums, _Entry(tile.pixels, self.k.i64(0), filter_, ahead), frame.depth)
+            entry = _Entry(tile.pixels, self.k.i64(0), filter_, ahead)
+            with self._blocks(sums) as block:
+                sums.begin(block)
+                self._add(sums, entry, block, frame.depth)
             finished = sums.finish()
             self._store(tile.targets, finished, bias)
             self._take_statistics(finished, tile.counted)
@@ -81,8 +85,12 @@ class PanelTiles:
     def _sum_of_taps(self, tile: ListedTile, filter_: Pointer) -> list[Vector]:
         k, table = self.k, self.frame.table
         sums = PanelSums(self.frame)
-        with k.loop(*tile.rows, ROW_ENTRY, carry=sums.carry) as row:
+        with (
+            self._blocks(sums) as block,
+            k.loop(*tile.rows, ROW_ENTRY, carry=sums.carry) as row,
+        ):
             down = table.offset(row)
+            row_run = block * self.word["block_runs"] + down.offset(2).load_int()
             row_weights = filter_.offset(down.load_int())
             row_moved = down.offset(1).load_int() * tile.row_pitch
             with k.loop(*tile.cols, COL_ENTRY, carry=sums.carry) as col:
@@ -90,20 +98,25 @@ class PanelTiles:
                 weights = row_weights.offset(right.load_int())
                 moved = row_moved + right.offset(1).load_int()
                 entry = _Entry(tile.pixels, moved, weights, None)
-                self._add(sums, entry, right.offset(2).load_int())
+                sums.begin(row_run + right.offset(3).load_int())
+                self._add(sums, entry, block, right.offset(2).load_int())
         return sums.finish()
 
-    def _add(self, sums: PanelSums, entry: _Entry, length: Int) -> None:
-        """Add the products of an entry, in runs if the sums are long."""
+    def _add(self, sums: PanelSums, entry: _Entry, block: Int, length: Int) -> None:
+        """Add the products of an entry that belong to a block of channels."""
         k = self.k
-        if not self.kernel.levels:
+        if not self.kernel.blocked:
             self._run(sums.now, entry, k.i64(0), length)
             return
-        with k.loop(0, length, sums.run, carry=sums.carry, nonempty=True) as start:
-            stop = k.min(start + sums.run, length)
-            sums.flush()
-            self._run(sums.now, entry, start, stop)
-            sums.added(stop - start)
+        start = block * self.word["contract_block"]
+        stop = k.min(start + self.word["contract_block"], length)
+        self._run(sums.now, entry, start, stop)
+
+    def _blocks(self, sums: PanelSums) -> AbstractContextManager[Int]:
+        """Go through the contract's blocks of channels."""
+        if not self.kernel.blocked:
+            return nullcontext(self.k.i64(0))
+        return self.k.loop(0, self.word["contract_blocks"], carry=sums.carry, nonempty=True)
 
     def _run(self, acc: list[Variable[Vector]], entry: _Entry, start: Int, stop: Int) -> None:
         """Add the products from `start` to `stop` of an entry."""
@@ -147,27 +160,39 @@ class PanelTiles:
 
     def _dots(self, acc: list[Variable[Vector]], entry: _Entry, start: Int, stop: Int) -> None:
         """Multiply vectors of each pixel with vectors of each channel's own row of the filter."""
-        k, lanes = self.k, self.lanes
+        k, lanes, parts, chains = self.k, self.lanes, self.frame.parts, self.kernel.dot
         pitch = self.frame.depth * self.word["taps"]
         rows = [entry.weights.offset(pitch * n) for n in range(self.kernel.vectors)]
-        whole = stop - (stop - start) % lanes
+        whole = stop - (stop - start) % chains
 
         def add(depth: Int, count: Int | None) -> None:
-            mask = None if count is None else k.first_lanes(lanes, count)
-            filters = [row.offset(depth).load(lanes, mask=mask) for row in rows]
-            for i, pixel in enumerate(entry.pixels):
-                values = pixel.offset(entry.moved + depth).load(lanes, mask=mask)
-                for n, filter_ in enumerate(filters):
-                    place = acc[i * len(filters) + n]
-                    place.value = k.fma(values, filter_, place.value)
+            for part in range(parts):
+                mask = None
+                if count is not None:
+                    mask = k.first_lanes(lanes, k.max(count - part * lanes, 0))
+                at = depth + part * lanes
+                filters = [row.offset(at).load(lanes, mask=mask) for row in rows]
+                for i, pixel in enumerate(entry.pixels):
+                    values = pixel.offset(entry.moved + at).load(lanes, mask=mask)
+                    for n, filter_ in enumerate(filters):
+                        place = acc[(i * len(filters) + n) * parts + part]
+                        place.value = k.fma(values, filter_, place.value)
 
-        with k.loop(start, whole, lanes, carry=acc) as depth:
+        with k.loop(start, whole, chains, carry=acc) as depth:
             add(depth, None)
         with k.when(whole < stop):
             add(whole, stop - whole)
 
     def _store(self, targets: list[Pointer], sums: list[Vector], bias: Pointer | None) -> None:
-        vectors = self.kernel.vectors
+        vectors, parts = self.kernel.vectors, self.frame.parts
+        while parts > 1:
+            # Halves of the chains onto halves, as inside of a vector.
+            parts //= 2
+            sums = [
+                sums[i + j] + sums[i + j + parts]
+                for i in range(0, len(sums), 2 * parts)
+                for j in range(parts)
+            ]
         added = self._load_bias(bias) if bias else None
         for i, there in enumerate(targets):
             self._store_pixel(there, sums[i * vectors : (i + 1) * vectors], added)

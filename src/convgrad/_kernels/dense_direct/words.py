@@ -33,6 +33,9 @@ WORDS = (
     "block_size",  # elements from one block of the source to the next, where the kernel prefetches
     "ahead",  # elements of the next block to ask for per tile and panel
     "group_size",  # elements of one group in a staged block
+    "contract_block",  # channels of a block of the contract, or more than there are
+    "contract_blocks",
+    "block_runs",  # numbers of runs of a block
     "panel_at",  # places in the workspace, in elements
     "pixels_at",
 )
@@ -54,8 +57,8 @@ class DirectDenseKernel:
     """Whether arrays are NCHW."""
     staged: bool = False
     """Whether the source is copied to the workspace first."""
-    dot: bool = False
-    """Whether vectors run along the channels summed over: for fewer results than lanes."""
+    dot: int = 0
+    """Chains of a result where vectors run along the channels summed over, else 0."""
     woven: int = 1
     """Groups that share a vector, lane by lane in turn: for groups that fill half a vector or less."""
     in_place: bool = False
@@ -64,6 +67,8 @@ class DirectDenseKernel:
     """How an item packs its own panels; None if they are packed already."""
     levels: bool = True
     """Whether sums are long enough to be taken in runs: not under a 16-bit rounding, nor in integers."""
+    blocked: bool = False
+    """Whether the channels summed over are several blocks of the contract."""
     narrow: int = 0
     """Channels where they are fewer than lanes, else 0."""
     prefetch: bool = False

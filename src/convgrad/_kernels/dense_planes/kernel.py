@@ -192,24 +192,34 @@ class _Writer:
             over = word["high_panels"] * (self.kernel.high - self.kernel.low)
             start = k.min(start, first * self.kernel.low + over)
         room = frame.pixels
+        behind = word["chunk"] * (self.kernel.high * size)
         for height, panel in self._each(first, last):
             with panel as place:
-                self.tiles.clear(self.tiles.totals(height, self._totals(room, place, start, size)))
+                here = self._totals(room, place, start, size)
+                self.tiles.clear(self.tiles.totals(height, here))
+                self.tiles.clear(self.tiles.totals(height, here.offset(behind)))
         with k.loop(0, word["segments"], nonempty=True) as number:
             begin = number * word["segment"]
             channels = (begin, k.min(begin + word["segment"], word["depth"]))
             for height, panel in self._each(first, last):
                 with panel as place:
-                    totals = self.tiles.totals(height, self._totals(room, place, start, size))
+                    here = self._totals(room, place, start, size)
+                    totals = self.tiles.totals(height, here)
+                    grand = self.tiles.totals(height, here.offset(behind))
                     panel_weights = weights.offset(place * sizes)
-                    self.tiles.segment(height, places, panel_weights, channels, totals, masked)
+                    self.tiles.segment(
+                        height, places, panel_weights, number, channels, totals, grand, masked
+                    )
         for height, panel in self._each(first, last):
             with panel as place:
                 there = self._there(block, height, place, vectors)
-                totals = self.tiles.totals(height, self._totals(room, place, start, size))
+                here = self._totals(room, place, start, size)
+                totals = self.tiles.totals(height, here)
+                grand = self.tiles.totals(height, here.offset(behind))
                 added = self._bias(block, height, place)
-                for each, total, more in zip(there, totals, added, strict=True):
+                for each, total, most, more in zip(there, totals, grand, added, strict=True):
                     value = total.load(self.lanes, aligned=True)
+                    value = value + most.load(self.lanes, aligned=True)
                     each.store(value + more if more else value)
 
     def _totals(self, room: Pointer, place: Int, start: Int, size: int) -> Pointer:

@@ -98,6 +98,16 @@ def tap_list(rows: Lattice, cols: Lattice, window_cols: int) -> tuple[list[int],
     return taps, [*firsts, len(taps)]
 
 
+def runs_of_taps(rows: Lattice, cols: Lattice, row_runs: int, taps: int) -> list[int]:
+    """Return the run of each tap inside a block of channels, in the order of `tap_list`."""
+    found = []
+    for down in range(rows.target_phases):
+        for along in range(cols.target_phases):
+            for i in range(len(rows.taps(down))):
+                found += [i * row_runs + j // taps for j in range(len(cols.taps(along)))]
+    return found
+
+
 def displacements(rows: Lattice, cols: Lattice, staged_rows: int, staged_cols: int) -> list[int]:
     """Return how far from its place each tap reads, in the order of `tap_list`."""
     found = []

@@ -7,7 +7,6 @@ mechanism is in `kernel`, the geometry in `lattice`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Literal
 
 from ..._compiler.codegen import arithmetic, element
@@ -15,10 +14,10 @@ from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
 from ..shared.gather import MOST_LISTED, listed_taps
-from ..shared.runs import SHORT
+from ..._problem.sums.gather import gather_contract
 from ..shared.table import Candidate
 from ..shared.words import FARTHEST, in_order, narrow
-from .lattice import displacements, is_flat, lattices, tap_list
+from .lattice import displacements, is_flat, lattices, runs_of_taps, tap_list
 from .pack import WORDS as PACK_WORDS
 from .pack import PlanesPackKernel
 from .tables import NumberLists, products
@@ -123,6 +122,7 @@ class PlanesSizes:
     """The sizes of a problem in tiles, panels and blocks."""
 
     def __init__(self, problem: Problem, target: Target, source: Source) -> None:
+        self.contract = gather_contract(problem)
         self.problem, self.target, self.source = problem, target, source
         self.direct = source != "places"
         self.forward = problem.kind is Kind.FORWARD
@@ -230,6 +230,7 @@ class PlanesSizes:
         return (
             not is_flat(self.problem)
             and self.depth < _FEW_CHANNELS
+            and not self.contract.levels
             and self.taps * self.depth <= _MOST_PRODUCTS
         )
 
@@ -259,7 +260,7 @@ class PlanesSizes:
 
     @property
     def is_segmented(self) -> bool:
-        return self.direct and self.depth > 1.25 * self.segment
+        return self.direct and self.contract.levels and self.contract.blocks > 1 and self.depth > 1.25 * self.segment
 
     def plan(self) -> Plan:
         problem = self.problem
@@ -319,8 +320,6 @@ class PlanesSizes:
 
     def _kernel(self, firsts: Sequence[int]) -> PlanesKernel:
         dtype = self.problem.dtype
-        exact = dtype.itemsize != self.number or dtype.is_integer
-        most = max(after - before for before, after in pairwise(firsts)) * self.depth
         step, phases = self.cols.step, self.cols.target_phases
         return PlanesKernel(
             dtype.short,
@@ -332,7 +331,8 @@ class PlanesSizes:
             padded=self.padded,
             listed=self.is_listed,
             segmented=self.is_segmented,
-            levels=not exact and most > SHORT,
+            levels=self.contract.levels,
+            blocked=self.contract.blocks > 1,
             step=step if step in (1, 2, 4) and step <= self.lanes else 0,
             woven=phases if phases in (1, 2) else 0,
             prefetch=self.direct and self.taps * self.depth >= _WORTH_ASKING,
@@ -358,7 +358,9 @@ class PlanesSizes:
             valid_at = tiles * (self.depth + 1) * plane
         pixels_at = valid_at + (plane + line if self.is_guarded else 0)
         pixels = 0 if self.direct else -(-rows * along // self.lanes) * self.lanes
-        segment = self.segment if self.is_segmented else self.depth
+        contract = self.contract
+        segment = contract.block if self.is_segmented else self.depth
+        tap_runs = runs_of_taps(self.rows, self.cols, contract.row_runs, contract.taps)
         words = in_order(
             WORDS,
             **shape,
@@ -395,12 +397,16 @@ class PlanesSizes:
             taps_at=lists.add(moves),
             products_at=lists.add(products(moves, self.depth, plane)) if self.is_listed else 0,
             phases_at=lists.add(firsts),
+            contract_block=contract.block,
+            contract_blocks=contract.blocks,
+            block_runs=contract.block_runs,
+            runs_at=lists.add(tap_runs),
             phases_down=self.rows.target_phases,
             phases_along=self.cols.target_phases,
         )
         numbers = self.high * self.phases * pixels
         if self.is_segmented:
             # Totals of a chunk: its panels have `high` channels at most.
-            numbers = self.chunk * self.high * self.vectors * self.lanes
+            numbers = 2 * self.chunk * self.high * self.vectors * self.lanes
             numbers += line
         return words, lists.data, pixels_at + numbers

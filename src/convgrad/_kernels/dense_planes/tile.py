@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._compiler.codegen import Int, Mask, Pointer, Variable, Vector
-from ..shared.runs import ENOUGH, RUN
+from ..._problem.sums.gather import GROUP
 from .frame import Frame
 
 _UNROLL = 4
@@ -33,29 +33,49 @@ class Tiles:
         masked: bool,
     ) -> list[Vector]:
         """Return the sums of a tile, channel by channel; with `masked`, cells beside the image add nothing at all."""
-        totals = self.totals(height, self.frame.totals) if self.kernel.levels else []
-        self.clear(totals)
-        whole = (self.k.i64(0), self.word["depth"])
-        acc = self._added(height, places, weights, taps, whole, totals, masked)
-        if not totals:
-            return acc
-        sums = zip(acc, totals, strict=True)
-        return [sum_ + total.load(self.lanes, aligned=True) for sum_, total in sums]
+        k, kernel = self.k, self.kernel
+        state = _State(self, height, places)
+        if kernel.levels:
+            state.totals = self.totals(height, self.frame.totals)
+            state.grand = self.totals(height, self.frame.grand)
+            self.clear(state.totals)
+            self.clear(state.grand)
+        depth = self.word["depth"]
+        if kernel.blocked:
+            size = self.word["contract_block"]
+            with k.loop(0, self.word["contract_blocks"], carry=state.carry, nonempty=True) as block:
+                channels = (block * size, k.min((block + 1) * size, depth))
+                self._added(state, weights, taps, block, channels, masked)
+        else:
+            self._added(state, weights, taps, k.i64(0), (k.i64(0), depth), masked)
+        sums = [each.value for each in state.acc]
+        for some in (state.totals, state.grand):
+            if some:
+                sums = [
+                    sum_ + more.load(self.lanes, aligned=True)
+                    for sum_, more in zip(sums, some, strict=True)
+                ]
+        return sums
 
     def segment(
         self,
         height: int,
         places: list[Int],
         weights: Pointer,
+        block: Int,
         channels: tuple[Int, Int],
         totals: list[Pointer],
+        grand: list[Pointer],
         masked: bool,
     ) -> None:
-        """Add the products of some channels to totals."""
+        """Add the products of a block of channels to totals."""
         taps = (self.k.i64(0), self.word["taps"])
-        acc = self._added(height, places, weights, taps, channels, totals, masked)
-        for sum_, total in zip(acc, totals, strict=True):
-            total.store(total.load(self.lanes, aligned=True) + sum_, aligned=True)
+        state = _State(self, height, places)
+        state.totals, state.grand = totals, grand
+        state.run.value = block * self.word["block_runs"] - 1
+        self._added(state, weights, taps, block, channels, masked)
+        for sum_, total in zip(state.acc, totals, strict=True):
+            total.store(total.load(self.lanes, aligned=True) + sum_.value, aligned=True)
 
     def totals(self, height: int, start: Pointer) -> list[Pointer]:
         """Return where the totals of a tile lie."""
@@ -67,67 +87,34 @@ class Tiles:
 
     def _added(
         self,
-        height: int,
-        places: list[Int],
+        state: _State,
         weights: Pointer,
         taps: tuple[Int, Int],
+        block: Int,
         channels: tuple[Int, Int],
-        totals: list[Pointer],
         masked: bool,
-    ) -> list[Vector]:
-        """Add products, long runs of them to the totals, and return the last run."""
-        k, levels = self.k, self.kernel.levels
-        zero = k.zeros(self.number, self.lanes)
-        acc = [k.variable(zero) for _ in range(height * len(places))]
-        done = k.variable(k.i64(0))
-        carry: list[Variable[Any]] = [*acc, done] if levels else [*acc]
-        depth, table = self.word["depth"], self.frame.table
-        pixels = [self.frame.staged.offset(place) for place in places]
+    ) -> None:
+        """Add the products of a block of channels, run by run; the last run stays in registers."""
+        k = self.k
+        depth, table, height = self.word["depth"], self.frame.table, state.height
+        pixels = [self.frame.staged.offset(place) for place in state.places]
         first, last = taps
         if self.kernel.listed and not masked:
             listed = table.offset(self.word["products_at"])
-            self._runs(acc, done, pixels, weights, totals, first * depth, last * depth, listed)
-        else:
-            with k.loop(first, last, carry=carry) as tap:
-                moved = table.offset(self.word["taps_at"] + tap).load_int()
-                here = [pixel.offset(moved) for pixel in pixels]
-                row = weights.offset(tap * depth * height)
-                masks = None
-                if masked:
-                    valid = [self.frame.valid.offset(place + moved) for place in places]
-                    masks = [each.load(self.lanes).compare("une", "ne", 0) for each in valid]
-                self._runs(acc, done, here, row, totals, *channels, None, masks)
-        return [each.value for each in acc]
-
-    def _runs(
-        self,
-        acc: list[Variable[Vector]],
-        done: Variable[Int],
-        pixels: list[Pointer],
-        weights: Pointer,
-        totals: list[Pointer],
-        begin: Int,
-        end: Int,
-        listed: Pointer | None,
-        masks: list[Mask] | None = None,
-    ) -> None:
-        """Add products in runs, and what has run long enough to the totals."""
-        k = self.k
-        if not self.kernel.levels:
-            self._run(acc, pixels, weights, begin, end, listed, masks)
+            self._run(state.acc, pixels, weights, first * depth, last * depth, listed, None)
             return
-        carry: list[Variable[Any]] = [*acc, done]
-        with k.loop(begin, end, RUN, carry=carry) as start:
-            stop = k.min(start + RUN, end)
-            # Before more is added, not after: the last run needs no way through memory.
-            with k.when(done.value >= ENOUGH):
-                done.value = k.i64(0)
-                for sum_, total in zip(acc, totals, strict=True):
-                    before = total.load(self.lanes, aligned=True)
-                    total.store(before + sum_.value, aligned=True)
-                    sum_.value = k.zeros(self.number, self.lanes)
-            self._run(acc, pixels, weights, start, stop, listed, masks)
-            done.value = done.value + stop - start
+        with k.loop(first, last, carry=state.carry) as tap:
+            moved = table.offset(self.word["taps_at"] + tap).load_int()
+            here = [pixel.offset(moved) for pixel in pixels]
+            row = weights.offset(tap * depth * height)
+            masks = None
+            if masked:
+                valid = [self.frame.valid.offset(place + moved) for place in state.places]
+                masks = [each.load(self.lanes).compare("une", "ne", 0) for each in valid]
+            if self.kernel.levels:
+                run = table.offset(self.word["runs_at"] + tap).load_int()
+                state.begin(block * self.word["block_runs"] + run)
+            self._run(state.acc, here, row, *channels, None, masks)
 
     def _run(
         self,
@@ -171,3 +158,38 @@ class Tiles:
                 place = acc[o * len(values) + v]
                 sum_ = k.fma(weight, value, place.value)
                 place.value = sum_ if masks is None else k.select(masks[v], sum_, place.value)
+
+
+class _State:
+    """What is added up while a tile is computed."""
+
+    def __init__(self, tiles: Tiles, height: int, places: list[Int]) -> None:
+        self.k, self.lanes = tiles.k, tiles.lanes
+        self.levels = tiles.kernel.levels
+        self.height, self.places = height, places
+        self._zero = self.k.zeros(tiles.number, tiles.lanes)
+        self.acc = [self.k.variable(self._zero) for _ in range(height * len(places))]
+        self.run, self._full = self.k.variable(self.k.i64(-1)), self.k.variable(self.k.i64(0))
+        self.totals: list[Pointer] = []
+        self.grand: list[Pointer] = []
+
+    @property
+    def carry(self) -> list[Variable[Any]]:
+        return [*self.acc, self.run, self._full] if self.levels else [*self.acc]
+
+    def begin(self, run: Int) -> None:
+        """Before the products of a run are added: move those of another one to its total."""
+        k, before = self.k, self.run.value
+        with k.when(run.differs(before)):
+            with k.when(self._full.value.differs(0)):
+                for sum_, total in zip(self.acc, self.totals, strict=True):
+                    value = total.load(self.lanes, aligned=True) + sum_.value
+                    total.store(value, aligned=True)
+                    sum_.value = self._zero
+            with k.when((before >= 0) & (run // GROUP).differs(before // GROUP)):
+                for total, most in zip(self.totals, self.grand, strict=True):
+                    value = most.load(self.lanes, aligned=True) + total.load(self.lanes, aligned=True)
+                    most.store(value, aligned=True)
+                    total.store(self._zero, aligned=True)
+            self.run.value = run
+        self._full.value = k.i64(1)

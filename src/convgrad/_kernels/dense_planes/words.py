@@ -42,6 +42,10 @@ WORDS = (
     "taps_at",  # displacement of each tap
     "products_at",  # displacement of each product, where they are listed
     "phases_at",  # first tap of each phase of the target, and behind the last one
+    "contract_block",  # channels of a block of the contract, its blocks, and numbers of runs of a block
+    "contract_blocks",
+    "block_runs",
+    "runs_at",  # run of each tap in a block
     "phases_down",  # of the target
     "phases_along",
 )
@@ -65,6 +69,8 @@ class PlanesKernel:
     """Whether tiles are stored where they belong; else in the workspace first, whole rows of staged places."""
     padded: bool
     """Whether windows reach beside the image, which is staged as zeros."""
+    blocked: bool
+    """Whether the channels are several blocks of the contract."""
     listed: bool
     """Whether the displacement of each product is listed: for so few channels that a loop over them is a burden."""
     levels: bool

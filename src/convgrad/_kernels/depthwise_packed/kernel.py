@@ -233,7 +233,12 @@ class _Writer:
         k, word = self.k, self.word
         near = row * word["row_scale"] + word["row_start"]
         count = k.variable(k.i64(0))
-        with k.loop(0, word["window_rows"], carry=[count], nonempty=True) as tap:
+        with (
+            k.loop(0, self.planes, carry=[count], nonempty=True) as plane,
+            k.loop(0, word["window_rows"], carry=[count], nonempty=True) as number,
+        ):
+            # By ascending source rows.
+            tap = word["window_rows"] - 1 - number if self.kernel.kind is Kind.INPUT_GRADIENT else number
             source = near + tap * word["row_step"]
             meets = source >= 0
             if self.kernel.strided:
@@ -242,11 +247,10 @@ class _Writer:
             with k.when(meets & (source < word["source_rows"])):
                 x = slots.offset(source).load_int()
                 w = tap * (self.columns.window * self.lanes)
-                for plane in range(self.planes):
-                    place = self.list.offset(count.value * 2)
-                    place.store_int(x + word["plane_pitch"] * plane)
-                    place.offset(1).store_int(w + self.taps * (self.lanes * plane))
-                    count.value = count.value + 1
+                place = self.list.offset(count.value * 2)
+                place.store_int(x + word["plane_pitch"] * plane)
+                place.offset(1).store_int(w + plane * (self.taps * self.lanes))
+                count.value = count.value + 1
         return count.value
 
     def _pack_row(

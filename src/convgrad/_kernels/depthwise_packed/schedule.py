@@ -53,6 +53,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "only depthwise problems"
     if problem.dtype.is_integer:
         return "no integers"
+    if problem.kind is Kind.INPUT_GRADIENT and problem.groups == 1 and problem.group_out > 1:
+        return "the contract adds the outputs of one group as a dense problem does"
     # Where `dense_direct` refuses it too, slow compiling is better than the reference.
     unrolled = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 0
     if unrolled > _MOST_UNROLLED and listed_taps(problem) <= MOST_LISTED:
