@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..._compiler.codegen import F64, I32, I64, Int, KernelBuilder, arithmetic, element, symbol
 from ..._compiler.targets import Target
+from ..shared.levels import Levels
 from ..shared.words import arguments, load_row
 from .axis import SPAN
 from .statistics import PanelStatistics
@@ -65,9 +66,11 @@ class Frame:
         self.word = arguments(k, pointers, WORDS)
         self.parts = kernel.dot // self.lanes if kernel.dot else 1
         """Vectors of the chains of one result."""
-        self.sums = kernel.height * kernel.vectors * self.parts
-        sums = self.sums * self.lanes if kernel.levels else 0
-        self.totals, self.grand = k.scratch(self.number, sums), k.scratch(self.number, sums)
+        self._sums = kernel.height * kernel.vectors * self.parts
+        self._totals, self._grand = (
+            k.scratch(self.number, self._sums * self.lanes) if kernel.levels else None
+            for _ in range(2)
+        )
         self.statistics = None
         if rows:
             self.statistics = PanelStatistics(k, rows, kernel.height, kernel.vectors, self.lanes)
@@ -77,6 +80,10 @@ class Frame:
         """Channels of a source pixel that one panel reads."""
         self.width = self.word["width"] * kernel.woven
         self.groups = self.word["groups"] // kernel.woven
+
+    def sums(self) -> Levels:
+        """Begin the sums of a tile: vectors for each pair of a pixel and a vector of channels."""
+        return Levels(self.k, self.number, self._sums, self._totals, self._grand)
 
     def block(self, number: Int) -> TargetBlock:
         """Look a block up."""

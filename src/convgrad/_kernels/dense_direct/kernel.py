@@ -7,9 +7,10 @@
       for panel:  [pack the panel]
         for tile of the block:                      # `height` pixels of one class, see `axis`
           acc[height][vectors] = 0
-          for row entry, column entry:              # taps inside the image; neighbours that lie together are one
-            for k:  acc[i] += broadcast(source[pixel i + displacement + k]) * packed[tap][k]
-            totals += acc, acc = 0 before more is added, whenever enough products are in it
+          [for block of channels:]
+            for row entry, column entry:            # taps inside the image; neighbours that lie together are one
+              [totals += acc, acc = 0 if they belong to another run]
+              for k:  acc[i] += broadcast(source[pixel i + displacement + k]) * packed[tap][k]
           store acc + totals [+ bias]
           [add them to the panel's statistics, which are written behind its last tile]
         [NCHW: turn the panel's pixels into planes]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..plan import Operand, Plan, Step
 from ..shared.amounts import whole_lines
+from ..shared.levels import in_blocks
 from ..shared.words import in_order
 from . import turn
 from .pack import WORDS as PACK_WORDS
@@ -78,7 +79,7 @@ def plan(name: str, it: DirectSizes) -> Plan:
         block_size=block_pixels * it.depth,
         ahead=-(-tile.height * it.depth // panel_range // line) * line,
         group_size=cut.group_size,
-        contract_block=it.contract.block if it.contract.blocks > 1 else 1 << 40,
+        contract_block=it.contract.block,
         contract_blocks=it.contract.blocks,
         block_runs=it.contract.block_runs,
         panel_at=panel_at,
@@ -204,7 +205,7 @@ def _kernel(it: DirectSizes, packs: bool) -> DirectDenseKernel:
         in_place=it.in_place,
         pack=_pack_kernel(it) if packs else None,
         levels=it.contract.levels,
-        blocked=it.contract.blocks > 1,
+        blocked=in_blocks(it.contract, it.taps),
         narrow=it.narrow,
         prefetch=it.flat
         and it.groups == 1

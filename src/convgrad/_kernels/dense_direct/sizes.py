@@ -8,8 +8,8 @@ from math import gcd
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
-from ..shared import statistics
 from ..._problem.sums.gather import gather_contract
+from ..shared import statistics
 from ..shared.gather import Footprint, Gather, Tap, gather
 from .axis import AxisTable
 

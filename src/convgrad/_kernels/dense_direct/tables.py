@@ -13,16 +13,16 @@ from itertools import chain
 
 import numpy as np
 
-from ..shared.words import FARTHEST, in_order, narrow
 from ..._problem.sums.gather import GatherContract
+from ..shared.words import FARTHEST, in_order, narrow
 from .axis import AxisTable
 
 PIECE = ("first", "last", "count", "source", "source_step", "target", "target_step")
 """What the table says of a piece: where its entries are, its cells, the first one and how far it is to the next."""
 ROW_ENTRY = 3
-"""Numbers of an entry of a row: its place in the filter, its displacement in the source, in rows, and its first run."""
+"""Numbers of an entry of a row: its place in the filter, its displacement in the source in rows, its first run."""
 COL_ENTRY = 4
-"""Numbers of an entry of a column: place in the filter, displacement in the source, products, and its run in the row."""
+"""Numbers of an entry of a column: place in the filter, displacement in the source, products, run in the row."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class BlockTables:
 
     def _rows(self, taps: list[tuple[int, int]]) -> list[tuple[int, ...]]:
         it = self._taps
-        found = []
+        found: list[tuple[int, ...]] = []
         for tap, moved in reversed(taps) if it.reversed else taps:
             place = (it.rows - 1 - tap) // it.contract.row_spacing if it.reversed else tap
             found.append((tap * it.row, moved, place * it.contract.row_runs))
@@ -125,7 +125,7 @@ class BlockTables:
         for tap, moved in reversed(taps) if it.reversed else taps:
             place = (it.cols - 1 - tap if it.reversed else tap) * it.col
             number = (it.cols - 1 - tap) // contract.col_spacing if it.reversed else tap
-            run = number // contract.taps
+            run = number // contract.taps if contract.levels else 0
             displacement = moved * it.source_col
             if together and entries:
                 first, from_, length, before = entries[-1]

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from ..._compiler.codegen import Int, Pointer, Variable, Vector
 from ..shared.edges import load_first
+from ..shared.levels import Levels
 from ..shared.statistics import Counted
 from .frame import Frame, TargetBlock
-from .sums import PanelSums
 from .tables import COL_ENTRY, ROW_ENTRY
 from .walk import ListedTile, flat_tiles, listed_tiles
 
@@ -65,11 +65,11 @@ class PanelTiles:
                 place = (turn * count + tile.number) * self.word["ahead"]
                 ahead = source.offset(self.word["block_size"] + place)
             self._ask_for(tile.targets)
-            sums = PanelSums(frame)
+            sums = frame.sums()
             entry = _Entry(tile.pixels, self.k.i64(0), filter_, ahead)
-            with self._blocks(sums) as block:
-                sums.begin(block)
-                self._add(sums, entry, block, frame.depth)
+            with self._blocks(sums) as number:
+                sums.begin(number)
+                self._add(sums, entry, number, frame.depth)
             finished = sums.finish()
             self._store(tile.targets, finished, bias)
             self._take_statistics(finished, tile.counted)
@@ -84,7 +84,7 @@ class PanelTiles:
 
     def _sum_of_taps(self, tile: ListedTile, filter_: Pointer) -> list[Vector]:
         k, table = self.k, self.frame.table
-        sums = PanelSums(self.frame)
+        sums = self.frame.sums()
         with (
             self._blocks(sums) as block,
             k.loop(*tile.rows, ROW_ENTRY, carry=sums.carry) as row,
@@ -102,7 +102,7 @@ class PanelTiles:
                 self._add(sums, entry, block, right.offset(2).load_int())
         return sums.finish()
 
-    def _add(self, sums: PanelSums, entry: _Entry, block: Int, length: Int) -> None:
+    def _add(self, sums: Levels, entry: _Entry, block: Int, length: Int) -> None:
         """Add the products of an entry that belong to a block of channels."""
         k = self.k
         if not self.kernel.blocked:
@@ -112,7 +112,7 @@ class PanelTiles:
         stop = k.min(start + self.word["contract_block"], length)
         self._run(sums.now, entry, start, stop)
 
-    def _blocks(self, sums: PanelSums) -> AbstractContextManager[Int]:
+    def _blocks(self, sums: Levels) -> AbstractContextManager[Int]:
         """Go through the contract's blocks of channels."""
         if not self.kernel.blocked:
             return nullcontext(self.k.i64(0))
@@ -193,38 +193,41 @@ class PanelTiles:
                 for i in range(0, len(sums), 2 * parts)
                 for j in range(parts)
             ]
-        added = self._load_bias(bias) if bias else None
+        added = self._last(bias)
         for i, there in enumerate(targets):
             self._store_pixel(there, sums[i * vectors : (i + 1) * vectors], added)
 
     def _take_statistics(self, sums: list[Vector], counted: Counted | None) -> None:
         if self.frame.statistics and counted:
-            self.frame.statistics.add(sums, counted)
+            zero = self.k.zeros(self.number, self.lanes)
+            self.frame.statistics.add([each + zero for each in sums], counted)
 
-    def _load_bias(self, bias: Pointer) -> list[Vector]:
-        """Read a panel's bias as its sums are stored."""
+    def _last(self, bias: Pointer | None) -> list[Vector]:
+        """Return what is added to finished sums: a panel's bias, or +0. A sum that is zero may be -0, a result not."""
         kernel = self.kernel
+        zero = self.k.zeros(self.number, 1 if kernel.dot else self.lanes)
+        if not bias:
+            return [zero] * kernel.vectors
         if kernel.dot:
-            return [bias.offset(n).load() for n in range(kernel.vectors)]
-        if kernel.narrow:
-            return [load_first(self.k, bias, kernel.narrow, self.lanes)]
-        return [bias.offset(v * self.lanes).load(self.lanes) for v in range(kernel.vectors)]
+            found = [bias.offset(n).load() for n in range(kernel.vectors)]
+        elif kernel.narrow:
+            found = [load_first(self.k, bias, kernel.narrow, self.lanes)]
+        else:
+            found = [bias.offset(v * self.lanes).load(self.lanes) for v in range(kernel.vectors)]
+        return [each + zero for each in found]
 
-    def _store_pixel(self, there: Pointer, sums: list[Vector], added: list[Vector] | None) -> None:
+    def _store_pixel(self, there: Pointer, sums: list[Vector], added: list[Vector]) -> None:
         kernel = self.kernel
         for v, value in enumerate(sums):
             if kernel.dot:
-                value = value.sum()
+                there.offset(v).store(value.sum() + added[v])
+                continue
             if kernel.woven > 1:
                 # One group's channels after the other's.
                 width = self.lanes // kernel.woven
                 order = [lane % width * kernel.woven + lane // width for lane in range(self.lanes)]
                 value = self.k.shuffle(value, None, order)
-            if added:
-                value = value + added[v]
-            if kernel.dot:
-                there.offset(v).store(value)
-                continue
+            value = value + added[v]
             if not kernel.narrow or kernel.planes:
                 there.offset(v * self.lanes).store(value)
                 continue

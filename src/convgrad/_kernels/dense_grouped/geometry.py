@@ -10,11 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from ..._problem.sums.gather import GatherContract
 from ..shared.gather import Gather
 
-_Walk = tuple[tuple[int, int], ...]
-"""Taps by their places in the packed filter, with the cells from the first of them to each."""
+
+class _Step(NamedTuple):
+    """A tap that a cell reads."""
+
+    tap: int
+    """Its place in the packed filter."""
+    moved: int
+    """Cells from the first of them."""
+    number: int
+    """Among the taps of its phase, those beside the image included."""
+
+
+_Walk = tuple[_Step, ...]
+
+ROW_ENTRY = 3
+"""Numbers of an entry of a class of rows: place in the packed filter, displacement in the staged source, first run."""
+COL_ENTRY = 4
+"""Numbers of an entry of columns: place, displacement, products, and run in the row. Neighbouring taps may be one."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +63,16 @@ class AxisClasses:
         known: dict[_Walk, int] = {}
         for cell in range(gather.target):
             q, phase = divmod(cell, len(shape.phases))
-            at = [(place[tap], shape.step * q + offset) for tap, offset in shape.phases[phase]]
-            inside = [(tap, source) for tap, source in at if 0 <= source < gather.source]
-            first = inside[0][1] if inside else 0
-            walk = tuple((tap, source - first) for tap, source in inside)
+            at = [
+                _Step(place[tap], shape.step * q + offset, number)
+                for number, (tap, offset) in enumerate(shape.phases[phase])
+            ]
+            inside = [step for step in at if 0 <= step.moved < gather.source]
+            first = inside[0].moved if inside else 0
+            walk = tuple(step._replace(moved=step.moved - first) for step in inside)
             self.classes.append(known.setdefault(walk, len(known)))
             self.base.append(first)
-            self.last.append(inside[-1][1] if inside else -1)
+            self.last.append(inside[-1].moved if inside else -1)
         self.walks = list(known)
 
     def block(self, start: int, count: int) -> RowBlock:
@@ -69,9 +90,7 @@ BLOCK = ("source", "source_count", "start", "count", "classes_at")
 class BlockTable:
     """All tables of a plan, in one list of numbers with the places where each starts.
 
-    An entry of a class of rows has two numbers: the place in the packed filter and the displacement in the staged
-    source. One of columns has three: the third is its number of products, because neighbouring taps are one entry. A
-    list of cells has two for each: where its first tap reads, and where its sums go.
+    A list of cells has two numbers for each: where its first tap reads, and where its sums go.
     """
 
     def __init__(
@@ -81,16 +100,24 @@ class BlockTable:
         block_rows: int,
         *,
         source_cols: int,
-        depth: int,
+        contract: GatherContract,
         weights: int,
     ) -> None:
-        """`depth` products make a tap; `weights` numbers of the packed filter go with each product."""
+        """`weights` numbers of the packed filter go with each product."""
         self.numbers: list[int] = []
-        row_taps = depth * weights * len(cols.order)
+        row_taps = contract.depth * weights * len(cols.order)
         self.row_classes_at = self._classes(
-            [[(tap * row_taps, moved * source_cols) for tap, moved in walk] for walk in rows.walks]
+            [
+                [
+                    (tap * row_taps, moved * source_cols, number * contract.row_runs)
+                    for tap, moved, number in walk
+                ]
+                for walk in rows.walks
+            ]
         )
-        self.col_classes_at = self._classes([_joined(walk, depth, weights) for walk in cols.walks])
+        self.col_classes_at = self._classes(
+            [_joined(walk, contract, weights) for walk in cols.walks]
+        )
         everything = range(len(cols.classes))
         self.cols_at = self._cells(cols, everything, 0, 0)
         self.blocks = [
@@ -132,12 +159,16 @@ class BlockTable:
         return at
 
 
-def _joined(walk: _Walk, depth: int, weights: int) -> list[tuple[int, ...]]:
-    """Return the entries of a class of columns: taps of neighbouring cells, neighbours in the filter, are one."""
-    runs: list[list[int]] = []
-    for tap, moved in walk:
-        if runs and (tap, moved) == (runs[-1][0] + runs[-1][2], runs[-1][1] + runs[-1][2]):
-            runs[-1][2] += 1
-        else:
-            runs.append([tap, moved, 1])
-    return [(tap * depth * weights, moved, taps * depth) for tap, moved, taps in runs]
+def _joined(walk: _Walk, contract: GatherContract, weights: int) -> list[tuple[int, ...]]:
+    """Return the entries of a class of columns: taps of one run, neighbours in source and filter, are one."""
+    found: list[list[int]] = []
+    for tap, moved, number in walk:
+        run = number // contract.taps if contract.levels else 0
+        if found and contract.blocks == 1:
+            first, from_, taps, before = found[-1]
+            if (tap, moved, run) == (first + taps, from_ + taps, before):
+                found[-1][2] += 1
+                continue
+        found.append([tap, moved, 1, run])
+    depth = contract.depth
+    return [(tap * depth * weights, moved, taps * depth, run) for tap, moved, taps, run in found]

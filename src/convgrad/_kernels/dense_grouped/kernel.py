@@ -50,14 +50,13 @@ class _GroupedWriter:
         self.bias = k.arg_pointer(3, storage) if kernel.bias else None
         self.table = k.arg_pointer(3 + kernel.bias, I32)
         self.word = word = arguments(k, 4 + kernel.bias, WORDS)
-        totals = k.scratch(number, kernel.pixels * kernel.outputs * self.lanes)
+        self.tiles = LaneTiles(k, kernel, self.table, word["block_runs"])
         self.turned_bias = k.scratch(number, kernel.width * self.lanes if kernel.bias else 0)
         """The bias of a block of lanes, as [channel][group]."""
         self.staged = k.scratch(number, 0)
         self.sums = self.staged.offset(word["sums_at"])
         self.sources = self.staged.offset(word["sources_at"]).as_element(I64)
         self.targets = self.staged.offset(word["targets_at"]).as_element(I64)
-        self.tiles = LaneTiles(k, kernel, self.table, totals)
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word

@@ -14,6 +14,7 @@ from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
 from ..shared.amounts import whole_lines
+from ..shared.levels import in_blocks
 from ..shared.table import Candidate
 from ..shared.words import in_order, narrow
 from .filter_plan import plan_filter
@@ -101,7 +102,7 @@ def plan_with(sizes: GroupedSizes) -> Plan:
         cols,
         block.rows,
         source_cols=sizes.cols.source,
-        depth=sizes.depth,
+        contract=sizes.contract,
         weights=sizes.outputs * sizes.lanes,
     )
     kernel = GroupedKernel(
@@ -111,7 +112,8 @@ def plan_with(sizes: GroupedSizes) -> Plan:
         sizes.pixels,
         sizes.outputs,
         planes=sizes.planes,
-        levels=sizes.levels,
+        levels=sizes.contract.levels,
+        block=sizes.contract.block if in_blocks(sizes.contract, sizes.taps) else sizes.depth,
         bias=problem.adds_bias,
     )
     read = max(each.source_count for each in table.blocks)
@@ -140,6 +142,7 @@ def plan_with(sizes: GroupedSizes) -> Plan:
         col_classes_at=table.col_classes_at,
         cols_at=table.cols_at,
         blocks_at=table.blocks_at,
+        block_runs=sizes.contract.block_runs,
         packed_block=sizes.panels * sizes.panel_size,
         packed_panel=sizes.panel_size,
         sums_at=sums_at,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
+from ..._problem.sums.gather import gather_contract
 from ..shared.gather import Gather, gather
-from ..shared.runs import SHORT
 
 _BLOCK_SHARE = 0.5
 """Part of the second cache for the staged source of a block and its sums."""
@@ -52,8 +52,7 @@ class GroupedSizes:
         self.planes = problem.data_format == "NCHW"
         self.pixels, self.outputs = _tile(target, self.width)
         self.panels = -(-self.width // self.outputs)
-        self.levels = problem.dtype.itemsize == self.number and self.taps * self.depth > SHORT
-        """Whether sums are so long that they are added in runs."""
+        self.contract = gather_contract(problem)
         self.block = min(self._blocks(), key=self._cost)
         self.row_blocks = -(-self.rows.target // self.block.rows)
         self.image_blocks = -(-problem.batch // self.block.images)

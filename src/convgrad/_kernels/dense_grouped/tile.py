@@ -6,26 +6,30 @@ A product reads a number of each group's pixel and a weight of each group: nothi
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..._compiler.codegen import Int, KernelBuilder, Pointer, Variable, Vector, arithmetic, element
-from ..shared.runs import ENOUGH, RUN
+from ..shared.levels import Levels
+from .geometry import COL_ENTRY, ROW_ENTRY
 from .words import GroupedKernel
 
 
 class LaneTiles:
-    """Writes tiles; `totals` is memory for the sums of one."""
+    """Writes tiles."""
 
     def __init__(
-        self, k: KernelBuilder, kernel: GroupedKernel, table: Pointer, totals: Pointer
+        self, k: KernelBuilder, kernel: GroupedKernel, table: Pointer, block_runs: Int
     ) -> None:
-        self.k, self.kernel, self.table = k, kernel, table
+        """`block_runs` are the numbers of runs of a block of channels."""
+        self.k, self.kernel, self.table, self.block_runs = k, kernel, table, block_runs
         self.number = arithmetic(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
         self.pixel = kernel.depth * self.lanes
         """Numbers of a staged pixel."""
         self.unroll = next(step for step in (4, 2, 1) if kernel.depth % step == 0)
-        self.totals = [totals.offset(i * self.lanes) for i in range(kernel.pixels * kernel.outputs)]
+        room = kernel.pixels * kernel.outputs * self.lanes
+        self.rooms = [k.scratch(self.number, room) if kernel.levels else None for _ in range(2)]
 
     def write(
         self,
@@ -37,57 +41,42 @@ class LaneTiles:
         bias: Pointer | None,
     ) -> None:
         """Compute one tile; `rows` and `cols` are the ranges of its class's entries in the table."""
-        k, kernel = self.k, self.kernel
-        zero = k.zeros(self.number, self.lanes)
-        acc = [k.variable(zero) for _ in range(kernel.pixels * kernel.outputs)]
-        done = k.variable(k.i64(0))
-        carry: list[Variable[Any]] = [*acc, done] if kernel.levels else [*acc]
-        if kernel.levels:
-            for total in self.totals:
-                total.store(zero, aligned=True)
-        with k.loop(*rows, 2, carry=carry) as row:
+        k, kernel, lanes = self.k, self.kernel, self.lanes
+        sums = Levels(k, self.number, kernel.pixels * kernel.outputs, *self.rooms)
+        with (
+            self._blocks(sums) as (block, start, stop),
+            k.loop(*rows, ROW_ENTRY, carry=sums.carry) as row,
+        ):
             entry = self.table.offset(row)
             above, down = weights.offset(entry.load_int()), entry.offset(1).load_int()
-            with k.loop(*cols, 3, carry=carry, nonempty=True) as col:
+            row_run = block * self.block_runs + entry.offset(2).load_int()
+            with k.loop(*cols, COL_ENTRY, carry=sums.carry, nonempty=True) as col:
                 entry = self.table.offset(col)
                 here = above.offset(entry.load_int())
                 moved = (down + entry.offset(1).load_int()) * self.pixel
-                self._add(acc, done, pixels, moved, here, entry.offset(2).load_int())
-        for i, there in enumerate(targets):
-            for j in range(kernel.outputs):
-                at = i * kernel.outputs + j
-                value = acc[at].value
-                if kernel.levels:
-                    value = value + self.totals[at].load(self.lanes, aligned=True)
-                if bias:
-                    value = value + bias.offset(j * self.lanes).load(self.lanes, aligned=True)
-                there.offset(j * self.lanes).store(value, aligned=True)
+                sums.begin(row_run + entry.offset(3).load_int())
+                end = entry.offset(2).load_int() if stop is None else stop
+                self._run(sums.now, pixels, moved, here, start, end)
+        finished, zero = sums.finish(), k.zeros(self.number, lanes)
+        for j in range(kernel.outputs):
+            # A sum that is zero may be -0, a result not.
+            last = bias.offset(j * lanes).load(lanes, aligned=True) + zero if bias else zero
+            for i, there in enumerate(targets):
+                value = finished[i * kernel.outputs + j] + last
+                there.offset(j * lanes).store(value, aligned=True)
 
-    def _add(
-        self,
-        acc: list[Variable[Vector]],
-        done: Variable[Int],
-        pixels: list[Pointer],
-        moved: Int,
-        weights: Pointer,
-        length: Int,
-    ) -> None:
-        """Add the products of an entry, in runs if sums are long."""
-        k = self.k
-        if not self.kernel.levels:
-            self._run(acc, pixels, moved, weights, k.i64(0), length)
+    @contextmanager
+    def _blocks(self, sums: Levels) -> Iterator[tuple[Int, Int, Int | None]]:
+        """Go through the contract's blocks of channels: gives the number, the first channel and the one behind the last.
+
+        Where all channels are one block, an entry of several taps ends where it says.
+        """
+        k, depth, size = self.k, self.kernel.depth, self.kernel.block
+        if size == depth:
+            yield k.i64(0), k.i64(0), None
             return
-        carry: list[Variable[Any]] = [*acc, done]
-        with k.loop(0, length, RUN, carry=carry, nonempty=True) as start:
-            stop = k.min(start + RUN, length)
-            self._run(acc, pixels, moved, weights, start, stop)
-            done.value = done.value + stop - start
-            with k.when(done.value >= ENOUGH):
-                done.value = k.i64(0)
-                for sum_, total in zip(acc, self.totals, strict=True):
-                    before = total.load(self.lanes, aligned=True)
-                    total.store(before + sum_.value, aligned=True)
-                    sum_.value = k.zeros(self.number, self.lanes)
+        with k.loop(0, -(-depth // size), carry=sums.carry, nonempty=True) as block:
+            yield block, block * size, k.min((block + 1) * size, depth)
 
     def _run(
         self,

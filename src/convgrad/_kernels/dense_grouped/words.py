@@ -23,6 +23,7 @@ WORDS = (
     "col_classes_at",
     "cols_at",
     "blocks_at",
+    "block_runs",  # numbers of runs of one of the contract's blocks of channels
     "packed_block",  # elements of the packed filter of one block of lanes
     "packed_panel",
     "sums_at",  # elements of scratch in front of the sums and of the lists of pixels
@@ -49,5 +50,7 @@ class GroupedKernel:
     """Whether images are NCHW."""
     levels: bool
     """Whether sums are so long that they are added in runs."""
+    block: int
+    """Channels of a block of the contract, which are gone through one after the other; `depth` if all at once."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from ..._compiler.costs import Work
 from ..shared.amounts import kind_of_work, meetings, traffic
-from ..shared.runs import RUN
 
 if TYPE_CHECKING:
     from .filter_sizes import GroupedFilterSizes
@@ -45,7 +44,7 @@ def work(name: str, it: GroupedSizes, serial: bool) -> Work:
             **_NOTHING,
             "products": products,
             "tiles": tiles,
-            "totals": products / RUN if it.levels else 0,
+            "totals": products / it.contract.run if it.contract.levels else 0,
             "near weights": products / it.pixels * far,
             "turned in": read * it.depth * it.lane_blocks * block.ranges,
             "turned out": pixels * it.width * it.lane_blocks,

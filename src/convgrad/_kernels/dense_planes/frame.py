@@ -46,8 +46,12 @@ class Frame:
         self.bias = k.arg_pointer(3, self.storage) if kernel.bias else None
         self.table = k.arg_pointer(3 + kernel.bias, I32)
         self.word = arguments(k, 4 + kernel.bias, WORDS)
-        self.totals = k.scratch(self.number, kernel.high * kernel.vectors * self.lanes)
-        self.grand = k.scratch(self.number, kernel.high * kernel.vectors * self.lanes)
+        self.totals, self.grand = (
+            k.scratch(self.number, kernel.high * kernel.vectors * self.lanes)
+            if kernel.levels
+            else None
+            for _ in range(2)
+        )
         self.staged = k.scratch(self.number, 0)
         self.valid = self.staged.offset(self.word["valid_at"])
         self.pixels = self.staged.offset(self.word["pixels_at"])

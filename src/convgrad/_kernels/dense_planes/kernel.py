@@ -191,39 +191,25 @@ class _Writer:
         if self.kernel.low:
             over = word["high_panels"] * (self.kernel.high - self.kernel.low)
             start = k.min(start, first * self.kernel.low + over)
-        room = frame.pixels
-        behind = word["chunk"] * (self.kernel.high * size)
-        for height, panel in self._each(first, last):
-            with panel as place:
-                here = self._totals(room, place, start, size)
-                self.tiles.clear(self.tiles.totals(height, here))
-                self.tiles.clear(self.tiles.totals(height, here.offset(behind)))
+
+        def rooms(place: Int) -> tuple[Pointer, Pointer]:
+            totals = frame.pixels.offset((place - start) * size)
+            return totals, totals.offset(word["chunk"] * (self.kernel.high * size))
+
         with k.loop(0, word["segments"], nonempty=True) as number:
             begin = number * word["segment"]
-            channels = (begin, k.min(begin + word["segment"], word["depth"]))
+            blocks = (begin, k.min(begin + word["segment"], word["contract_blocks"]))
             for height, panel in self._each(first, last):
                 with panel as place:
-                    here = self._totals(room, place, start, size)
-                    totals = self.tiles.totals(height, here)
-                    grand = self.tiles.totals(height, here.offset(behind))
-                    panel_weights = weights.offset(place * sizes)
-                    self.tiles.segment(
-                        height, places, panel_weights, number, channels, totals, grand, masked
-                    )
+                    here = weights.offset(place * sizes)
+                    self.tiles.segment(places, height, here, blocks, rooms(place), masked)
         for height, panel in self._each(first, last):
             with panel as place:
                 there = self._there(block, height, place, vectors)
-                here = self._totals(room, place, start, size)
-                totals = self.tiles.totals(height, here)
-                grand = self.tiles.totals(height, here.offset(behind))
-                added = self._bias(block, height, place)
-                for each, total, most, more in zip(there, totals, grand, added, strict=True):
-                    value = total.load(self.lanes, aligned=True)
-                    value = value + most.load(self.lanes, aligned=True)
-                    each.store(value + more if more else value)
-
-    def _totals(self, room: Pointer, place: Int, start: Int, size: int) -> Pointer:
-        return room.offset((place - start) * size)
+                sums = self.tiles.end_segments(height, rooms(place))
+                added = self._last(block, height, place)
+                for each, value, more in zip(there, sums, added, strict=True):
+                    each.store(value + more)
 
     def _there(
         self, block: PlaceBlock, height: int, place: Int, vectors: list[_Vector]
@@ -241,13 +227,13 @@ class _Writer:
         width = self.word["width"]
         return block.group * width + self.k.min(place, width - height)
 
-    def _bias(self, block: PlaceBlock, height: int, place: Int) -> list[Vector | None]:
-        """Return what to add to the finished sums of a panel, channel by channel: its bias, if there is one."""
-        vectors = self.kernel.vectors
+    def _last(self, block: PlaceBlock, height: int, place: Int) -> list[Vector]:
+        """Return what is added to the finished sums of a panel: its bias, or +0. A sum may be -0, a result not."""
+        vectors, zero = self.kernel.vectors, self.k.zeros(self.frame.number, self.lanes)
         if not self.frame.bias:
-            return [None] * (height * vectors)
+            return [zero] * (height * vectors)
         here = self.frame.bias.offset(self._channel(block, height, place))
-        added = [here.offset(o).broadcast(self.lanes) for o in range(height)]
+        added = [here.offset(o).broadcast(self.lanes) + zero for o in range(height)]
         return [more for more in added for _ in range(vectors)]
 
     def _direct(
@@ -268,10 +254,10 @@ class _Writer:
         panel = weights.offset(place * word["depth"] * word["taps"])
         taps = (k.i64(0), word["taps"])
         places_read = [each.staged for each in vectors]
-        sums = self.tiles.sums(height, places_read, panel, taps, masked)
-        added = self._bias(block, height, place)
+        sums = self.tiles.sums(places_read, height, panel, taps, masked)
+        added = self._last(block, height, place)
         for each, value, more in zip(there, sums, added, strict=True):
-            each.store(value + more if more else value)
+            each.store(value + more)
 
     def _phases(
         self, block: PlaceBlock, height: int, place: Int, weights: Pointer, masked: bool
@@ -287,12 +273,12 @@ class _Writer:
             pixels = frame.pixels.offset(phase * size)
             with self._tiles(block) as vectors:
                 places = [each.staged for each in vectors]
-                sums = self.tiles.sums(height, places, panel, taps, masked)
-                added = self._bias(block, height, place)
+                sums = self.tiles.sums(places, height, panel, taps, masked)
+                added = self._last(block, height, place)
                 for i, (value, more) in enumerate(zip(sums, added, strict=True)):
                     o, v = divmod(i, len(vectors))
                     there = pixels.offset(phases * size * o + vectors[v].target)
-                    there.store(value + more if more else value)
+                    there.store(value + more)
         channel = self._channel(block, height, place)
         plane = block.image * word["groups"] * word["width"] + channel
         self.layer.write(block, height, plane)

@@ -12,9 +12,10 @@ from typing import Literal
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
+from ..._problem.sums.gather import gather_contract
 from ..plan import Operand, Plan, Step
 from ..shared.gather import MOST_LISTED, listed_taps
-from ..._problem.sums.gather import gather_contract
+from ..shared.levels import in_blocks
 from ..shared.table import Candidate
 from ..shared.words import FARTHEST, in_order, narrow
 from .lattice import displacements, is_flat, lattices, runs_of_taps, tap_list
@@ -247,20 +248,18 @@ class PlanesSizes:
 
     @property
     def segment(self) -> int:
-        """Channels of which a tile's pixels take half the first cache, at most; whole runs of products."""
+        """The contract's blocks of a segment; all of them if a tile goes through its channels at once."""
         line = 64 // self.number
         lines = -(-self.vectors * self.lanes // line)
         if self.source == "rows":
             lines += 1
             lines *= sum(len(self.rows.taps(phase)) for phase in range(self.rows.target_phases))
             lines *= len(self.cols.source_phases)
-        most = max(16, self.target.l1_bytes // 2 // (64 * lines))
-        parts = -(-self.depth // most)
-        return -(-self.depth // parts // 16) * 16
-
-    @property
-    def is_segmented(self) -> bool:
-        return self.direct and self.contract.levels and self.contract.blocks > 1 and self.depth > 1.25 * self.segment
+        # Channels of which a tile's pixels take half the first cache.
+        most, blocks = max(16, self.target.l1_bytes // 2 // (64 * lines)), self.contract.blocks
+        if not self.direct or not self.contract.levels or self.depth <= 1.25 * most:
+            return blocks
+        return -(-blocks // -(-blocks // max(1, most // self.contract.block)))
 
     def plan(self) -> Plan:
         problem = self.problem
@@ -330,9 +329,9 @@ class PlanesSizes:
             direct=self.direct,
             padded=self.padded,
             listed=self.is_listed,
-            segmented=self.is_segmented,
+            segmented=self.segment < self.contract.blocks,
             levels=self.contract.levels,
-            blocked=self.contract.blocks > 1,
+            blocked=in_blocks(self.contract, self.taps),
             step=step if step in (1, 2, 4) and step <= self.lanes else 0,
             woven=phases if phases in (1, 2) else 0,
             prefetch=self.direct and self.taps * self.depth >= _WORTH_ASKING,
@@ -359,7 +358,6 @@ class PlanesSizes:
         pixels_at = valid_at + (plane + line if self.is_guarded else 0)
         pixels = 0 if self.direct else -(-rows * along // self.lanes) * self.lanes
         contract = self.contract
-        segment = contract.block if self.is_segmented else self.depth
         tap_runs = runs_of_taps(self.rows, self.cols, contract.row_runs, contract.taps)
         words = in_order(
             WORDS,
@@ -384,8 +382,8 @@ class PlanesSizes:
             col_blocks=col_blocks,
             panel_range=panel_range,
             panel_ranges=panel_ranges,
-            segment=segment,
-            segments=-(-self.depth // segment),
+            segment=self.segment,
+            segments=-(-contract.blocks // self.segment),
             chunk=self.chunk,
             staged_rows=down,
             staged_cols=along,
@@ -405,8 +403,8 @@ class PlanesSizes:
             phases_along=self.cols.target_phases,
         )
         numbers = self.high * self.phases * pixels
-        if self.is_segmented:
-            # Totals of a chunk: its panels have `high` channels at most.
+        if self.segment < contract.blocks:
+            # Totals of a chunk, and grand ones: its panels have `high` channels at most.
             numbers = 2 * self.chunk * self.high * self.vectors * self.lanes
             numbers += line
         return words, lists.data, pixels_at + numbers

@@ -7,10 +7,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ..._compiler.codegen import Int, Mask, Pointer, Variable, Vector
-from ..._problem.sums.gather import GROUP
+from ..shared.levels import Levels
 from .frame import Frame
 
 _UNROLL = 4
@@ -26,95 +27,88 @@ class Tiles:
 
     def sums(
         self,
-        height: int,
         places: list[Int],
+        height: int,
         weights: Pointer,
         taps: tuple[Int, Int],
         masked: bool,
     ) -> list[Vector]:
         """Return the sums of a tile, channel by channel; with `masked`, cells beside the image add nothing at all."""
-        k, kernel = self.k, self.kernel
-        state = _State(self, height, places)
-        if kernel.levels:
-            state.totals = self.totals(height, self.frame.totals)
-            state.grand = self.totals(height, self.frame.grand)
-            self.clear(state.totals)
-            self.clear(state.grand)
-        depth = self.word["depth"]
-        if kernel.blocked:
-            size = self.word["contract_block"]
-            with k.loop(0, self.word["contract_blocks"], carry=state.carry, nonempty=True) as block:
-                channels = (block * size, k.min((block + 1) * size, depth))
-                self._added(state, weights, taps, block, channels, masked)
-        else:
-            self._added(state, weights, taps, k.i64(0), (k.i64(0), depth), masked)
-        sums = [each.value for each in state.acc]
-        for some in (state.totals, state.grand):
-            if some:
-                sums = [
-                    sum_ + more.load(self.lanes, aligned=True)
-                    for sum_, more in zip(sums, some, strict=True)
-                ]
-        return sums
+        levels = self.levels(height, self.frame.totals, self.frame.grand)
+        blocks = self.k.i64(0), self.word["contract_blocks"]
+        self._add(levels, places, weights, taps, blocks, masked)
+        return levels.finish()
 
     def segment(
         self,
+        places: list[Int],
         height: int,
+        weights: Pointer,
+        blocks: tuple[Int, Int],
+        rooms: tuple[Pointer, Pointer],
+        masked: bool,
+    ) -> None:
+        """Add the products of some of the contract's blocks to totals."""
+        levels = self.levels(height, *rooms)
+        levels.take_up(blocks[0] * self.word["block_runs"])
+        taps = (self.k.i64(0), self.word["taps"])
+        self._add(levels, places, weights, taps, blocks, masked)
+        levels.put_down()
+
+    def end_segments(self, height: int, rooms: tuple[Pointer, Pointer]) -> list[Vector]:
+        """Return the sums of a tile when all of its segments have been added."""
+        levels = self.levels(height, *rooms)
+        levels.take_up(self.word["contract_blocks"] * self.word["block_runs"])
+        return levels.finish()
+
+    def levels(self, height: int, totals: Pointer | None, grand: Pointer | None) -> Levels:
+        """Begin the sums of a tile."""
+        return Levels(self.k, self.number, height * self.kernel.vectors, totals, grand)
+
+    def _add(
+        self,
+        levels: Levels,
         places: list[Int],
         weights: Pointer,
-        block: Int,
-        channels: tuple[Int, Int],
-        totals: list[Pointer],
-        grand: list[Pointer],
-        masked: bool,
-    ) -> None:
-        """Add the products of a block of channels to totals."""
-        taps = (self.k.i64(0), self.word["taps"])
-        state = _State(self, height, places)
-        state.totals, state.grand = totals, grand
-        state.run.value = block * self.word["block_runs"] - 1
-        self._added(state, weights, taps, block, channels, masked)
-        for sum_, total in zip(state.acc, totals, strict=True):
-            total.store(total.load(self.lanes, aligned=True) + sum_.value, aligned=True)
-
-    def totals(self, height: int, start: Pointer) -> list[Pointer]:
-        """Return where the totals of a tile lie."""
-        return [start.offset(i * self.lanes) for i in range(height * self.kernel.vectors)]
-
-    def clear(self, totals: list[Pointer]) -> None:
-        for total in totals:
-            total.store(self.k.zeros(self.number, self.lanes), aligned=True)
-
-    def _added(
-        self,
-        state: _State,
-        weights: Pointer,
         taps: tuple[Int, Int],
-        block: Int,
-        channels: tuple[Int, Int],
+        blocks: tuple[Int, Int],
         masked: bool,
     ) -> None:
-        """Add the products of a block of channels, run by run; the last run stays in registers."""
-        k = self.k
-        depth, table, height = self.word["depth"], self.frame.table, state.height
-        pixels = [self.frame.staged.offset(place) for place in state.places]
-        first, last = taps
+        """Add the products of some taps and blocks of channels; the last run stays in registers."""
+        k, word = self.k, self.word
+        depth, table, height = word["depth"], self.frame.table, len(levels.now) // len(places)
+        pixels = [self.frame.staged.offset(place) for place in places]
         if self.kernel.listed and not masked:
-            listed = table.offset(self.word["products_at"])
-            self._run(state.acc, pixels, weights, first * depth, last * depth, listed, None)
+            listed = table.offset(word["products_at"])
+            first, last = (tap * depth for tap in taps)
+            self._run(levels.now, pixels, weights, first, last, listed, None)
             return
-        with k.loop(first, last, carry=state.carry) as tap:
-            moved = table.offset(self.word["taps_at"] + tap).load_int()
+        with (
+            self._blocks(levels, blocks) as (number, start, stop),
+            k.loop(*taps, carry=levels.carry) as tap,
+        ):
+            moved = table.offset(word["taps_at"] + tap).load_int()
             here = [pixel.offset(moved) for pixel in pixels]
             row = weights.offset(tap * depth * height)
             masks = None
             if masked:
-                valid = [self.frame.valid.offset(place + moved) for place in state.places]
+                valid = [self.frame.valid.offset(place + moved) for place in places]
                 masks = [each.load(self.lanes).compare("une", "ne", 0) for each in valid]
             if self.kernel.levels:
-                run = table.offset(self.word["runs_at"] + tap).load_int()
-                state.begin(block * self.word["block_runs"] + run)
-            self._run(state.acc, here, row, *channels, None, masks)
+                run = table.offset(word["runs_at"] + tap).load_int()
+                levels.begin(number * word["block_runs"] + run)
+            self._run(levels.now, here, row, start, stop, None, masks)
+
+    @contextmanager
+    def _blocks(self, levels: Levels, blocks: tuple[Int, Int]) -> Iterator[tuple[Int, Int, Int]]:
+        """Go through some of the contract's blocks: gives the number, the first channel, the one behind the last."""
+        k, depth = self.k, self.word["depth"]
+        if not self.kernel.blocked:
+            yield k.i64(0), k.i64(0), depth
+            return
+        with k.loop(*blocks, carry=levels.carry, nonempty=True) as number:
+            start = number * self.word["contract_block"]
+            yield number, start, k.min(start + self.word["contract_block"], depth)
 
     def _run(
         self,
@@ -158,38 +152,3 @@ class Tiles:
                 place = acc[o * len(values) + v]
                 sum_ = k.fma(weight, value, place.value)
                 place.value = sum_ if masks is None else k.select(masks[v], sum_, place.value)
-
-
-class _State:
-    """What is added up while a tile is computed."""
-
-    def __init__(self, tiles: Tiles, height: int, places: list[Int]) -> None:
-        self.k, self.lanes = tiles.k, tiles.lanes
-        self.levels = tiles.kernel.levels
-        self.height, self.places = height, places
-        self._zero = self.k.zeros(tiles.number, tiles.lanes)
-        self.acc = [self.k.variable(self._zero) for _ in range(height * len(places))]
-        self.run, self._full = self.k.variable(self.k.i64(-1)), self.k.variable(self.k.i64(0))
-        self.totals: list[Pointer] = []
-        self.grand: list[Pointer] = []
-
-    @property
-    def carry(self) -> list[Variable[Any]]:
-        return [*self.acc, self.run, self._full] if self.levels else [*self.acc]
-
-    def begin(self, run: Int) -> None:
-        """Before the products of a run are added: move those of another one to its total."""
-        k, before = self.k, self.run.value
-        with k.when(run.differs(before)):
-            with k.when(self._full.value.differs(0)):
-                for sum_, total in zip(self.acc, self.totals, strict=True):
-                    value = total.load(self.lanes, aligned=True) + sum_.value
-                    total.store(value, aligned=True)
-                    sum_.value = self._zero
-            with k.when((before >= 0) & (run // GROUP).differs(before // GROUP)):
-                for total, most in zip(self.totals, self.grand, strict=True):
-                    value = most.load(self.lanes, aligned=True) + total.load(self.lanes, aligned=True)
-                    most.store(value, aligned=True)
-                    total.store(self._zero, aligned=True)
-            self.run.value = run
-        self._full.value = k.i64(1)

@@ -30,7 +30,7 @@ WORDS = (
     "panel_range",  # panels of an item
     "panel_ranges",
     "chunk",  # panels that stay in the second cache
-    "segment",  # channels of a tile that stay in the first cache
+    "segment",  # blocks of the contract of which a tile's pixels stay in the first cache
     "segments",
     "staged_rows",
     "staged_cols",
@@ -69,12 +69,12 @@ class PlanesKernel:
     """Whether tiles are stored where they belong; else in the workspace first, whole rows of staged places."""
     padded: bool
     """Whether windows reach beside the image, which is staged as zeros."""
-    blocked: bool
-    """Whether the channels are several blocks of the contract."""
     listed: bool
     """Whether the displacement of each product is listed: for so few channels that a loop over them is a burden."""
     levels: bool
     """Whether sums are long enough to be taken in runs: not under a 16-bit rounding, nor in integers."""
+    blocked: bool
+    """Whether taps are gone through once for each of several blocks of channels."""
     segmented: bool
     """Whether a tile goes through its panels segment by segment of the channels, with totals of each panel."""
     step: int

@@ -58,6 +58,11 @@ class GatherContract:
     col_spacing: int
     """Distance of the taps of one phase."""
 
+    @property
+    def run(self) -> int:
+        """Products of a run, at most."""
+        return self.block * self.taps
+
 
 def gather_contract(problem: Problem) -> GatherContract:
     """Return how the products of a forward pass or an input gradient are added."""
@@ -67,7 +72,8 @@ def gather_contract(problem: Problem) -> GatherContract:
         depth, width = width, depth
     chains = _chains(problem, depth, width)
     blocks = max(1, -(-depth // (RUN * chains)))
-    block = -(-(-(-depth // blocks)) // 16) * 16 if blocks > 1 else depth
+    equal = -(-depth // blocks)
+    block = -(-equal // 16) * 16 if blocks > 1 else depth
     blocks = max(1, -(-depth // block)) if depth else 1
     if not forward and problem.groups > 1 and width == 1:
         # The outputs of a depthwise multiplier, one after the other.
