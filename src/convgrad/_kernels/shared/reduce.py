@@ -39,7 +39,7 @@ TREE_WORDS = ("elements", "slices", "pitch", "start")
 """The run-time words of the tree behind the two pointers: partial, result."""
 _TREE_BLOCK = 256
 """Elements of one of its items: the sums of all levels stay in the first cache."""
-_LEVELS = 32
+TREE_LEVELS = 32
 """Of a tree, at most."""
 
 
@@ -163,7 +163,7 @@ def emit_tree(kernel: TreeKernel, target: Target) -> KernelSource:
     word = arguments(k, 2, TREE_WORDS)
     partial = k.arg_pointer(0, number).offset(word["start"])
     result = k.arg_pointer(1, storage)
-    stack = k.scratch(number, _LEVELS * _TREE_BLOCK)
+    stack = k.scratch(number, TREE_LEVELS * _TREE_BLOCK)
     slices, pitch = word["slices"], word["pitch"]
     with k.loop(k.begin, k.end) as item:
         first = item * _TREE_BLOCK
@@ -188,6 +188,26 @@ def emit_tree(kernel: TreeKernel, target: Target) -> KernelSource:
     return k.finish()
 
 
+def sum_of_tree(
+    k: KernelBuilder, here: Pointer, pitch: Int, slices: Int, lanes: int, stack: Pointer
+) -> Vector:
+    """Return the sum of a vector of all slices, `pitch` apart; the stack has a vector for each level."""
+    found = k.variable(k.zeros(stack.element, lanes))
+    with k.loop(0, (slices + 3) // 4, carry=[found], nonempty=True) as four:
+        left = slices - four * 4
+        total = k.variable(tree_of_four(k, here.offset(four * 4 * pitch), pitch, left, lanes))
+        with k.branch(left > 4) as more:
+            with more.then():
+                levels = carries(k, four)
+                with k.loop(0, levels, carry=[total]) as level:
+                    total.value = stack.offset(level * lanes).load(lanes) + total.value
+                stack.offset(levels * lanes).store(total.value)
+            with more.otherwise():
+                finish_tree(k, total, four, stack, lanes)
+        found.value = total.value
+    return found.value
+
+
 def carries(k: KernelBuilder, number: Int) -> Int:
     """Return how many nodes end with a leaf of a tree: the low ones of its number's bits, which has 32 at most.
 
@@ -197,7 +217,7 @@ def carries(k: KernelBuilder, number: Int) -> Int:
     lowest = (number + 1) & (number ^ -1)
     found = k.i64(0)
     for power in range(5):
-        bits = sum(1 << bit for bit in range(_LEVELS) if bit >> power & 1)
+        bits = sum(1 << bit for bit in range(TREE_LEVELS) if bit >> power & 1)
         odd = (lowest & bits).differs(0)
         found = found + k.select(odd, k.i64(1 << power), k.i64(0))
     return found
@@ -219,11 +239,11 @@ def finish_tree(
 def _bits(k: KernelBuilder, number: Int) -> Int:
     """Return a number of levels that no bit of a number lies above."""
     few, some = k.i64(4), k.i64(12)
-    return k.select(number < 1 << 4, few, k.select(number < 1 << 12, some, k.i64(_LEVELS)))
+    return k.select(number < 1 << 4, few, k.select(number < 1 << 12, some, k.i64(TREE_LEVELS)))
 
 
 def tree_of_four(
-    k: KernelBuilder, here: Pointer, pitch: Int, left: Int, lanes: int, mask: Mask
+    k: KernelBuilder, here: Pointer, pitch: Int, left: Int, lanes: int, mask: Mask | None = None
 ) -> Vector:
     """Return the sum of the first four nodes from an address on, or of as many as are left."""
     rows = [here.offset(pitch * number) for number in range(4)]
