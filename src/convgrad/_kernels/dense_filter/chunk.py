@@ -38,17 +38,19 @@ def item_of(number: Int, word: dict[str, Int]) -> Item:
     copy, panel = number // word["panel_parts"], number % word["panel_parts"]
     rest, tile = copy // word["tile_parts"], copy % word["tile_parts"]
     slice_, group = rest // word["group_parts"], rest % word["group_parts"]
+    first = slice_ * word["slice_chunks"]
 
     def part(at: Int, total: str, parts: str) -> tuple[Int, Int]:
         """Cut a range into parts that differ by one at most."""
         return word[total] * at // word[parts], word[total] * (at + 1) // word[parts]
 
     return Item(
-        *part(slice_, "chunks", "slice_parts"),
+        first,
+        (first + word["slice_chunks"]).minimum(word["chunks"]),
         *part(tile, "tiles", "tile_parts"),
         *part(panel, "panels", "panel_parts"),
         *part(group, "groups", "group_parts"),
-        slice_ + word["first_slice"],
+        slice_,
         (copy + 1) * word["keeps_x"],
     )
 

@@ -10,8 +10,12 @@ layout and a tile.
 
 Where a bias's gradient is wanted, the copies are added up pixel by pixel as well (`pixels`).
 
-Sums are kept short: runs of 48 products in registers, runs added up in scratch, those added to the output once per
-chunk. The output is the filter gradient itself or a block of partial sums with rows of its own length.
+A chunk is a unit of the contract (`_problem/sums/pixels`), and its order is the contract's: a chain in registers for
+each run of pixels, runs added up in order, and units as the leaves of a binary tree. A slice is 2^j units. So an item has
+its own branch of the tree, and the sums of whole nodes wait in its scratch, one block of sums for each level: the block of
+unit u takes in as many of them as u has ones at its end, and waits in turn (`levels`). What is left at the end of the slice
+goes out once: to the filter gradient itself, or to partial sums with rows of their own length, which `merge` adds up by
+the rest of the tree.
 """
 
 from __future__ import annotations
@@ -34,7 +38,8 @@ from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..shared.words import arguments
 from .chunk import Chunks, Corner, Item, item_of
-from .lists import WORD, Lists
+from .levels import LEVELS, Leaf, Levels
+from .lists import WORD, Lists, runs_of
 from .pack import ChunkPacker, Pack
 from .pixels import PixelSums
 from .tile import Ahead, TileSums
@@ -62,19 +67,26 @@ class _Writer:
         sums = kernel.sums != ""
         self.word = arguments(k, 4 + sums, (*WORDS, *SUM_WORDS) if sums else WORDS)
         self.table = k.arg_pointer(3 + sums, I32)
-        self.tile = TileSums(k, kernel, self.number, self.word["run"])
+        self.tile = TileSums(k, kernel, self.number)
+        self.levels = Levels(k, k.scratch(WORD, LEVELS))
+        # All that has a fixed size is taken by now: the rest of the scratch starts here.
         self.x_pack = k.scratch(self.number, 0)
         self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
-        index = k.scratch(self.number, 0).offset(self.word["lists_at"]).as_element(WORD)
-        pairs = index.offset((self.word["taps"] + 8) // 8 * 8)
-        self.lists = Lists(k, self.table, self.word, index, pairs, kernel.x_width, self.width)
+        ends, index = (
+            k.scratch(self.number, 0).offset(self.word[name]).as_element(WORD)
+            for name in ("ends_at", "lists_at")
+        )
+        pairs = index.offset(self.word["index_room"])
+        self.lists = Lists(k, self.table, self.word, ends, index, pairs, kernel.x_width, self.width)
         by_channel = kernel.data_format == "NCHW"
         zeros = not kernel.straight
         self.chunks = Chunks(k, self.table, self.word, by_channel)
         self.packer = ChunkPacker(
             k, self.storage, by_channel, kernel.folded, zeros, self.chunks, self.word
         )
-        self.pixels = PixelSums(k, kernel, self.word, self.tile.totals) if sums else None
+        self.pixels = (
+            PixelSums(k, kernel, self.word, self.tile.totals, ends, self.levels) if sums else None
+        )
 
     def write(self) -> KernelSource:
         k = self.k
@@ -144,26 +156,29 @@ class _Writer:
         ahead = None
         if kernel.prefetch:
             ahead = self._sources(self.chunks.corner(k.min(chunk + 1, item.chunk_end - 1)))
-        if not kernel.straight:
-            with k.when(kind.differs(listed.value)):
+        with k.when(kind.differs(listed.value)):
+            if kernel.straight or kernel.sums:
+                self.lists.ends(shape)
+            if not kernel.straight:
                 self.lists.write(shape)
-            listed.value = kind
-        count = shape.images * shape.y_pixels
+        listed.value = kind
+        runs = runs_of(k, word, shape).all
+        leaf = self.levels.start(chunk - item.chunk, chunk.equals(item.chunk_end - 1))
         if self.pixels:
             # Of the items that copy the same pixels, one adds them up.
             summed, part = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
             with k.when(part.equals(0)):
-                self.pixels.add(summed, count, item.slice, chunk.equals(item.chunk))
-        self._products(item, count, chunk.equals(item.chunk), ahead)
+                self.pixels.add(summed, runs, item.slice, leaf)
+        self._products(item, runs, leaf, ahead)
 
     def _products(
         self,
         item: Item,
-        count: Int,
-        first: Bool,
+        runs: Int,
+        leaf: Leaf,
         ahead: tuple[Pointer, Pointer] | None,
     ) -> None:
-        """Add the products of a chunk to the output, panel by panel, tap by tap, tile by tile."""
+        """Add the products of a chunk to those before, panel by panel, tap by tap, tile by tile."""
         k, word, kernel = self.k, self.word, self.kernel
         out = k.arg_pointer(2, element(kernel.out)).offset(item.slice * word["out_slice"])
         tiles, panels = item.tile_end - item.tile, item.panel_end - item.panel
@@ -171,32 +186,42 @@ class _Writer:
         kinds = [(kernel.rows, item.tile, k.min(item.tile_end, big), k.i64(0))]
         if more:
             kinds.append((kernel.few, k.max(item.tile, big), item.tile_end, big * more))
-        with k.loop(item.group, item.group_end, nonempty=True) as group:
+        # What waits for a node's other half, tile by tile.
+        waiting = k.variable(k.scratch(self.number, 0).offset(word["stack_at"]))
+        with k.loop(item.group, item.group_end, carry=[waiting], nonempty=True) as group:
             local = group - item.group
             xs = self.x_pack.offset((local * tiles - item.tile) * word["x_tile"])
             ys = self.y_pack.offset((local * panels - item.panel) * word["y_tile"])
-            with k.loop(item.panel, item.panel_end, nonempty=True) as panel:
+            with k.loop(item.panel, item.panel_end, carry=[waiting], nonempty=True) as panel:
                 y = ys.offset(panel * word["y_tile"])
                 col = panel * self.width
                 place = out.offset(group * word["out_group"] + col)
-                with k.loop(0, word["taps"], nonempty=True) as tap:
-                    if not kernel.straight:
-                        begin = self.lists.index.offset(tap).load_int()
-                        end = self.lists.index.offset(tap + 1).load_int()
+                with k.loop(0, word["taps"], carry=[waiting], nonempty=True) as tap:
+                    index = self.lists.index.offset(tap * runs)
                     here = place.offset(tap * word["out_tap"])
                     for rows, start, stop, skipped in kinds:
-                        with k.loop(start, stop) as tile:
+                        with k.loop(start, stop, carry=[waiting]) as tile:
                             x = xs.offset(tile * word["x_tile"])
                             row = skipped + tile * rows
                             sums = self.tile.fresh(rows)
                             if kernel.straight:
                                 lines = ahead and self._ahead(item, group, panel, tile, *ahead)
-                                self.tile.straight(sums, x, y, count, lines)
+                                self.tile.straight(sums, x, y, self.lists.ends_, runs, lines)
                             else:
-                                self.tile.listed(sums, x, y, self.lists.pairs, begin, end)
-                            found = [each.value for each in sums[: rows * kernel.vectors]]
+                                self.tile.listed(sums, x, y, self.lists.pairs, index, runs)
+                            found = sums[: rows * kernel.vectors]
                             left = word["out_rows"] - row, word["out_cols"] - col
-                            self._add(found, here.offset(row * word["out_row"]), *left, first)
+                            waits = waiting.value
+                            self.levels.add(found, waits, word["stack_pitch"], leaf)
+                            with k.branch(leaf.last) as either:
+                                with either.then():
+                                    # What is zero is +0.
+                                    zero = k.zeros(self.number, self.lanes)
+                                    values = [each.value + zero for each in found]
+                                    self._store(values, here.offset(row * word["out_row"]), *left)
+                                with either.otherwise():
+                                    self.levels.keep(found, waits, word["stack_pitch"], leaf)
+                            waiting.value = waits.offset(len(found) * self.lanes)
 
     def _ahead(
         self, item: Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer
@@ -225,22 +250,16 @@ class _Writer:
         starts = (base.offset((first + i) * some * pitch) for i in range(lines))
         return Ahead(tuple(starts), pitch)
 
-    def _add(
-        self, sums: list[Vector], place: Pointer, rows_left: Int, cols_left: Int, first: Bool
-    ) -> None:
-        """Store the sums of a slice's first chunk, add those of later ones; what is left may be less than a tile."""
-        k, lanes, vectors = self.k, self.lanes, self.kernel.vectors
-        rows = len(sums) // vectors
+    def _store(self, sums: list[Vector], place: Pointer, rows_left: Int, cols_left: Int) -> None:
+        """Store the sums of a slice; what is left may be less than a tile."""
+        k, lanes = self.k, self.lanes
+        rows = len(sums) // self.kernel.vectors
         whole = (rows_left >= rows) & (cols_left >= self.width)
         pitch = self.word["out_row"]
         with k.branch(whole) as either:
-            with either.then(), k.branch(first) as stored:
-                with stored.then():
-                    for at, value in self._places(place, sums, pitch):
-                        at.store(value)
-                with stored.otherwise():
-                    for at, value in self._places(place, sums, pitch):
-                        at.store(at.load(lanes) + value)
+            with either.then():
+                for at, value in self._places(place, sums, pitch):
+                    at.store(value)
             with either.otherwise():
                 # A loop, not one block of code for each: such tiles are few.
                 for number, value in enumerate(sums):
@@ -250,23 +269,16 @@ class _Writer:
                     for part in range(0, self.width, lanes):
                         at = place.offset(row * pitch + part)
                         value = found.offset(part).load(lanes)
-                        self._add_some(at, value, cols_left - part, first)
+                        self._store_first(at, value, cols_left - part)
 
-    def _add_some(self, at: Pointer, value: Vector, count: Int, first: Bool) -> None:
-        """Store or add the first lanes of a vector, maybe all or none. Stores with a mask take 11 ns each on Zen."""
+    def _store_first(self, at: Pointer, value: Vector, count: Int) -> None:
+        """Store the first lanes of a vector, maybe all or none. Stores with a mask take 11 ns each on Zen."""
         k, lanes = self.k, self.lanes
         with k.branch(count >= lanes) as whole:
             with whole.then():
-                at.store(k.select(first, value, at.load(lanes) + value))
+                at.store(value)
             with whole.otherwise(), k.when(count > 0):
-                total = k.variable(value)
-                if (
-                    self.storage is self.number
-                ):  # else a result has one chunk, and partial sums whole vectors
-                    mask = k.first_lanes(lanes, count)
-                    with k.when(~first):
-                        total.value = value + at.load(lanes, mask=mask)
-                self._store_some(at, total.value, count)
+                self._store_some(at, value, count)
 
     def _store_some(self, at: Pointer, value: Vector, count: Int) -> None:
         """Store less than a vector: halves of what is left, as the count's digits say."""

@@ -1,6 +1,6 @@
 """The kernel that ends a dense filter gradient whose sums lie in blocks of partial sums.
 
-``result[t, c, g, k] = sum over slices, in order, of partial[slice][g / m][t][g % m * C + c][g % m * K + k]``, rounded
+``result[t, c, g, k] = sum over slices, as nodes of a tree, of partial[slice][g / m][t][g % m * C + c][g % m * K + k]``, rounded
 once. Rows of partial sums are padded to whole tiles, and where m narrow groups were computed as one, only the blocks on
 the diagonal mean anything.
 """
@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import F32, F64, Int, KernelBuilder, Vector, arithmetic, element, symbol
+from ..._compiler.codegen import Int, KernelBuilder, arithmetic, element, symbol
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..plan import Step
+from ..shared.reduce import TREE_LEVELS, sum_of_tree
 from ..shared.words import arguments, in_order
 
 WORDS = (
@@ -78,20 +79,12 @@ def emit(kernel: MergeKernel, target: Target) -> KernelSource:
     word = arguments(k, 2, WORDS)
     slices, merged = word["slices"], word["merged"]
     group_in, group_out, groups = word["group_in"], word["group_out"], word["groups"]
-    # Slices are added in float64, so that their number does not show in a float32 result.
-    wide = storage is F32
     vector = k.lanes(number)
-
-    def read(at: Int, lanes: int) -> Vector:
-        value = partial.offset(at).load(lanes)
-        return value.cast("fpext", F64) if wide else value
+    stack = k.scratch(number, TREE_LEVELS * vector)
 
     def add(at: Int, to: Int, lanes: int) -> None:
-        total = k.variable(read(at, lanes))
-        with k.loop(1, slices, carry=[total]) as part:
-            total.value = total.value + read(at + part * word["slice_pitch"], lanes)
-        value = total.value.cast("fptrunc", number) if wide else total.value
-        result.offset(to).store(value)
+        total = sum_of_tree(k, partial.offset(at), word["slice_pitch"], slices, lanes, stack)
+        result.offset(to).store(total)
 
     with k.loop(k.begin, k.end) as item:
         tap, channel = item // group_in, item % group_in

@@ -1,50 +1,81 @@
 """The gradient of a bias in the dense filter gradient: the pixels of a chunk's copy, added up while they are near.
 
 A copy is used for hundreds of products per number; one more addition does not show. Chunks overlap in x where windows
-do, so x is added up only where each of its pixels has a window of its own. Sums are short here too: runs of pixels, the
-runs of a chunk, and the chunks of a slice in a wider type.
+do, so x is added up only where each of its pixels has a window of its own. The order is that of a filter gradient whose
+other image is 1 everywhere: one chain for each run of pixels, runs in order, and units by the tree.
 """
 
 from __future__ import annotations
 
-from ..._compiler.codegen import Bool, Int, KernelBuilder, Pointer, arithmetic, element
-from ..shared.pixel_sum import sum_of_rows
-from ..shared.reduce import partial_type
+from ..._compiler.codegen import Int, KernelBuilder, Pointer, arithmetic, element
+from .levels import Leaf, Levels
 from .pack import Pack
 from .words import DenseFilterKernel
+
+_CHAINS = 4
+"""Vectors that are added up side by side, about: an addition waits for the one before."""
 
 
 class PixelSums:
     """Writes the sums of a kernel's chunks into a slice's row of them."""
 
     def __init__(
-        self, k: KernelBuilder, kernel: DenseFilterKernel, word: dict[str, Int], room: Pointer
+        self,
+        k: KernelBuilder,
+        kernel: DenseFilterKernel,
+        word: dict[str, Int],
+        room: Pointer,
+        ends: Pointer,
+        levels: Levels,
     ) -> None:
-        """`room` is memory for the sums of one tile, which nobody needs between two tiles."""
-        self.k, self.word, self.room = k, word, room
+        """`room` is memory for the sums of one tile, which nobody needs between two tiles; `ends` says where runs end."""
+        self.k, self.word, self.room, self.ends, self.levels = k, word, room, ends, levels
         self.number = arithmetic(element(kernel.dtype))
-        self.wide = element(partial_type(kernel.dtype))
         self.lanes = k.lanes(self.number)
 
-    def add(self, pack: Pack, count: Int, slice_: Int, first: Bool) -> None:
-        """Add the pixels of a chunk to the sums of its slice, or start them with its first chunk."""
+    def add(self, pack: Pack, runs: Int, slice_: Int, leaf: Leaf) -> None:
+        """Add the pixels of a chunk to those of its slice."""
         k, word = self.k, self.word
-        row = k.arg_pointer(3, self.wide).offset(word["sums_at"] + slice_ * word["sums_pitch"])
+        row = k.arg_pointer(3, self.number).offset(word["sums_at"] + slice_ * word["sums_pitch"])
+        waiting = k.scratch(self.number, 0).offset(word["sums_stack_at"])
+        # Vectors may read into the next pixel: lanes behind the tile's channels are not looked at.
+        parts = range(0, pack.width, self.lanes)
+        room = len(parts) * self.lanes
+        tiles = pack.tile_end - pack.tile
+        pitch = (pack.group_end - pack.group) * tiles * room
+        some = max(1, _CHAINS // len(parts))
         with (
             k.loop(pack.group, pack.group_end, nonempty=True) as group,
-            k.loop(pack.tile, pack.tile_end, nonempty=True) as tile,
+            k.loop(pack.tile, pack.tile_end, some, nonempty=True) as first,
         ):
-            pixels, start = pack.place(group, tile), pack.start(tile)
-            # Vectors may read into the next pixel: lanes behind the tile's channels are not looked at.
-            parts = range(0, pack.width, self.lanes)
-            sums = sum_of_rows(k, [pixels + at for at in parts], count, pack.width, self.lanes)
-            for at, value in zip(parts, sums, strict=True):
-                self.room.offset(at).store(value)
-            channels = k.min(pack.start(tile + 1), pack.channels) - start
-            place = row.offset(group * pack.channels + start)
-            with k.loop(0, channels, nonempty=True) as i:
-                total = self.room.offset(i).load()
-                if self.wide is not self.number:
-                    total = total.cast("fpext", self.wide)
-                there = place.offset(i)
-                there.store(k.select(first, total, there.load() + total))
+            # The last tile may be added up several times: all that is read then is not written.
+            several = [k.min(first + i, pack.tile_end - 1) for i in range(some)]
+            pixels = [pack.place(group, tile) + at for tile in several for at in parts]
+            zero = k.zeros(self.number, self.lanes)
+            totals, chains = ([k.variable(zero) for _ in pixels] for _ in range(2))
+            begin = k.variable(k.i64(0))
+            with k.loop(0, runs, carry=[*totals, begin], nonempty=True) as run:
+                end = self.ends.offset(run).load_int()
+                for chain in chains:
+                    chain.value = zero
+                with k.loop(begin.value, end, carry=chains) as at:
+                    for place, chain in zip(pixels, chains, strict=True):
+                        chain.value = chain.value + place.offset(at * pack.width).load(self.lanes)
+                for total, chain in zip(totals, chains, strict=True):
+                    total.value = total.value + chain.value
+                begin.value = end
+            for number, tile in enumerate(several):
+                found = totals[number * len(parts) :][: len(parts)]
+                place = waiting.offset(((group - pack.group) * tiles + tile - pack.tile) * room)
+                self.levels.add(found, place, pitch, leaf)
+                with k.branch(leaf.last) as either:
+                    with either.then():
+                        for at, total in zip(parts, found, strict=True):
+                            self.room.offset(at).store(total.value)
+                        start = pack.start(tile)
+                        channels = k.min(pack.start(tile + 1), pack.channels) - start
+                        there = row.offset(group * pack.channels + start)
+                        with k.loop(0, channels, nonempty=True) as i:
+                            there.offset(i).store(self.room.offset(i).load())
+                    with either.otherwise():
+                        self.levels.keep(found, place, pitch, leaf)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Literal
 
 from ..._compiler.codegen import arithmetic, element
@@ -22,7 +23,7 @@ from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.table import Candidate
 from ..shared.words import FARTHEST, in_order
 from . import choice, lists, merge, tables, work
-from .choice import Passes, schedules
+from .choice import schedules
 from .sizes import Sizes, flat
 from .words import SUM_WORDS, WORDS, DenseFilterKernel
 
@@ -47,22 +48,22 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return f"the lists of taps would have {taps} entries"
     if max(size for axis in flat(problem)[1:] for size in (axis.size, axis.out)) > FARTHEST:
         return f"the table holds places along an axis up to {FARTHEST}"
-    pairs = max(it.pairs for it in schedules(problem, target)[0])
+    if problem.group_in == 1 and problem.data_format == "NCHW":
+        return "channels that are not summed over add their pixels in another order in NCHW"
+    pairs = schedules(problem, target)[0].pairs
     if pairs > _MOST_PAIRS:
         return f"the lists of pixels would have {pairs} entries"
     return None
 
 
 def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
-    """Offer the best of all chunks and splits of the work, and then the next best."""
+    """Offer the best of all splits of the work, and then the next best."""
     serial = problem.flops < work.SERIAL_FLOPS
     return [
         Candidate(
-            work.work(NAME, problem, target, passes, serial),
-            partial(_plan, problem, passes),
-            _label(passes[0]),
+            work.work(NAME, problem, target, it, serial), partial(_plan, problem, it), _label(it)
         )
-        for passes in schedules(problem, target)
+        for it in schedules(problem, target)
     ]
 
 
@@ -74,49 +75,45 @@ def at_least(problem: Problem, target: Target) -> float:
 
 
 def _label(it: Sizes) -> str:
-    chunk = f"{it.images} x {it.block_rows} x {it.block_cols}"
-    return f"{chunk}, {it.slices} x {it.group_parts} x {it.tile_parts} x {it.panel_parts}"
+    return f"{it.slices} x {it.group_parts} x {it.tile_parts} x {it.panel_parts}"
 
 
-def _plan(problem: Problem, passes: Passes) -> Plan:
-    it = passes[0]
+def _plan(problem: Problem, it: Sizes) -> Plan:
     out: Operand = "result" if it.direct else "partial"
-    steps, slices = [], 0
-    summed, wide = _summed(problem), reduce.partial_type(problem.dtype.short)
-    all_slices = sum(each.slices for each in passes)
-    partial_bytes = 0 if it.direct else all_slices * it.pitches[0] * it.number
-    sums_at = whole_lines(-(-partial_bytes // element(wide).size), element(wide).size)
-    for each in passes:
-        kernel = DenseFilterKernel(
-            dtype=problem.dtype.short,
-            data_format=problem.data_format,
-            out=problem.dtype.short
-            if it.direct
-            else arithmetic(element(problem.dtype.short)).short,
-            rows=each.rows,
-            few=each.few,
-            vectors=each.vectors,
-            diagonal=each.diagonal,
-            folded=bool(it.fold) and problem.data_format == "NCHW",
-            straight=each.straight,
-            prefetch=each.prefetch,
-            sums=summed,
+    dtype, summed = problem.dtype.short, _summed(problem)
+    wide = arithmetic(element(dtype))
+    partial_bytes = it.partial_bytes
+    sums_at = whole_lines(partial_bytes // wide.size, wide.size)
+    kernel = DenseFilterKernel(
+        dtype=dtype,
+        data_format=problem.data_format,
+        out=dtype if it.direct else wide.short,
+        rows=it.rows,
+        few=it.few,
+        vectors=it.vectors,
+        diagonal=it.diagonal,
+        sets=it.contract.chains,
+        folded=bool(it.fold),
+        straight=it.straight,
+        prefetch=it.prefetch,
+        sums=summed,
+    )
+    table, words, scratch, sums_stack_at = _tables(problem, it, summed)
+    operands: tuple[Operand, ...] = ("first", "second", out, "table")
+    if summed:
+        operands = ("first", "second", out, "partial", "table")
+        words += in_order(
+            SUM_WORDS,
+            sums_at=sums_at,
+            sums_pitch=problem.bias_c,
+            sums_stack_at=sums_stack_at,
         )
-        table, words, scratch = _tables(problem, each, it, slices)
-        operands: tuple[Operand, ...] = ("first", "second", out, "table")
-        if summed:
-            operands = ("first", "second", out, "partial", "table")
-            words += in_order(SUM_WORDS, sums_at=sums_at, sums_pitch=problem.bias_c)
-        items = each.items
-        least = min(each.grain, -(-_CLAIM * items * len(passes) // max(1, problem.flops)))
-        steps.append(
-            Step(kernel, operands, words, items, each.grain, scratch, table, max(1, least))
-        )
-        slices += each.slices
+    least = min(it.grain, -(-_CLAIM * it.items // max(1, problem.flops)))
+    steps = [Step(kernel, operands, words, it.items, it.grain, scratch, table, max(1, least))]
     if not it.direct:
         last = merge.step(
-            problem.dtype.short,
-            slices=slices,
+            dtype,
+            slices=it.slices,
             taps=it.taps,
             group_in=it.out_rows // it.merged,
             group_out=it.group_out // it.merged,
@@ -128,17 +125,13 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
     if summed:
         channels = problem.bias_c
         steps.append(
-            reduce.part_step(
-                *(problem.dtype.short, channels, slices, wide),
-                pitch=channels,
-                start=sums_at,
-                to="bias",
-            )
+            reduce.tree_step(dtype, channels, it.slices, pitch=channels, start=sums_at, to="bias")
         )
-        partial_bytes = (sums_at + slices * channels) * element(wide).size
+        partial_bytes = (sums_at + it.slices * channels) * wide.size
+    images, rows, cols = it.unit
     story = (
         ("tile", f"{it.rows} x {it.vectors * it.lanes} channels"),
-        ("chunk", f"{it.images} images x {it.block_rows} rows x {it.block_cols} columns"),
+        ("chunk", f"{images} images x {rows} rows x {cols} columns"),
         ("items", f"{it.slices} slices x {it.items // it.slices} blocks of channels"),
         ("columns of windows as channels", "yes" if it.fold else "no"),
         ("scratch", f"{steps[0].scratch_bytes >> 10} KB per thread"),
@@ -155,7 +148,12 @@ def _plan(problem: Problem, passes: Passes) -> Plan:
 
 
 def _summed(problem: Problem) -> Literal["", "x", "y"]:
-    """Return whose pixels the kernel adds up besides: those of x only where each has a window of its own."""
+    """Return whose pixels the kernel adds up besides: those of x only where each has a window of its own.
+
+    In NCHW a channel's pixels are added in another order, side by side in the lanes.
+    """
+    if problem.data_format == "NCHW":
+        return ""
     if problem.bias == "output":
         return "y"
     axes = (problem.rows, problem.cols)
@@ -164,15 +162,16 @@ def _summed(problem: Problem) -> Literal["", "x", "y"]:
 
 
 def _tables(
-    problem: Problem, it: Sizes, first: Sizes, slices: int
-) -> tuple[bytes, tuple[int, ...], int]:
-    """Return the table, the words and the scratch of a pass; `slices` have been written by those before it."""
+    problem: Problem, it: Sizes, summed: Literal["", "x", "y"]
+) -> tuple[bytes, tuple[int, ...], int, int]:
+    """Return the table, the words, the scratch and where the sums of pixels wait in it."""
     batch, rows, cols = flat(problem)
     nhwc = problem.data_format == "NHWC"
     table, places = tables.table(it.row_blocks, it.col_blocks, cols.size, not it.straight)
-    last = batch - (it.image_blocks - 1) * it.images
-    x_zero = it.images * it.row_blocks.most_cells * it.col_blocks.most_cells
-    y_zero = it.images * it.block_rows * it.block_cols
+    unit, run = it.unit, it.contract.run
+    last = batch - (it.image_blocks - 1) * unit.images
+    x_zero = unit.images * it.row_blocks.most_cells * it.col_blocks.most_cells
+    y_zero = prod(unit)
     width = it.vectors * it.lanes
     x_tile, y_tile = (
         _apart((x_zero + 1) * it.x_width, it.number),
@@ -182,37 +181,47 @@ def _tables(
     x_tiles, y_tiles = it.most_tiles, it.most_panels
     slack = it.lanes
     y_at = -(-(x_tiles * x_tile + slack) // 16) * 16
-    lists_at = -(-(y_at + y_tiles * y_tile + slack) // 16) * 16
-    scratch = lists_at * it.number
-    if not it.straight:
-        scratch += lists.room(it.taps, it.pairs) * lists.WORD.size
-    slice_pitch, group_pitch, tap_pitch, row_pitch = first.pitches
-    if it is not first:
-        tap_pitch = it.group_in * row_pitch
+    ends_at = -(-(y_at + y_tiles * y_tile + slack) // 16) * 16
+    words_of = lists.WORD.size // it.number
+    lists_at = ends_at + lists.index_room(1, it.runs) * words_of
+    index_room = 0 if it.straight else lists.index_room(it.taps, it.runs)
+    stack_at = whole_lines(lists_at + (index_room + it.pairs) * words_of, it.number)
+    stack_pitch = whole_lines(it.stack_pitch, it.number)
+    sums_stack_at = stack_at + it.levels * stack_pitch
+    scratch = sums_stack_at * it.number
+    if summed:
+        tiles, part = (y_tiles, width) if summed == "y" else (x_tiles, it.x_width)
+        scratch += it.levels * tiles * -(-part // it.lanes) * it.lanes * it.number
+    slice_pitch, group_pitch, tap_pitch, row_pitch = it.pitches
     sizes = {
         "chunks": it.chunks,
         "groups": it.groups,
-        "slice_parts": it.slices,
+        "slice_chunks": it.units,
         "group_parts": it.group_parts,
         "tile_parts": it.tile_parts,
         "panel_parts": it.panel_parts,
-        "first_slice": slices,
         "keeps_x": int(it.keeps_x),
         "row_blocks": it.row_blocks.count,
         "col_blocks": it.col_blocks.count,
         "image_blocks": it.image_blocks,
-        "images": it.images,
+        "images": unit.images,
         "last_images": last,
-        "x_block_rows": it.block_rows * it.row_axis.stride,
-        "x_block_cols": it.block_cols * it.col_axes[0][1].stride,
-        "y_block_rows": it.block_rows,
-        "y_block_cols": it.block_cols,
+        "x_block_rows": unit.rows * it.row_axis.stride,
+        "x_block_cols": unit.cols * it.col_axis.stride,
+        "y_block_rows": unit.rows,
+        "y_block_cols": unit.cols,
         "classes": len(it.row_blocks.classes) + len(it.col_blocks.classes),
         "taps": it.taps,
         "tap_rows": it.row_axis.window,
-        "tap_cols": it.col_axes[0][1].window,
+        "tap_cols": it.col_axis.window,
+        "ends_at": ends_at,
         "lists_at": lists_at,
-        "run": it.run,
+        "index_room": index_room,
+        "stack_at": stack_at,
+        "stack_pitch": stack_pitch,
+        "run_images": run.images,
+        "run_rows": run.rows,
+        "run_cols": run.cols,
         "x_rows": rows.size,
         "x_cols": cols.size,
         "x_pixel": problem.in_c if nhwc else 1,
@@ -245,7 +254,7 @@ def _tables(
         "out_rows": it.out_rows,
         "out_cols": it.group_out if it.direct else it.padded_out,
     }
-    return table, in_order(WORDS, **places, **sizes), scratch
+    return table, in_order(WORDS, **places, **sizes), scratch, sums_stack_at
 
 
 def _apart(elements: int, size: int) -> int:

@@ -1,24 +1,20 @@
 """The sizes of a dense filter gradient: tile, chunks, slices and blocks of channels, and what follows from them.
 
-`choice` chooses one.
+Chunks and runs are the contract's (`_problem/sums/pixels`): a chunk is a unit. `choice` chooses the rest.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import NamedTuple
 
 from ..._problem.convolution import Problem
 from ..._problem.geometry import Axis, tap_span
-from .tables import Blocks, blocks, join
+from ..._problem.sums.pixels import PixelBox, PixelContract, is_flat
+from .tables import Blocks, blocks
 from .words import UNROLL
-
-MOST_PIXELS = 512
-"""Pixels of a chunk: more would make the sums of runs long, and was no faster where tried (28x28, 56x56 3x3)."""
-
-_MOST_FLAT = 1 << 20
-"""Pixels that are seen as one row, at most."""
 
 
 class Geometry(NamedTuple):
@@ -30,16 +26,11 @@ class Geometry(NamedTuple):
 
 
 def flat(problem: Problem) -> Geometry:
-    """Return the images of a problem; where each pixel has a window of its own, they are one row (NHWC: all)."""
+    """Return the images of a problem; where each pixel has a window of its own, an image is one row."""
     batch, rows, cols = problem.batch, problem.rows, problem.cols
-    if not all(axis.window == axis.stride == 1 and axis.size == axis.out for axis in (rows, cols)):
-        return Geometry(batch, rows, cols)
-    pixels = rows.size * cols.size
-    if problem.data_format == "NHWC":
-        batch, pixels = 1, batch * pixels
-    if pixels > _MOST_FLAT:
-        return Geometry(problem.batch, rows, cols)
-    return Geometry(batch, _one_tap(1), _one_tap(pixels))
+    if is_flat(problem):
+        return Geometry(batch, _one_tap(1), _one_tap(rows.size * cols.size))
+    return Geometry(batch, rows, cols)
 
 
 def _one_tap(size: int) -> Axis:
@@ -63,23 +54,19 @@ class Sizes:
     group_in: int
     group_out: int
     row_axis: Axis
-    col_axes: tuple[tuple[int, Axis], ...]
-    """Pieces of the columns of outputs: where each starts, and its own axis."""
+    col_axis: Axis
     batch: int
+    contract: PixelContract
     by_pixel: bool
     """Whether the layout is NHWC."""
     exact: bool
     """Whether a store to the result rounds nothing."""
     diagonal: int = 1
     """Groups side by side in one vector, of which a tile computes only what stays inside a group."""
-    alone: bool = True
-    """Whether no other pass adds to the same sums."""
     fold: int = 0
     """Input channels of a column where windows' columns are taken as channels, else 0."""
-    images: int = 1
-    block_rows: int = 1
-    block_cols: int = 1
-    slices: int = 1
+    units: int = 1
+    """Chunks of a slice, a power of two: slices are nodes of the tree."""
     tile_parts: int = 1
     panel_parts: int = 1
     group_parts: int = 1
@@ -121,21 +108,42 @@ class Sizes:
         return self.panels * self.vectors * self.lanes
 
     @property
+    def unit(self) -> PixelBox:
+        """A chunk."""
+        return self.contract.unit
+
+    @property
     def image_blocks(self) -> int:
-        return -(-self.batch // self.images)
+        return -(-self.batch // self.unit.images)
 
     @property
     def chunks(self) -> int:
-        rows = -(-self.row_axis.out // self.block_rows)
-        cols = sum(-(-axis.out // self.block_cols) for _, axis in self.col_axes)
-        return self.image_blocks * rows * cols
+        return self.contract.units
+
+    @property
+    def slices(self) -> int:
+        return -(-self.chunks // self.units)
 
     @property
     def direct(self) -> bool:
         """Whether the sums of an item are the result."""
-        if self.slices > 1 or self.merged > 1 or not self.alone:
-            return False
-        return self.exact or self.chunks == 1
+        return self.slices == 1 and self.merged == 1
+
+    @property
+    def levels(self) -> int:
+        """Levels of the tree on which sums of an item wait."""
+        return (min(self.units, self.chunks) - 1).bit_length()
+
+    @property
+    def stack_pitch(self) -> int:
+        """Sums of an item, in whole tiles."""
+        groups = -(-self.groups // self.group_parts)
+        tiles, panels = -(-self.tiles // self.tile_parts), -(-self.panels // self.panel_parts)
+        return groups * tiles * panels * self.taps * self.rows * self.vectors * self.lanes
+
+    @property
+    def stack_bytes(self) -> int:
+        return self.levels * self.stack_pitch * self.number
 
     @property
     def pitches(self) -> tuple[int, int, int, int]:
@@ -153,20 +161,20 @@ class Sizes:
         return 0 if self.direct else self.slices * self.pitches[0] * self.number
 
     @property
-    def cols(self) -> int:
-        """Columns of outputs."""
-        return sum(axis.out for _, axis in self.col_axes)
+    def pixels(self) -> int:
+        """All outputs."""
+        return self.batch * self.row_axis.out * self.col_axis.out
 
     @cached_property
     def straight(self) -> bool:
         """Whether the pixels of a chunk need no lists: windows have one tap, and it meets a pixel everywhere."""
-        axes = (self.row_axis, *(axis for _, axis in self.col_axes))
+        axes = (self.row_axis, self.col_axis)
         return self.taps == 1 and all(tap_span(axis, 0)[:2] == (0, axis.out) for axis in axes)
 
     @property
     def one_run(self) -> bool:
         """Whether the pixels of a chunk follow each other in x and dy at a distance."""
-        axes = (self.row_axis, self.col_axes[0][1])
+        axes = (self.row_axis, self.col_axis)
         plain = all(axis.stride == 1 and axis.size == axis.out for axis in axes)
         return self.by_pixel and self.straight and plain and not self.fold
 
@@ -182,28 +190,25 @@ class Sizes:
         turns = tiles * panels
         return 1 if 4 * lines <= turns else 2 if 2 * lines <= turns else 4
 
-    @property
-    def run(self) -> int:
-        """Products of a running sum: long ones cost digits, short ones time.
-
-        In runs of l, chunks of c pixels and d chunks of a slice a sum errs by about 0.44 u times the root of (l + c / l
-        + d) / 2: 2.4 u for runs of 48 on 28x28x64, and 6 % faster than runs of 32 (none at all: another 5 %). Under the
-        rounding to 16 bits none of that shows.
-        """
-        return 48 if self.exact else MOST_PIXELS
+    @cached_property
+    def runs(self) -> int:
+        """Runs of a chunk, at most."""
+        return prod(
+            -(-all_ // each) for all_, each in zip(self.unit, self.contract.run, strict=True)
+        )
 
     @cached_property
     def row_blocks(self) -> Blocks:
-        return blocks(self.row_axis, self.block_rows)
+        return blocks(self.row_axis, self.unit.rows)
 
     @cached_property
     def col_blocks(self) -> Blocks:
-        return join([(start, blocks(axis, self.block_cols)) for start, axis in self.col_axes])
+        return blocks(self.col_axis, self.unit.cols)
 
     @property
     def pairs(self) -> int:
         """Entries of the lists of pixels, at most."""
-        pixels = -(-self.images * self.block_rows * self.block_cols // UNROLL) * UNROLL
+        pixels = prod(self.unit) + self.runs * (UNROLL - 1)
         return 0 if self.straight else self.taps * pixels
 
     @property

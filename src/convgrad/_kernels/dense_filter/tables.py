@@ -8,7 +8,6 @@ image nor with the number of chunks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -93,19 +92,6 @@ def blocks(axis: Axis, size: int) -> Blocks:
         "y_first": starts[looked],
     }
     return Blocks(len(starts), np.column_stack([columns[name] for name in SPAN])[fresh], classes)
-
-
-def join(pieces: Sequence[tuple[int, Blocks]]) -> Blocks:
-    """Return the blocks of pieces of an axis, each with the output it starts at."""
-    found: list[Array] = []
-    classes: list[Class] = []
-    count = 0
-    for start, piece in pieces:
-        moved = in_order(SPAN, first=count, kind=len(classes), x_first=0, y_first=start)
-        found.append(np.add(piece.spans, moved, dtype=np.int64))
-        classes += piece.classes
-        count += piece.count
-    return Blocks(count, np.concatenate(found), tuple(classes))
 
 
 def _class(axis: Axis, count: int, met: list[list[int]], low: int) -> Class:

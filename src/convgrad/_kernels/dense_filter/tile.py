@@ -25,16 +25,13 @@ class Ahead:
 class TileSums:
     """Writes the innermost loops of a kernel."""
 
-    def __init__(
-        self, k: KernelBuilder, kernel: DenseFilterKernel, number: Element, run: Int
-    ) -> None:
+    def __init__(self, k: KernelBuilder, kernel: DenseFilterKernel, number: Element) -> None:
         self.k, self.kernel, self.number = k, kernel, number
         self.lanes = k.lanes(number)
-        self.run = run
         self.totals = k.scratch(number, kernel.rows * kernel.vectors * self.lanes)
         """The tile's sums of runs."""
-        # Few sums wait for each other, so two sets of them take turns.
-        self.sets = 2 if kernel.diagonal > 1 else 1
+        # Few sums wait for each other, so the contract has two chains for narrow groups, and pixels take turns.
+        self.sets = kernel.sets
 
     def fresh(self, rows: int) -> list[Variable[Vector]]:
         """Return variables for the sums of a tile."""
@@ -47,43 +44,51 @@ class TileSums:
         x: Pointer,
         y: Pointer,
         lists: Pointer,
-        begin: Int,
-        end: Int,
+        index: Pointer,
+        runs: Int,
     ) -> None:
-        """Sum the products of one list of pixels; lists have whole turns of the innermost loop."""
+        """Sum the products of the lists of some runs; lists have whole turns of the innermost loop."""
         k = self.k
-        with k.loop(0, self._runs(end - begin), carry=sums) as number:
-            run = begin + number * self.run
-            stop = k.min(run + self.run, end)
+        with k.loop(0, runs, carry=sums, nonempty=True) as number:
+            run, stop = (index.offset(number).offset(i).load_int() for i in range(2))
             self._clear(sums)
-            with k.loop(run, stop, UNROLL, carry=sums, nonempty=True) as entry:
+            with k.loop(run, stop, UNROLL, carry=sums) as entry:
                 pairs = lists.offset(entry).as_element(I32)
                 for turn in range(UNROLL):
                     a = x.offset(pairs.offset(2 * turn).load_int())
                     b = y.offset(pairs.offset(2 * turn + 1).load_int())
                     self._pixel(a, b, sums, turn)
-            self._flush(sums, number, stop < end)
+            self._flush(sums, number, number + 1 < runs)
 
     def straight(
-        self, sums: list[Variable[Vector]], x: Pointer, y: Pointer, count: Int, ahead: Ahead | None
+        self,
+        sums: list[Variable[Vector]],
+        x: Pointer,
+        y: Pointer,
+        ends: Pointer,
+        runs: Int,
+        ahead: Ahead | None,
     ) -> None:
-        """Sum the products of pixels that follow each other."""
+        """Sum the products of pixels that follow each other; `ends` has where each run ends."""
         k = self.k
         steps = self.kernel.x_width, self.kernel.vectors * self.lanes
         places = [k.variable(x), k.variable(y)]
         lines = [k.variable(line) for line in ahead.lines] if ahead else []
+        start = k.variable(k.i64(0))
         carried: list[Variable[Any]] = [*sums, *places, *lines]
 
-        def follow(some: int) -> None:
+        def follow(some: int, first: int = 0) -> None:
             a, b = (place.value for place in places)
             for turn in range(some):
-                self._pixel(a.offset(turn * steps[0]), b.offset(turn * steps[1]), sums, turn)
+                self._pixel(
+                    a.offset(turn * steps[0]), b.offset(turn * steps[1]), sums, first + turn
+                )
             for place, step in zip(places, steps, strict=True):
                 place.value = place.value.offset(some * step)
 
-        with k.loop(0, self._runs(count), carry=carried) as number:
-            run = number * self.run
-            stop = k.min(run + self.run, count)
+        with k.loop(0, runs, carry=[*carried, start], nonempty=True) as number:
+            run = start.value
+            stop = ends.offset(number).load_int()
             whole = stop - (stop - run) % UNROLL
             self._clear(sums)
             with k.loop(run, whole, UNROLL, carry=carried):
@@ -92,12 +97,15 @@ class TileSums:
                     line.value.prefetch(locality=2)
                     line.value = line.value.offset(ahead.step)
                 follow(UNROLL)
-            with k.loop(whole, stop, carry=[*sums, *places]):
-                follow(1)
-            self._flush(sums, number, stop < count)
-
-    def _runs(self, count: Int) -> Int:
-        return (count + (self.run - 1)) // self.run
+            if self.sets == 1:
+                with k.loop(whole, stop, carry=[*sums, *places]):
+                    follow(1)
+            else:
+                for turn in range(UNROLL - 1):
+                    with k.when(whole + turn < stop):
+                        follow(1, turn)
+            start.value = stop
+            self._flush(sums, number, number + 1 < runs)
 
     def _clear(self, sums: list[Variable[Vector]]) -> None:
         zero = self.k.zeros(self.number, self.lanes)

@@ -23,12 +23,12 @@ RUN = ("first", "count", "apart", "place")
 
 WORDS = (
     *("row_spans", "col_spans", "col_spans_at", "classes_at", "taps_at", "runs_at"),
-    *("lists_at", "tap_rows", "tap_cols"),
-    *("chunks", "groups", "slice_parts", "group_parts", "tile_parts", "panel_parts"),
-    *("first_slice", "keeps_x"),
+    *("ends_at", "lists_at", "index_room", "tap_rows", "tap_cols", "stack_at", "stack_pitch"),
+    *("chunks", "slice_chunks", "groups", "group_parts", "tile_parts", "panel_parts"),
+    *("keeps_x",),
     *("row_blocks", "col_blocks", "image_blocks", "images", "last_images"),
     *("x_block_rows", "x_block_cols", "y_block_rows", "y_block_cols"),
-    *("classes", "taps", "run"),
+    *("classes", "taps", "run_images", "run_rows", "run_cols"),
     *("x_rows", "x_cols", "x_pixel", "x_channel", "x_image", "x_channels", "x_fold"),
     *("y_rows", "y_cols", "y_pixel", "y_channel", "y_image", "y_channels"),
     *("group_in", "group_out", "big_tiles", "tiles", "panels"),
@@ -37,11 +37,11 @@ WORDS = (
     *("out_slice", "out_group", "out_tap", "out_row", "out_rows", "out_cols"),
 )
 """Run-time words behind the pointers (x, dy, out, table). Places in the table count 4 bytes, all others elements;
-`lists_at` is a place in scratch. Spans of rows stand first. The blocks' words are cells from one block to the next."""
+`ends_at`, `lists_at` and `stack_at` are places in scratch. Spans of rows stand first. The blocks' words are cells from one block to the next."""
 
-SUM_WORDS = ("sums_at", "sums_pitch")
+SUM_WORDS = ("sums_at", "sums_pitch", "sums_stack_at")
 """Behind them where pixels are added up besides, and the partial sums' pointer stands before the table: elements from
-there to the first slice's sums of pixels, and from one slice's to the next."""
+there to the first slice's sums of pixels, and from one slice's to the next; and where theirs wait in scratch."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,8 @@ class DenseFilterKernel:
     """Vectors of output channels of a tile."""
     diagonal: int = 1
     """Narrow groups side by side in one vector: the tile is then the input channels of one group by all of them."""
+    sets: int = 1
+    """Chains of a result, whose pixels take turns."""
     folded: bool = False
     """Whether x may have windows' columns for channels; shapes the code of NCHW only."""
     straight: bool = False

@@ -13,7 +13,7 @@ from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
 from ..._problem.geometry import Axis
 from ..shared.amounts import MEANT_FOR_OTHERS, kind_of_work, traffic
-from .sizes import MOST_PIXELS, Sizes
+from .sizes import Sizes
 
 SERIAL_FLOPS = 6_000_000
 """Below about 60 us of work on one thread, another one does not pay."""
@@ -35,13 +35,13 @@ def kind_of(name: str, problem: Problem) -> str:
 class Ranking:
     """Compares schedules of one problem as `costs.rank` would compare their plans, only quicker."""
 
-    def __init__(self, problem: Problem, target: Target, name: str, passes: int) -> None:
+    def __init__(self, problem: Problem, target: Target, name: str) -> None:
         known = prices(kind_of(name, problem), target)
         self._prices = tuple(known[unit] for unit in UNITS)
         self._flops = problem.flops
         self._serial = problem.flops < SERIAL_FLOPS
         self._launch = known[LAUNCH] + (0 if self._serial else known[WAKE])
-        self._target, self._passes = target, passes
+        self._target = target
 
     def __call__(self, it: Sizes) -> float:
         room = scratch(it)
@@ -49,7 +49,7 @@ class Ranking:
         items = _items(it)
         share = 1.0 if self._serial else -(-items // RANKED) / items
         time: float = sum(map(mul, self._prices, found)) * share
-        time += self._launch * ((self._passes + 1 if not it.direct else 1) / self._passes)
+        time += self._launch * (1 if it.direct else 2)
         return time * handicap(it, self._target, room, self._flops)
 
 
@@ -59,7 +59,7 @@ def _items(it: Sizes) -> int:
 
 def amounts(it: Sizes, target: Target, room: int) -> tuple[float, ...]:
     """Return what threads share, in the order of `UNITS`; `room` is the scratch it takes."""
-    pixels = it.batch * it.row_axis.out * it.cols
+    pixels = it.pixels
     groups, taps, chunks, lanes = it.groups, it.taps, it.chunks, it.lanes
     gradient = it.padded_in * it.padded_out * taps * groups / lanes
     parts = it.group_parts * it.tile_parts * it.panel_parts
@@ -71,14 +71,13 @@ def amounts(it: Sizes, target: Target, room: int) -> tuple[float, ...]:
             (it.panels, it.panel_parts),
         )
     )
-    per = -(-chunks // it.slices)
     x = -(-it.panel_parts // it.grain) * it.group_in * density(it)
     y = it.tile_parts * it.group_out
     block = gradient * lanes * it.number / parts
-    near = block + room < 0.9 * target.l2_bytes
+    near = block * min(2, it.levels) + room < 0.9 * target.l2_bytes
     sums = chunks * gradient
     merged = 0.0 if it.direct else float(it.slices * gradient)
-    products = pixels * gradient * (0.5 + 0.5 * uneven) * (per * it.slices / chunks)
+    products = pixels * gradient * (0.5 + 0.5 * uneven) * _uneven(it)
     return (
         products + _SUM * sums + _MERGE * merged,
         pixels * groups * x / lanes,
@@ -89,6 +88,11 @@ def amounts(it: Sizes, target: Target, room: int) -> tuple[float, ...]:
         float(chunks * parts * taps),
         float(chunks * parts),
     )
+
+
+def _uneven(it: Sizes) -> float:
+    """Return how much longer the slices are than their mean."""
+    return min(it.units, it.chunks) * it.slices / it.chunks
 
 
 def handicap(it: Sizes, target: Target, room: int, flops: int) -> float:
@@ -106,9 +110,8 @@ def handicap(it: Sizes, target: Target, room: int, flops: int) -> float:
 
 def speed_up(it: Sizes, threads: int) -> float:
     """Return by how much some threads are quicker than one at best: the largest item, as often as one has to do it."""
-    largest = 1.0
+    largest = min(it.units, it.chunks) / it.chunks
     for total, parts in (
-        (it.chunks, it.slices),
         (it.groups, it.group_parts),
         (it.tiles, it.tile_parts),
         (it.panels, it.panel_parts),
@@ -117,21 +120,17 @@ def speed_up(it: Sizes, threads: int) -> float:
     return 1 / (largest * -(-_items(it) // threads))
 
 
-def work(
-    name: str, problem: Problem, target: Target, passes: tuple[Sizes, ...], serial: bool
-) -> Work:
-    """Add up what the passes do."""
-    first = passes[0]
+def work(name: str, problem: Problem, target: Target, it: Sizes, serial: bool) -> Work:
+    """Add up what a schedule does."""
     others = MEANT_FOR_OTHERS if problem.group_in == 1 else 1.0
-    parts = (amounts(it, target, scratch(it)) for it in passes)
-    totals = [sum(each) for each in zip(*parts, strict=True)]
+    room = scratch(it)
     return Work(
         kind_of(name, problem),
-        {**dict(zip(UNITS, totals, strict=True)), **traffic(problem, target)},
-        _items(first),
-        launches=len(passes) + (not first.direct),
+        {**dict(zip(UNITS, amounts(it, target, room), strict=True)), **traffic(problem, target)},
+        _items(it),
+        launches=1 if it.direct else 2,
         serial=serial,
-        handicap=handicap(first, target, scratch(first), problem.flops) * others,
+        handicap=handicap(it, target, room, problem.flops) * others,
     )
 
 
@@ -141,13 +140,13 @@ def at_least(name: str, problem: Problem, target: Target, base: Sizes) -> float:
     `base` has the tile; the rest of it does not count.
     """
     known = prices(kind_of(name, problem), target)
-    pixels = base.batch * base.row_axis.out * base.cols
+    pixels = base.pixels
     gradient = base.padded_in * base.padded_out * base.taps * base.groups / base.lanes
     skipped = prod(max(1, axis.stride / axis.window) for axis in (problem.rows, problem.cols))
-    cost = (pixels + _SUM * -(-pixels // MOST_PIXELS)) * gradient * known["products"]
+    cost = (pixels + _SUM * base.chunks) * gradient * known["products"]
     cost += pixels * base.groups * base.group_in / base.lanes / skipped * known["copies of x"]
     cost += pixels * base.groups * base.group_out / base.lanes * known["copies of y"]
-    cost += -(-pixels // MOST_PIXELS) * gradient * known["sums"]
+    cost += base.chunks * gradient * known["sums"]
     cost += sum(known[unit] * lines for unit, lines in traffic(problem, target).items())
     return cost / RANKED / 1e3
 
@@ -164,11 +163,12 @@ def _used(axis: Axis, count: int) -> int:
 
 def density(it: Sizes) -> float:
     """Return input pixels copied per output pixel."""
-    rows = _used(it.row_axis, it.block_rows) / it.block_rows
-    return rows * _used(it.col_axes[0][1], it.block_cols) / it.block_cols
+    rows = _used(it.row_axis, it.unit.rows) / it.unit.rows
+    return rows * _used(it.col_axis, it.unit.cols) / it.unit.cols
 
 
 def scratch(it: Sizes) -> int:
-    pixels = it.images * it.block_rows * it.block_cols
+    """Return the bytes of the copies."""
+    pixels = prod(it.unit)
     x = it.most_tiles * it.x_width * density(it)
     return int(pixels * (x + it.most_panels * it.vectors * it.lanes) * it.number)

@@ -57,7 +57,7 @@ def pixel_contract(problem: Problem) -> PixelContract:
     unit = box(out, UNIT)
     run = unit if is_coarse(problem) else box(unit, PIXELS)
     narrow = problem.groups > 1 and max(problem.group_in, problem.group_out) <= NARROW
-    return PixelContract(out, unit, run, 2 if narrow and not problem.depthwise else 1)
+    return PixelContract(out, unit, run, 2 if narrow and problem.group_in > 1 else 1)
 
 
 def is_flat(problem: Problem) -> bool:
