@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal, localcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 from calling import TARGETS, label, run
 from convgrad._compiler.codegen import F32, F64, KernelBuilder
 from convgrad._kernels.norm import activation
+from convgrad._problem import activations
 from convgrad._problem.activations import ACTIVATIONS, FORWARD_ONLY
 from convgrad._problem.norm import oracle
 from convgrad.errors import InternalError
@@ -81,6 +85,25 @@ def test_a_nan_stays_one(name: str, dtype: Any) -> None:
         kept = not derivative or name not in ("none", "relu", "relu6", "leaky_relu")
         assert np.isnan(got[0]) == kept, (derivative, got[0])
         assert not np.isnan(got[1])
+
+
+def test_constants_are_rounded_correctly() -> None:
+    """They are literals, so that no C library decides about bits; here are 60 digits to compare them with."""
+    pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494")
+    with localcontext() as digits_kept:
+        digits_kept.prec = 60
+        assert float(1 / Decimal(2).ln()) == activation._LOG2E
+        assert float(1 / (2 * pi).sqrt()) == activation._BELL_AT_0
+        assert float((2 / pi).sqrt()) == activations._TANH
+        for size, digits in ((4, 24), (8, 53)):
+            high, low = map(Decimal, activation._EXP[size][5:7])
+            assert abs(high + low - Decimal(2).ln()) < Decimal(2) ** -(digits + 10), (
+                "ln 2 in two parts"
+            )
+    text = Path(activation.__file__).read_text() + Path(activations.__file__).read_text()
+    assert not re.search(r"math\.(log|exp|pow|sin|cos|tanh|erf)", text), (
+        "roots are rounded correctly anywhere"
+    )
 
 
 def test_an_unknown_name_is_refused() -> None:

@@ -89,11 +89,11 @@ def test_what_an_edit_costs(copied: Path) -> None:
     assert (found.compiled, found.from_disk, found.from_text) == (0, 0, KERNELS)
     assert found.importing_s == 0, "LLVM was not needed"
 
-    edit(copied / "convgrad" / FAMILY, "_RUN = 64", "_RUN = 32")
+    edit(copied / "convgrad" / FAMILY, "_SIDE_BY_SIDE = 4", "_SIDE_BY_SIDE = 2")
     found = asked(copied)
     assert (found.compiled, found.from_text) == (KERNELS - 1, 1), "the runtime's text is the same"
 
-    edit(copied / "convgrad" / FAMILY, "_RUN = 32", "_RUN = 64")
+    edit(copied / "convgrad" / FAMILY, "_SIDE_BY_SIDE = 2", "_SIDE_BY_SIDE = 4")
     edit(copied / "convgrad/_runtime/parfor.py", '_LOOP = """', '_LOOP = """\n; of another version')
     found = asked(copied)
     assert found.from_disk == KERNELS - 1, "going back finds the old ones"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from .._base.errors import InternalError, shown
 
-_TANH, _CUBE = math.sqrt(2 / math.pi), 0.044715
+_TANH, _CUBE = 0.7978845608028654, 0.044715
 
 
 class Operations(NamedTuple):

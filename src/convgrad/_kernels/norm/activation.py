@@ -13,8 +13,9 @@ from ..._base.errors import InternalError
 from ..._compiler.codegen import F32, I32, I64, Element, KernelBuilder, Mask, Vector
 from ..._problem import activations
 
-_LOG2E = 1 / math.log(2)
-_LN2 = math.log(2)
+_LOG2E = 1.4426950408889634
+_BELL_AT_0 = 0.3989422804014327
+"""1 / ln 2 and 1 / sqrt(2 pi), rounded correctly: not computed, as the C library of another system may differ."""
 _EXP = {
     4: (-87.3, 88.0, 1.5 * 2.0**23, 23, 127, 0.693359375, -2.12194440e-4, 7),
     8: (-708.0, 709.0, 1.5 * 2.0**52, 52, 1023, 0.6931471803691238, 1.9082149292705877e-10, 13),
@@ -146,4 +147,4 @@ def _bell(k: KernelBuilder, u: Vector) -> tuple[Vector, Vector]:
     place = (size - 4.0) / (size + 4.0)
     tail = _polynomial(k, _TAIL[u.element.size][::-1], place) * small
     below = k.select(u.less(0.0), tail, k.constant(u.element, u.lanes, 1) - tail)
-    return below, small * (1 / math.sqrt(2 * math.pi))
+    return below, small * _BELL_AT_0

@@ -39,7 +39,7 @@ ROWS = ("mean", "squares", "count")
 """Of a share: one float64 per channel each."""
 TAKEN = 4
 _FIRST = 8
-"""Pixels, or vectors of a plane, whose mean the first run is added around."""
+"""Pixels, or values of each chain of a plane, whose mean the first run is added around."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,8 @@ def _planes(frame: walk.Frame, item: Int) -> None:
     x = frame.image("x")
     number = arithmetic(frame.storage)
     lanes = k.lanes(number)
-    run = walk.RUN * lanes
+    chains = walk.chains(number)
+    run = walk.RUN * chains
     first = begin * channels + channel
     middle = k.variable(x.offset(first * pixels).load())
     zero = k.zeros(F64, 1)
@@ -198,7 +199,7 @@ def _planes(frame: walk.Frame, item: Int) -> None:
             before.value = before.value + count
         middle.value = _narrow(here, shift)
 
-    add(first, k.i64(0), k.min(_FIRST * lanes, pixels), keep=False)
+    add(first, k.i64(0), k.min(_FIRST * chains, pixels), keep=False)
     carry: list[Variable[Any]] = [middle, mean, squares, before]
     with k.loop(begin, end, carry=carry, nonempty=True) as image:
         plane = image * channels + channel

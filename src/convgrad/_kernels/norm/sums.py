@@ -4,8 +4,8 @@
     pool                                   sums of x
     scale_gradient                         sums of grad * x                dx = grad * factor
 
-Sums have three levels: runs of some 64 pixels in the compute type, the runs of a share in float64, and the shares
-(`totals`). Which there are depends on the sizes alone.
+Sums have three levels: runs of some 64 pixels, or of 64 values of each of a plane's chains, in the compute type, the
+runs of a share in float64, and the shares (`totals`). Which there are depends on the sizes alone.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _planes(
     group, share = number // shares, number % shares
     first = group * images
     begin, end = first + share * images // shares, first + (share + 1) * images // shares
-    run = walk.RUN * k.lanes(arithmetic(frame.storage))
+    run = walk.RUN * walk.chains(arithmetic(frame.storage))
     totals = [k.variable(k.zeros(F64, 1)) for _ in range(count)]
     with k.loop(begin, end, carry=totals, nonempty=True) as image:
         plane = image * channels + channel

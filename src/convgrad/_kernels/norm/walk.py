@@ -15,15 +15,17 @@ from ..._compiler.codegen import (
     F64,
     I64,
     Bool,
+    Element,
     Int,
     KernelBuilder,
     Mask,
     Pointer,
-    Variable,
     Vector,
     arithmetic,
     element,
 )
+from ..._problem.sums.gather import LINE
+from ..shared.pixel_sum import added_up
 
 POINTERS = 3
 """What stands before the words: the block of addresses, partial sums, and coefficients."""
@@ -149,40 +151,38 @@ def pixels(frame: Frame, image: Int, start: Int, stop: Int, taken: int, body: Bo
 
 def plane(frame: Frame, number: Int, start: Int, stop: Int, taken: int, body: Body) -> None:
     """Go through values of a plane of NCHW, the `number`th of all, `taken` vectors at a time."""
-    _plane(frame, number, start, stop, taken, body, ())
-
-
-def _plane(
-    frame: Frame,
-    number: Int,
-    start: Int,
-    stop: Int,
-    taken: int,
-    body: Body,
-    carry: Sequence[Variable[Vector]],
-) -> None:
-    k, channels, pixels = frame.k, frame.word["channels"], frame.word["pixels"]
-    lanes = k.lanes(arithmetic(frame.storage))
-    channel = number % channels
-    row = number - channel
-    base = number * pixels
+    k, lanes = frame.k, frame.k.lanes(arithmetic(frame.storage))
     full = stop - (stop - start) % lanes
     many = full - (full - start) % (lanes * taken)
 
     def at(place: Int, step: int, mask: Mask | None) -> None:
         spots = [Spot(base, place + lanes * i, lanes, mask) for i in range(step)]
-        body(Column(channel, row, lanes, mask, planes=True), spots)
+        body(Column(channel, number - channel, lanes, mask, planes=True), spots)
 
-    with k.loop(start, many, lanes * taken, carry=carry) as place:
+    channel, base = _plane_of(frame, number)
+    with k.loop(start, many, lanes * taken) as place:
         at(place, taken, None)
-    with k.loop(many, full, lanes, carry=carry) as place:
+    with k.loop(many, full, lanes) as place:
         at(place, 1, None)
     with k.when(full < stop):
         at(full, 1, k.first_lanes(lanes, stop - full))
 
 
+def _plane_of(frame: Frame, number: Int) -> tuple[Int, Int]:
+    """Return the channel of a plane, and the elements before it."""
+    return number % frame.word["channels"], number * frame.word["pixels"]
+
+
 RUN = 64
-"""Pixels in a run, or a few more, or vectors of a plane: what is added up in the compute type."""
+"""Pixels in a run, or a few more, or values of a chain of a plane: what is added up in the compute type."""
+
+
+def chains(kind: Element) -> int:
+    """Return in how many chains values of a plane are added, in turns: as many as the widest vectors have lanes.
+
+    Narrower vectors take two or four for them, so that the bits are the same.
+    """
+    return LINE // kind.size
 
 
 def _ceil_divided(a: Int, b: Int) -> Int:
@@ -245,18 +245,36 @@ def add_pixels(
 def add_plane(
     frame: Frame, count: int, number: Int, start: Int, stop: Int, taken: int, adding: Adding
 ) -> list[Vector]:
-    """Return sums of values of a plane of NCHW, from nothing: scalars."""
+    """Return sums of values of a plane of NCHW, from nothing: scalars.
+
+    Value i is in chain i % `chains`; in the end these are added halves onto halves.
+    """
     k = frame.k
     kind = arithmetic(frame.storage)
-    sums = [k.variable(k.zeros(kind, k.lanes(kind))) for _ in range(count)]
+    lanes, turn = k.lanes(kind), chains(kind)
+    parts = range(0, turn, lanes)
+    sums = [[k.variable(k.zeros(kind, lanes)) for _ in range(count)] for _ in parts]
+    carry = [each for part in sums for each in part]
+    full = stop - (stop - start) % turn
+    many = full - (full - start) % (turn * taken)
+    channel, base = _plane_of(frame, number)
 
-    def body(column: Column, spots: list[Spot]) -> None:
-        found = adding(column, spots, [each.value for each in sums])
-        for each, value in zip(sums, found, strict=True):
+    def add(part: int, place: Int, step: int, mask: Mask | None) -> None:
+        spots = [Spot(base, place + (parts[part] + turn * i), lanes, mask) for i in range(step)]
+        column = Column(channel, number - channel, lanes, mask, planes=True)
+        found = adding(column, spots, [each.value for each in sums[part]])
+        for each, value in zip(sums[part], found, strict=True):
             each.value = value
 
-    _plane(frame, number, start, stop, taken, body, sums)
-    return [each.value.sum() for each in sums]
+    for first, last, step in ((start, many, taken), (many, full, 1)):
+        with k.loop(first, last, turn * step, carry=carry) as place:
+            for part in range(len(parts)):
+                add(part, place, step, None)
+    for part, lane in enumerate(parts):
+        left = stop - full - lane
+        with k.when(left > 0):
+            add(part, full, 1, k.first_lanes(lanes, left))
+    return [added_up([part[i].value for part in sums]).sum() for i in range(count)]
 
 
 BLOCKS = ("channels", "pixels", "groups", "values", "blocks", "block", "items")

@@ -1,21 +1,21 @@
 """The gradient of a bias: the sum over all pixels of an image, channel by channel.
 
 Filter gradients that have the image in registers or near them add it up on the way (`added_up`, `sum_of_rows`) and end
-with `with_bias`. For all others `complete` puts two launches behind the plan: one adds up shares of the pixels, the
-other adds the shares. Which shares there are depends on the problem alone, so the bits do not depend on who adds.
-
-Sums have three levels: runs of some pixels in four chains, the runs of a share in a wider type, and the shares.
+with `with_bias`. For all others `complete` puts two launches behind the plan: one adds up units of the pixels, the
+other adds these as a tree. The order is that of `_problem.sums.bias_contract`, so the bits do not depend on who adds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 from ..._compiler.codegen import (
     Int,
     IntLike,
     KernelBuilder,
+    Mask,
     Pointer,
     Vector,
     arithmetic,
@@ -25,28 +25,34 @@ from ..._compiler.codegen import (
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind
+from ..._problem.sums.gather import LINE, sum_bytes
+from ..._problem.sums.pixels import bias_contract, cut
 from ..plan import Operand, Plan, Step
-from .reduce import part_step, partial_type
+from .reduce import part_step, tree_step
 from .words import arguments, in_order
 
-WORDS = ("pixels", "channels", "images", "shares")
-"""The run-time words behind the two pointers: image, partial. `pixels` are those of one image for NCHW, else all."""
+WORDS = ("pixels", "channels", "span", "unit", "run_span", "run")
+"""The run-time words behind the two pointers for NHWC, image and partial: pixels of all images, and `sums.pixels.Cut`
+of these into units and of a unit into runs."""
+PLANE_WORDS = ("pixels", "channels", "images", "unit_images", "unit", "pieces")
+"""Those for NCHW: pixels of one image, images of a unit, pixels of an image in it, and units of an image."""
 
 _CHAINS = 4
 """Sums that take turns, so that none waits for the one before."""
 _RUN = 64
 """Rows that are added up before they go to the next level."""
-_SHARES = 16
-"""Shares of the pixels, if there are enough of them."""
-_LEAST_PIXELS = 128
-"""Of a share."""
+_SIDE_BY_SIDE = 4
+"""Chains that run at the same time: vectors of neighbouring channels, runs where there are few channels, or planes.
+One chain of additions waits 3 to 4 cycles for each."""
+_CLAIMS = 64
+"""Of all items, at least: 16 threads have four each."""
 
 
 @dataclass(frozen=True)
 class PixelSumKernel:
-    """Adds up shares of an image's pixels: ``partial[share][channel]``.
+    """Adds up units of an image's pixels: ``partial[unit][channel]``.
 
-    Items are shares of all pixels for NHWC, and channels of a share of the images for NCHW.
+    Items are units for NHWC, and some channels of a unit for NCHW.
     """
 
     dtype: str
@@ -105,92 +111,161 @@ def complete(plan: Callable[[], Plan]) -> Plan:
     if not found.steps or any("bias" in step.operands for step in found.steps):
         return found
     dtype, channels, planes = problem.dtype.short, problem.bias_c, problem.data_format == "NCHW"
-    partial = partial_type(dtype)
-    wide = element(partial).size
-    inner = problem.bias == "input"
-    pixels = problem.rows.size * problem.cols.size if inner else problem.rows.out * problem.cols.out
-    images = problem.batch
+    order = bias_contract(problem)
+    images, _, cols = order.out
+    units = cut(order.out, order.unit)
     if planes:
-        shares = max(1, min(images, -(-_SHARES // channels), images * pixels // _LEAST_PIXELS))
+        words = in_order(
+            PLANE_WORDS,
+            pixels=cols,
+            channels=channels,
+            images=images,
+            unit_images=order.unit.images,
+            unit=order.unit.cols,
+            pieces=-(-cols // order.unit.cols),
+        )
+        items = order.units * -(-channels // _SIDE_BY_SIDE)
     else:
-        pixels, images = pixels * images, 1
-        shares = max(1, min(_SHARES, pixels // _LEAST_PIXELS))
-    image: Operand = "first" if inner else "second"
+        runs = cut(order.unit, order.run)
+        words = in_order(
+            WORDS,
+            pixels=prod(order.out),
+            channels=channels,
+            span=units.span,
+            unit=units.length,
+            run_span=runs.span,
+            run=runs.length,
+        )
+        items = order.units
+    image: Operand = "first" if problem.bias == "input" else "second"
     added = Step(
         PixelSumKernel(dtype, planes),
         (image, "partial"),
-        in_order(WORDS, pixels=pixels, channels=channels, images=images, shares=shares),
-        shares * (channels if planes else 1),
-        grain=max(1, shares * channels // 64) if planes else 1,
+        words,
+        items,
+        grain=max(1, items // _CLAIMS),
     )
-    last = part_step(dtype, channels, shares, partial, pitch=channels, start=0, to="bias")
+    last = tree_step(dtype, channels, order.units, pitch=channels, to="bias")
     return replace(
         found,
         steps=(*found.steps, added, last),
         # The launches before have done with theirs.
-        partial_bytes=max(found.partial_bytes, shares * channels * wide),
+        partial_bytes=max(found.partial_bytes, order.units * channels * sum_bytes(problem)),
     )
 
 
 def emit(kernel: PixelSumKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
     k = KernelBuilder(symbol("pixel_sum", kernel.dtype, "", target, kernel), target)
-    word = arguments(k, 2, WORDS)
     with k.loop(k.begin, k.end) as item:
         if kernel.planes:
-            _plane(k, kernel, word, item)
+            _plane_unit(k, kernel, arguments(k, 2, PLANE_WORDS), item)
         else:
-            _share(k, kernel, word, item)
+            _unit(k, kernel, arguments(k, 2, WORDS), item)
     return k.finish()
 
 
-def _widened(kernel: PixelSumKernel, value: Vector) -> Vector:
-    wide = element(partial_type(kernel.dtype))
-    return value if value.element is wide else value.cast("fpext", wide)
-
-
-def _share(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], share: Int) -> None:
-    """Add up a share of the pixels of NHWC: blocks of pixels, so that their lines are read in order."""
+def _unit(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], unit: Int) -> None:
+    """Add up a unit of the pixels of NHWC: runs one after the other, so that their lines are read in order."""
     image = k.arg_pointer(0, element(kernel.dtype))
-    partial = k.arg_pointer(1, element(partial_type(kernel.dtype)))
-    channels, pixels, shares = word["channels"], word["pixels"], word["shares"]
-    begin, end = share * pixels // shares, (share + 1) * pixels // shares
-    there = partial.offset(share * channels)
-    lanes = k.lanes(arithmetic(image.element))
-    with k.loop(begin, end, _RUN, nonempty=True) as start:
-        count = k.min(end - start, _RUN)
-        first = start.equals(begin)
-        here = image.offset(start * channels)
+    number = arithmetic(image.element)
+    channels, pixels, span, size = (word[name] for name in ("channels", "pixels", "span", "unit"))
+    pieces = (span + size - 1) // size
+    begin = unit // pieces * span + unit % pieces * size
+    end = k.min(k.min(begin + size, (unit // pieces + 1) * span), pixels)
+    total = k.arg_pointer(1, number).offset(unit * channels)
+    lanes = k.lanes(number)
+    whole = channels - channels % lanes
+    with k.loop(0, whole, lanes) as channel:
+        total.offset(channel).store(k.zeros(number, lanes))
+    with k.loop(whole, channels) as channel:
+        total.offset(channel).store(k.zeros(number, 1))
+    wide = whole - whole % (lanes * _SIDE_BY_SIDE)
 
-        def add(channel: Int, lanes: int, rows: Pointer = here, count: Int = count) -> None:
-            (total,) = sum_of_rows(k, [rows.offset(channel)], count, channels, lanes)
-            place, more = there.offset(channel), _widened(kernel, total)
-            place.store(k.select(first, more, place.load(lanes) + more))
+    def add(start: Int, count: Int, runs: int) -> None:
+        """Add `runs` runs of `count` pixels: wide vectors of channels run by run, the others of all runs at once."""
+        starts = [image.offset((start + count * i) * channels) for i in range(runs)]
 
-        whole = channels - channels % lanes
-        with k.loop(0, whole, lanes) as channel:
-            add(channel, lanes)
+        def chains(channel: Int, lanes: int, vectors: int, rows: list[Pointer]) -> None:
+            sums = [k.variable(k.zeros(number, lanes)) for _ in range(len(rows) * vectors)]
+            with k.loop(0, count, carry=sums, nonempty=True) as at:
+                for i, chain in enumerate(sums):
+                    here = rows[i // vectors].offset(at * channels).offset(channel)
+                    value = here.offset(i % vectors * lanes).load(lanes)
+                    chain.value = chain.value + value
+            for vector in range(vectors):
+                place = total.offset(channel).offset(vector * lanes)
+                so_far = place.load(lanes)
+                for chain in sums[vector::vectors]:
+                    so_far = so_far + chain.value
+                place.store(so_far)
+
+        for row in starts:
+            with k.loop(0, wide, lanes * _SIDE_BY_SIDE) as channel:
+                chains(channel, lanes, _SIDE_BY_SIDE, [row])
+        with k.loop(wide, whole, lanes) as channel:
+            chains(channel, lanes, 1, starts)
         with k.loop(whole, channels) as channel:
-            add(channel, 1)
+            chains(channel, 1, 1, starts)
+
+    run_span, run = word["run_span"], word["run"]
+    with k.loop(0, (end - begin + (run_span - 1)) // run_span, nonempty=True) as number_of_span:
+        first = begin + number_of_span * run_span
+        last = k.min(first + run_span, end)
+        runs = (last - first) // run
+        even = runs - runs % _SIDE_BY_SIDE
+        with k.loop(0, even, _SIDE_BY_SIDE) as at:
+            add(first + at * run, run, _SIDE_BY_SIDE)
+        with k.loop(even, (last - first + (run - 1)) // run) as at:
+            start = first + at * run
+            add(start, k.min(last - start, run), 1)
 
 
-def _plane(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], item: Int) -> None:
-    """Add up one channel of a share of the images of NCHW."""
+def _plane_unit(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], item: Int) -> None:
+    """Add up some channels of a unit of the pixels of NCHW."""
     image = k.arg_pointer(0, element(kernel.dtype))
-    wide = element(partial_type(kernel.dtype))
-    channels, pixels, shares = word["channels"], word["pixels"], word["shares"]
-    share, channel = item // channels, item % channels
-    begin, end = share * word["images"] // shares, (share + 1) * word["images"] // shares
-    lanes = k.lanes(arithmetic(image.element))
-    total, rest = k.variable(k.zeros(wide, lanes)), k.variable(k.zeros(wide, 1))
-    whole = pixels - pixels % lanes
-    with k.loop(begin, end, carry=[total, rest], nonempty=True) as n:
-        plane = image.offset((n * channels + channel) * pixels)
-        with k.loop(0, whole, _RUN * lanes, carry=[total]) as start:
-            count = k.min(whole - start, _RUN * lanes) // lanes
-            (sums,) = sum_of_rows(k, [plane.offset(start)], count, lanes, lanes)
-            total.value = total.value + _widened(kernel, sums)
-        with k.loop(whole, pixels, carry=[rest]) as at:
-            rest.value = rest.value + _widened(kernel, plane.offset(at).load())
-    partial = k.arg_pointer(1, wide)
-    partial.offset(share * channels + channel).store(total.value.sum() + rest.value)
+    number = arithmetic(image.element)
+    channels, pixels, size = word["channels"], word["pixels"], word["unit"]
+    blocks = (channels + (_SIDE_BY_SIDE - 1)) // _SIDE_BY_SIDE
+    unit, first = item // blocks, item % blocks * _SIDE_BY_SIDE
+    start = unit % word["pieces"] * size
+    count = k.min(pixels - start, size)
+    begin = unit // word["pieces"] * word["unit_images"]
+    end = k.min(begin + word["unit_images"], word["images"])
+    lanes = k.lanes(number)
+    chains = LINE // number.size
+    whole = count - count % chains
+
+    def add(channel: Int, some: int) -> None:
+        sums = [
+            [k.variable(k.zeros(number, lanes)) for _ in range(0, chains, lanes)]
+            for _ in range(some)
+        ]
+        carry = [each for plane in sums for each in plane]
+        with k.loop(begin, end, carry=carry, nonempty=True) as n:
+            plane = image.offset((n * channels + channel) * pixels + start)
+            planes = [plane.offset(pixels * i) for i in range(some)]
+
+            def at_once(
+                at: Int, masks: Sequence[Mask | None], planes: list[Pointer] = planes
+            ) -> None:
+                for here, vectors in zip(planes, sums, strict=True):
+                    for i, (each, mask) in enumerate(zip(vectors, masks, strict=True)):
+                        place = here.offset(at).offset(i * lanes)
+                        each.value = each.value + place.load(lanes, mask=mask)
+
+            with k.loop(0, whole, chains, carry=carry) as at:
+                at_once(at, [None] * (chains // lanes))
+            with k.when(whole < count):
+                left = range(0, chains, lanes)
+                at_once(whole, [k.first_lanes(lanes, count - whole - lane) for lane in left])
+        row = k.arg_pointer(1, number).offset(unit * channels + channel)
+        for i, vectors in enumerate(sums):
+            row.offset(i).store(added_up([each.value for each in vectors]).sum())
+
+    stop = k.min(first + _SIDE_BY_SIDE, channels)
+    with k.branch((stop - first).equals(_SIDE_BY_SIDE)) as ways:
+        with ways.then():
+            add(first, _SIDE_BY_SIDE)
+        with ways.otherwise(), k.loop(first, stop, nonempty=True) as channel:
+            add(channel, 1)
