@@ -1,4 +1,4 @@
-"""Driving one task of `_norm` on arrays placed where we want them, and how far its results may be from the exact ones.
+"""Driving one task of batch norm on arrays placed where we want them, and how far its results may be off.
 
 Errors are counted in `u`, the rounding unit of what a task computes in (float32, and float64 for float64), times the
 magnitude of the terms that meet in a number. So cancellation among sums fails, which statistics of mean 1000 and
@@ -38,7 +38,7 @@ for exp and erf, and 1 - gate where the gate is close to 1."""
 
 @dataclass(frozen=True)
 class Scalars:
-    """The numbers of `_norm.SCALARS`."""
+    """The numbers of `_problem.norm.SCALARS`."""
 
     epsilon: float = 1e-3
     momentum: float = 0.1

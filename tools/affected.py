@@ -5,7 +5,7 @@ Usage: python tools/affected.py [--base REVISION] [--run] [-- PYTEST ARGUMENTS]
 Files that differ from the base, also those not committed yet, are followed to the folders of tests: from a file of the
 package to its row in the table of layers (`ALLOWED` of tests/unit/test_layers.py), to the rows that may import it, and
 to the folders whose tests, helpers, pages or child programs name one of these. It errs on the side of too many: a row
-that may be imported counts as imported. Bridges are the exception, which are imported by who asks for a framework only.
+that may be imported counts as imported. Bridges are the exception: only those who ask for a framework import them.
 What no rule is known for affects everything.
 
 The commands that run these tests are printed; `--run` runs them. Tests of bridges need `.venv-frameworks`.

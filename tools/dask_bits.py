@@ -130,7 +130,7 @@ def computed(count: int, kills: int) -> list[Row]:
 
 
 def different(found: list[Row]) -> list[tuple[str, str]]:
-    """Return the gradients that have not the same digest everywhere."""
+    """Return the gradients whose digest is not the same everywhere."""
     digests: dict[tuple[str, str], set[str]] = {}
     for row in found:
         digests.setdefault((row.case, row.dtype), set()).add(row.digest)

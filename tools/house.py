@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SPLIT = ("_apps", "_bridges")
 """Rooms whose parts are rows of their own, as in tests/unit/test_layers.py."""
 BRIDGES = ("torch", "jax", "tensorflow", "keras", "dask")
-LAYOUTS = {"RECORD", "SLOT", "FUSED", "TABLE", "BUFFER", "PASS"}
+LAYOUTS = {"RECORD", "FUSED", "TABLE", "BUFFER", "PASS"}
 """What the words of a record are called where compiled code reads them."""
 SERVER = 100
 """Instructions from which on a text answers calls by itself."""
@@ -181,7 +181,8 @@ def ssa_lines(path: Path) -> int:
 def _bridge_files(house: Path) -> list[Path]:
     folders = [house / place / name for name in BRIDGES for place in (".", "_bridges")]
     folders += [house / f"_{name}" for name in BRIDGES]
-    return [path for folder in folders for path in files(folder)]
+    shared = sorted((house / "_bridges").glob("*.py"))
+    return [*shared, *(path for folder in folders for path in files(folder))]
 
 
 def _engine_names(house: Path) -> set[str]:

@@ -17,7 +17,7 @@ MOMENTUM = 0.9
 def set_up(job: Job, framework: str) -> None:
     """Set what holds for the whole process; the memory setting comes before anything large is allocated.
 
-    PyTorch was told the number of threads by the environment; its `limit_threads` is for who needs no gradients.
+    PyTorch was told the number of threads by the environment; its `limit_threads` is for those who need no gradients.
     """
     if job.memory:
         setting = tune_memory()

@@ -16,11 +16,13 @@ def load(path: Path) -> dict[str, Any]:
     """Read a run back; `ValueError` says what is wrong with the file."""
     results = read(path)
     if not isinstance(results, dict) or results.get("kind") != "train":
-        raise ValueError(f"{path} is no saved run of `convgrad bench train`")
+        raise ValueError(f"{path} is not a saved run of `convgrad bench train`")
     wanted = ("settings", "machine", "rows", "layers", "complete")
     missing = next((name for name in wanted if name not in results), None)
     if missing:
-        raise ValueError(f"{path} is no saved run of `convgrad bench train`: it has no {missing}")
+        raise ValueError(
+            f"{path} is not a saved run of `convgrad bench train`: it has no {missing}"
+        )
     found: dict[str, Any] = results
     return found
 

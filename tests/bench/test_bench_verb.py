@@ -182,6 +182,15 @@ def test_an_interrupted_run_is_shown_and_ends_with_130(
     assert [row["op"] for row in saved.load_race(target)["rows"]] == ["fwd"]
 
 
+def test_what_is_not_a_saved_race_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text('{"rows": []}')
+    with pytest.raises(
+        ValueError, match=r"other\.json is not a saved race of `convgrad bench`: it has no "
+    ):
+        saved.load_race(path)
+
+
 def test_a_wrong_peer_is_no_member_of_its_family() -> None:
     wrong = {"status": "wrong", "reason": "wrong", "min_ms": 0.1}
     assert totals.family_times(

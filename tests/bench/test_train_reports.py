@@ -157,8 +157,8 @@ def test_runs_that_cannot_stand_in_one_report() -> None:
 def test_files_that_are_no_runs(tmp_path: Path, capsys: Any) -> None:
     for content, says in (
         ("{", "cannot read"),
-        ("[]", "is no saved run of `convgrad bench train`"),
-        ('{"rows": []}', "is no saved run of `convgrad bench train`"),
+        ("[]", "is not a saved run of `convgrad bench train`"),
+        ('{"rows": []}', "is not a saved run of `convgrad bench train`"),
         ('{"kind": "train", "rows": []}', "it has no settings"),
     ):
         (tmp_path / "bad.json").write_text(content)

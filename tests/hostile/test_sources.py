@@ -99,7 +99,7 @@ def test_nothing_is_unpickled_evaluated_sent_or_given_to_a_shell():
 
 
 def test_python_is_started_in_one_place():
-    """Whoever starts a child goes through `_children`, which keeps the current folder off its import path."""
+    """What starts a child goes through `_base.children`, which keeps the current folder off its import path."""
     words = ("sys.executable", "ProcessPoolExecutor", "multiprocessing.Process", "get_context(")
     found = [
         path.relative_to(ROOT).as_posix()

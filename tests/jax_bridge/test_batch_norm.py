@@ -350,7 +350,9 @@ def test_a_handler_gathers_addresses(seen: Any, wrong: str | None) -> None:
     shapes = [jax.ShapeDtypeStruct(shape, jnp.float32) for shape in (x.shape, (5, 3))]
     run = jax.jit(lambda *given: jax.ffi.ffi_call(name, shapes)(*given))
     if wrong is not None:
-        message = "INVALID_ARGUMENT: convgrad: arrays have not the sizes and the dtype of its line"
+        message = (
+            "INVALID_ARGUMENT: convgrad: the arrays do not have the sizes and the dtype of its line"
+        )
         with pytest.raises(jax.errors.JaxRuntimeError, match=message):
             run(*given)
         assert not found

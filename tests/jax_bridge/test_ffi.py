@@ -207,7 +207,9 @@ def test_arrays_of_other_sizes_never_reach_a_program(slab: targets.Slab, wrong: 
     if wrong == "result":
         _, (result,) = record_of(slab)
         result[GIVEN.index("ELEMENTS")] += 1
-    message = f"INVALID_ARGUMENT: convgrad: arrays have not the sizes and the dtype of {LINE}"
+    message = (
+        f"INVALID_ARGUMENT: convgrad: the arrays do not have the sizes and the dtype of {LINE}"
+    )
     with pytest.raises(jax.errors.JaxRuntimeError, match=re.escape(message)):
         slab_call(slab, f"convgrad_test_{wrong}", address, *given)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import gc
 import itertools
 import os
 import pickle
 import socket
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -251,23 +253,33 @@ def _port() -> int:
 
 
 def _member(rank: int, world: int, port: int) -> None:
-    """Train a replica on its part of the batches, and compare with one model on the whole of them."""
+    """Train a replica in a group of processes.
+
+    The replica must be gone before the group is: its reducer would else be the last that knows the group, and ends it
+    with Python's lock held, for which the group's own thread may be waiting (PyTorch 2.13).
+    """
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=world)
     try:
-        plain = network()
-        model = copy.deepcopy(plain)
-        ours.accelerate(model)
-        replica = DistributedDataParallel(model)
-        mine = torch.optim.SGD(replica.parameters(), lr=0.1, momentum=0.9)
-        theirs = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
-        for x in batches(4):
-            step(replica, mine, x.chunk(world)[rank])
-            step(plain, theirs, x)
-        assert_equal(model, plain)
+        _train_replica(rank, world)
+        gc.collect()
     finally:
         dist.destroy_process_group()
+
+
+def _train_replica(rank: int, world: int) -> None:
+    """Train a replica on its part of the batches, and compare with one model on the whole of them."""
+    plain = network()
+    model = copy.deepcopy(plain)
+    ours.accelerate(model)
+    replica = DistributedDataParallel(model)
+    mine = torch.optim.SGD(replica.parameters(), lr=0.1, momentum=0.9)
+    theirs = torch.optim.SGD(plain.parameters(), lr=0.1, momentum=0.9)
+    for x in batches(4):
+        step(replica, mine, x.chunk(world)[rank])
+        step(plain, theirs, x)
+    assert_equal(model, plain)
 
 
 @pytest.fixture
@@ -285,4 +297,11 @@ def test_distributed_in_one_process(alone: None) -> None:
 
 
 def test_distributed_in_two_processes() -> None:
-    mp.spawn(_member, (2, _port()), nprocs=2)
+    members = mp.spawn(_member, (2, _port()), nprocs=2, join=False)
+    until = time.monotonic() + 300
+    try:
+        while not members.join(timeout=10):
+            assert time.monotonic() < until, "a member never ended"
+    finally:
+        for each in members.processes:
+            each.kill()

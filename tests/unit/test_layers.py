@@ -7,13 +7,16 @@ the house as it is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from graphlib import TopologicalSorter
+from pathlib import Path
 
 import pytest
 
 from sources import FILES, imports, read
 
+HERE = Path(__file__).parents[2]
 OPEN = {"_base"}  # errors, dtypes, switches and words are for everybody
 ALLOWED = {
     # The doors. `__init__` is the package itself.
@@ -162,8 +165,8 @@ COMPILER: dict[str, set[str]] = {
 }
 """Inside of `_compiler`: a kernel is written, priced and compiled by parts that do not know each other."""
 
-LLVM = {"_compiler/jit/llvm.py", "_compiler/codegen/builder.py"}
-"""The only files that may import llvmlite, which has no types and may one day be absent."""
+LLVM = {"_compiler/jit/llvm.py"}
+"""The only file that may import llvmlite, which has no types and may one day be absent."""
 FRAMEWORKS = {
     *("tensorflow", "torch", "jax", "jaxlib", "keras", "xarray", "cupy", "scipy"),
     *("dask", "distributed", "zarr"),
@@ -188,7 +191,7 @@ BRIDGES = {  # like ALLOWED a plain table, which tools/affected.py reads too
     "tensorflow": "tensorflow",
     "torch": "torch",
 }
-"""Rows that are imported only by who asks for a framework, or has one of its arrays."""
+"""Rows that are imported only by those who ask for a framework, or have one of its arrays."""
 
 
 def component(file: str) -> str:
@@ -320,6 +323,31 @@ def test_rows_are_acyclic_and_name_only_rows() -> None:
     for row, allowed in ALLOWED.items():
         assert allowed <= ALLOWED.keys(), f"{row}: no such row: {sorted(allowed - ALLOWED.keys())}"
     tuple(TopologicalSorter(ALLOWED).static_order())  # raises CycleError
+
+
+ORDER = (
+    *("_base", "_problem", "_compiler", "_kernels", "_runtime", "_engine"),
+    *("_bridges", "_arrays", "_api", "_apps"),
+)
+"""The rooms as docs/how-it-works.md lists them, from the ground up."""
+
+
+def test_rooms_import_only_rooms_above_them_in_the_table() -> None:
+    """But for Keras's bridge, which calls the public functions."""
+    page = (HERE / "docs/how-it-works.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| \[`(_\w+)/`\]", page, re.M)) == ORDER
+    wrong = {
+        (row, other)
+        for row, allowed in ALLOWED.items()
+        for other in allowed
+        if (here := row.split("/")[0]) in ORDER and (there := other.split("/")[0]) in ORDER
+        if ORDER.index(there) > ORDER.index(here)
+    }
+    assert wrong == {("_bridges/keras", "_api")}
+
+
+def test_every_file_that_may_import_llvmlite_does() -> None:
+    assert {file for file in FILES if "llvmlite" in outsiders(file, read(file))} == LLVM
 
 
 def test_a_row_stands_for_something() -> None:

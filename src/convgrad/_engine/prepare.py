@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import _kernels as _algorithms
+from .. import _kernels as families
 from .._base import headroom
 from .._base.dtypes import AnyArray
 from .._base.errors import InternalError
@@ -99,8 +99,7 @@ def bind(plan: Plan, target: Target, state: State = STATE_BLOCK) -> Bound:
 
 def _loaded(kernels: tuple[Any, ...], target: Target) -> list[Kernel]:
     return [
-        jit.load(identity, partial(_algorithms.emit, identity, target), target)
-        for identity in kernels
+        jit.load(identity, partial(families.emit, identity, target), target) for identity in kernels
     ]
 
 

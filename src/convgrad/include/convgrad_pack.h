@@ -70,7 +70,7 @@ enum {
   CG_WRONG_LAUNCH = 7,       /* no such launch */
   CG_WRONG_WORKER = 8,       /* workers are 0 to workers - 1, at least one */
   CG_WRONG_CHUNK = 9,        /* no such chunk */
-  CG_WRONG_SIZES = 10,       /* sizes that are no convolution's */
+  CG_WRONG_SIZES = 10,       /* sizes of which there is no convolution */
   CG_NOT_RUN = 11,           /* the caller's loop gave up */
   CG_WRONG_PLACES = 12       /* the entry has not three places; cg_run_places takes any number */
 };
@@ -150,7 +150,7 @@ static inline const char *cg_error_text(int code) {
     case CG_WRONG_LAUNCH: return "no such launch";
     case CG_WRONG_WORKER: return "no such worker";
     case CG_WRONG_CHUNK: return "no such chunk";
-    case CG_WRONG_SIZES: return "sizes that are no convolution's";
+    case CG_WRONG_SIZES: return "sizes of which there is no convolution";
     case CG_NOT_RUN: return "the caller's loop gave up";
     case CG_WRONG_PLACES: return "the entry has not three places; cg_run_places takes any number";
     default: return "no code of convgrad_pack.h";
@@ -159,7 +159,7 @@ static inline const char *cg_error_text(int code) {
 
 /* Why a pack is refused, in words; NULL for one that can be run. Every version begins with these two numbers. */
 static inline const char *cg_version_text(const cg_pack *pack) {
-  if (!pack || pack->magic != CG_MAGIC) return "this is no pack";
+  if (!pack || pack->magic != CG_MAGIC) return "this is not a pack";
   if (pack->version == CG_VERSION) return NULL;
   if (pack->version == 1u) return "this pack is of version 1; export it again";
   return "this pack is of another version than convgrad_pack.h; export it again";

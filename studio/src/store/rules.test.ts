@@ -9,8 +9,8 @@ const page = samplePage();
 describe('a wire', () => {
   it('goes from an output to an input', () => {
     expect(refusal(page, ROWS, ['a', 'output'], ['c', 'inputs'])).toBeNull();
-    expect(refusal(page, ROWS, ['a', 'val'], ['c', 'inputs'])).toBe('val of a is no output');
-    expect(refusal(page, ROWS, ['a', 'output'], ['c', 'sum'])).toBe('sum of c is no input');
+    expect(refusal(page, ROWS, ['a', 'val'], ['c', 'inputs'])).toBe('val of a is not an output');
+    expect(refusal(page, ROWS, ['a', 'output'], ['c', 'sum'])).toBe('sum of c is not an input');
     expect(refusal(page, ROWS, ['a', 'output'], ['nobody', 'x'])).toBe('both ends of a wire are pins of blocks');
   });
   it('does not feed its own block', () => {

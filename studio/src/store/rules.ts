@@ -38,9 +38,9 @@ export function refusal(page: Page, rows: Rows, from: Source, to: Target): strin
   if (!source || !target) return 'both ends of a wire are pins of blocks';
   if (source === target) return 'a block does not feed itself';
   const outputs = pinsOf(source, rows.get(source.type), [], wiredOutOf(page, source.id)).outputs;
-  if (!outputs.includes(from[1])) return `${from[1]} of ${from[0]} is no output`;
+  if (!outputs.includes(from[1])) return `${from[1]} of ${from[0]} is not an output`;
   const pin = inputPin(page, rows, target, to[1]);
-  if (!pin) return `${to[1]} of ${to[0]} is no input`;
+  if (!pin) return `${to[1]} of ${to[0]} is not an input`;
   if (!pin.list && wiresOf(page).some((wire) => wire.to[0] === to[0] && wire.to[1] === to[1]))
     return `${to[1]} of ${to[0]} has a wire already`;
   return null;

@@ -1,6 +1,7 @@
 """One convolution of a network: its text form, its sizes, and how much work and traffic each operation on it is.
 
-How its text reads stands in `_layer_text`: ``8x56x56x144k3s2`` is a depthwise layer, ``8x56x56x64k1o256`` a dense one.
+`_problem.layer_text` says how its text reads: ``8x56x56x144k3s2`` is a depthwise layer, ``8x56x56x64k1o256`` a dense
+one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What this computer can do, measured in the same run: peak arithmetic, memory speed by footprint, cost of a fault.
 
 The measurement runs in a process of its own (`main`) because BLAS takes its number of
-threads from the environment. Peak and memory speed are those of `_probe`: NumPy's own loops stop short of what a kernel
-can reach.
+threads from the environment. Peak and memory speed are those of `_engine.probe`: NumPy's own loops stop
+short of what a kernel can reach.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The networks of `_networks` as layers that are measured."""
+"""The networks of `_problem.networks` as layers that are measured."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def load_race(path: Path) -> dict[str, Any]:
     results = read(path)
     missing = _missing(results)
     if missing:
-        raise ValueError(f"{path} is no saved race of `convgrad bench`: it has no {missing}")
+        raise ValueError(f"{path} is not a saved race of `convgrad bench`: it has no {missing}")
     found: dict[str, Any] = results
     return found
 

@@ -16,7 +16,7 @@ _UNWINDING = ("eh_frame", "ARM.exidx", "ARM.attributes", "pdata", "xdata", "comp
 
 
 def loaded_bytes(code: bytes) -> int:
-    """Return the bytes of code and constants; ValueError for what is no object file known here."""
+    """Return the bytes of code and constants; ValueError for what is not an object file known here."""
     try:
         return sum(size for name, size in _sections(code) if not _is_unwinding(name))
     except (struct.error, IndexError):

@@ -1,6 +1,6 @@
 """What a caller names as problems: lines, files of lines, layers, networks, pages and graphs.
 
-A word is read as the first of these that fits: a line of `_problem_text`, a layer, a network, a file; behind an @, as
+A word is read as the first of these that fits: a line of `_problem.text`, a layer, a network, a file; behind an @, as
 other verbs have it, it is a file in any case. A file is a page if it begins as JSON or SVG does, and else lines; a
 recording is such a file.
 """

@@ -80,7 +80,9 @@ class Slab:
         self._texts += [recorded, program]
         slot = {
             "NO_MEMORY": self._text(f"convgrad: not enough memory for workspaces of {text}"),
-            "MISFIT": self._text(f"convgrad: arrays have not the sizes and the dtype of {text}"),
+            "MISFIT": self._text(
+                f"convgrad: the arrays do not have the sizes and the dtype of {text}"
+            ),
             "OPERANDS": counts[0],
             "RESULTS": counts[1],
             "RECORD": ctypes.addressof(recorded),

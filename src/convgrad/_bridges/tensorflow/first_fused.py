@@ -104,7 +104,7 @@ def _task(problem: Problem, fused: FusedOps) -> Task:
 
 @functools.cache
 def _unchanged_rows(dtype: DType, channels: int) -> Any:
-    """What `_norm` calls saved, of a batch norm that changes nothing; records point to it, so it is kept for good."""
+    """What `_problem.norm` calls saved, of a batch norm that changes nothing; kept for good, as records point to it."""
     rows = {"scale": 1, "inverse": 1, "variance": 1}
     saved = np.zeros((len(SAVED), channels), dtype.numpy)
     for at, name in enumerate(SAVED):

@@ -1,7 +1,7 @@
 """What grappler fuses with a convolution: the list of ops in a node's attribute, read as a bias and a pass.
 
 Its remapper makes one op of a convolution and what follows: a bias or a batch norm with given statistics, an image that
-is added, an activation. Programs compute the first with the convolution, and the rest in a pass of `_norm`.
+is added, an activation. Programs compute the first with the convolution, and the rest in a pass of `_kernels.norm`.
 """
 
 from __future__ import annotations

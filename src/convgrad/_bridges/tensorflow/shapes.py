@@ -29,7 +29,7 @@ def result_shape(
     taps: Partial,
     grad: Partial,
 ) -> Partial:
-    """Check what is known of a call's shapes, as `_problem.build` does, and return what is known of its result's."""
+    """Check what is known of a call's shapes, as `convolution.build` does, and return what is known of its result's."""
     if call.kind is Kind.INPUT_GRADIENT and image is not None and len(image) == 2:
         image = _completed(settings, image, taps, grad)
     _check_ranks(call, image, taps, grad)

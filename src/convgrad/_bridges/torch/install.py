@@ -5,7 +5,7 @@ computes: they have derivatives in C++ and no kernel for the CPU. We are that ke
 `convgrad.torch` to the end of the process. `patch` also gives `aten::convolution` and `aten::convolution_backward` our
 handlers, for as long as it is asked to.
 
-Where PyTorch has not the functions of its C interface that handlers need (before 2.13), or nothing can be compiled, the
+Where PyTorch lacks the functions of its C interface that handlers need (before 2.13), or nothing can be compiled, the
 same kernels are registered as Python functions.
 """
 

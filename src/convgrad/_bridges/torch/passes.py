@@ -1,4 +1,4 @@
-"""Passes of `_norm` on PyTorch's tensors, below autograd: which task, and the addresses it runs on.
+"""Passes of batch norm on PyTorch's tensors, below autograd: which task, and the addresses it runs on.
 
 What a call needs to know of an image, its layout and the programs for its sizes, is found out once and remembered by
 the image's dtype, sizes and strides.
@@ -207,7 +207,7 @@ class Scaling(NamedTuple):
     tasks: dict[str, Task]
 
     def run(self, name: str, *tensors: AnyTensor | None) -> None:
-        """Carry out a pass on tensors in the order of `_norm.PLACES`; images lie as the first one did."""
+        """Carry out a pass on tensors in the order of `_problem.norm.PLACES`; images lie as the first one did."""
         _engine.run(self.tasks[name], *(_at(each) for each in tensors))
 
 

@@ -59,7 +59,7 @@ _CALLS = {
 
 
 class Settings(NamedTuple):
-    """The arguments of a convolution that are no tensors."""
+    """The arguments of a convolution that are not tensors."""
 
     stride: Pair
     pads: tuple[Pair, Pair]
@@ -108,7 +108,7 @@ class Sides(NamedTuple):
     settings: Settings
 
     def problem(self, kind: Kind, dtype: int, data_format: str, bias: Side = "") -> Problem:
-        """Return the problem of one of the three sums; raises what `_problem.build` raises."""
+        """Return the problem of one of the three sums; raises what `convolution.build` raises."""
         s = self.settings
         near, far = (
             (sizes if data_format == "NCHW" else (sizes[0], *sizes[2:], sizes[1]))
@@ -170,7 +170,7 @@ class WithStatistics(NamedTuple):
 
     recipe: Recipe
     shares: int
-    """Of the pixels; see `_norm.task.PLACES`, `given`."""
+    """Of the pixels; see `_problem.norm.task.PLACES`, `given`."""
 
 
 def with_statistics(image: Tensor, weight: Tensor, settings: Settings) -> WithStatistics | None:
