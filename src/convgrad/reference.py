@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import borrow_any, pin
+from ._base import config
 from ._base.dtypes import DOUBLE, AnyArray, DType, find
 from ._base.errors import ArgumentError, ArgumentTypeError, DTypeError, shown
 from ._base.fp_mode import default_mode
@@ -39,7 +40,7 @@ from ._problem.convolution import Call, Kind, Problem, Settings, Shape
 from ._problem.norm import call as _batch_norm
 from ._problem.norm import oracle as _formulas
 from ._problem.norm.call import BatchNormGradients, BatchNormResult
-from ._problem.sums import specification
+from ._problem.sums import specification, winograd
 
 __all__ = [
     "batch_norm_act",
@@ -404,7 +405,12 @@ def _run(
         )  # read several times: no writer may come between
     if bits:
         del held
-        return np.ascontiguousarray(specification.compute(problem, *copies)[0])
+        numbers = winograd.numerical_class(problem, config.get("winograd"))
+        if reason := specification.why_not(problem, numbers):
+            raise ArgumentError(
+                f'{call.function}: with bits=True {reason}; options(winograd="off") gives plain sums.'
+            )
+        return np.ascontiguousarray(specification.compute(problem, *copies, numbers=numbers)[0])
     if exact:
         with default_mode():
             first, second = _whole_numbers(call, problem, copies)

@@ -8,6 +8,8 @@ float64 here, which `fma32` wants, and rounded after every addition.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, product
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from ..._base.dtypes import AnyArray
 from ..._base.fp_mode import default_mode
 from .. import oracle
 from ..convolution import Kind, Problem
-from ..geometry import Axis
+from ..geometry import Axis, taps_inside
 from . import transformed, winograd
 from .arithmetic import FLOAT32, FLOAT64, Numbers
 from .gather import GROUP, GatherContract, gather_contract, sum_bytes
@@ -27,6 +29,10 @@ _MOST_CELLS = 1 << 18
 """Numbers of one step: chains of so many results are followed at once."""
 LANES = 8
 """Chains of a run from which on they are lanes along its columns."""
+MOST_PRODUCTS = 1_000_000
+"""50 ns each, or less."""
+MOST_STEPS = 4_000
+"""Of NumPy, 20 us each at least, however few numbers they are about."""
 
 
 def _arithmetic(problem: Problem) -> Numbers:
@@ -39,6 +45,21 @@ def why_not(problem: Problem, numbers: str) -> str | None:
     if numbers == winograd.F2_FILTER:
         return "filter gradients by Winograd's identities have no specification"
     return None
+
+
+def is_quick(problem: Problem, numbers: str) -> bool:
+    """Tell whether a problem is computed here in less than about 0.1 s: few products, and few steps."""
+    if problem.is_empty or problem.dtype.is_integer:
+        return True
+    taps = problem.rows.window * problem.cols.window
+    if problem.kind is Kind.FILTER_GRADIENT:
+        steps = taps * prod(pixel_contract(problem).run)
+    else:
+        steps = taps * gather_contract(problem).depth * problem.rows.stride * problem.cols.stride
+        steps *= (
+            1 if numbers == winograd.SUMS else problem.rows.dilation * problem.cols.dilation * 2
+        )
+    return problem.flops // 2 <= MOST_PRODUCTS and steps <= MOST_STEPS
 
 
 def compute(
@@ -139,9 +160,10 @@ def _gathered(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
 
 def _phases(axis: Axis, forward: bool, spacing: int) -> Iterator[tuple[slice, list[Step]]]:
     """Yield cells of the target that have the same taps, and these in order: by ascending cells of the source."""
+    taps = list(chain.from_iterable(taps_inside(axis)))
     if forward:
         steps = []
-        for tap in range(axis.window):
+        for tap in taps:
             shift = tap * axis.dilation - axis.before
             cells = _inside(axis.out, shift, axis.stride, axis.size)
             steps += _step(tap, tap, cells, shift, axis.stride)
@@ -150,7 +172,7 @@ def _phases(axis: Axis, forward: bool, spacing: int) -> Iterator[tuple[slice, li
     for phase in range(min(axis.stride, axis.size)):
         count = len(range(phase, axis.size, axis.stride))
         steps = []
-        for tap in reversed(range(axis.window)):
+        for tap in reversed(taps):
             shift, rest = divmod(phase + axis.before - tap * axis.dilation, axis.stride)
             if rest == 0:
                 position = (axis.window - 1 - tap) // spacing
@@ -197,10 +219,10 @@ def _chained(
                 before = run
                 cells = (slice(None), row.cells, col.cells)
                 for channel in channels:
-                    chain = now[(channel - channels.start) % order.chains]
+                    sums = now[(channel - channels.start) % order.chains]
                     value = planes[channel][:, row.source, col.source, :, None]
                     weight = weights[row.tap, col.tap, channel]
-                    chain[cells] = of.fma(value, weight, chain[cells])
+                    sums[cells] = of.fma(value, weight, sums[cells])
     return _halves(of, of.add(grand, of.add(total, now)))
 
 
@@ -209,7 +231,7 @@ def _halves(of: Numbers, chains: AnyArray) -> AnyArray:
     while len(chains) > 1:
         half = len(chains) // 2
         chains = of.add(chains[:half], chains[half:])
-    return chains[0]
+    return np.asarray(chains[0])
 
 
 # Filter gradients
@@ -233,10 +255,10 @@ def _filter_gradient(problem: Problem, first: AnyArray, second: AnyArray) -> Any
     result = np.zeros((*taps, problem.groups, problem.group_in, problem.group_out))
     if not problem.is_empty:
         order = pixel_contract(problem)
-        for r in range(taps[0]):
-            for s in range(taps[1]):
-                place = _read_by(problem, r, s)
-                result[r, s] = _added(_arithmetic(problem), order, x, grad, place)
+        met = (list(chain.from_iterable(taps_inside(a))) for a in (problem.rows, problem.cols))
+        for r, s in product(*met):
+            place = _read_by(problem, r, s)
+            result[r, s] = _added(_arithmetic(problem), order, x, grad, place)
     return np.ascontiguousarray(result.transpose(0, 1, 3, 2, 4)).reshape(problem.filter_shape)
 
 
@@ -281,8 +303,8 @@ def _chains(order: PixelContract, cells: AnyArray, cols: AnyArray) -> AnyArray:
     """Return the chain of each pixel of some runs: they take turns, or lanes lie along columns."""
     if order.chains < LANES:
         there = cells >= 0
-        return (np.cumsum(there, axis=1) - there) % order.chains
-    return cols % order.chains
+        return np.asarray((np.cumsum(there, axis=1) - there) % order.chains)
+    return np.asarray(cols % order.chains)
 
 
 def _runs(
@@ -292,15 +314,15 @@ def _runs(
     grad: AnyArray,
     cells: AnyArray,
     pixels: AnyArray,
-    numbers_of_chains: AnyArray,
+    turns: AnyArray,
 ) -> AnyArray:
     """Return the sums of some runs: [run, group, c, k]."""
     sums = np.zeros((chains, len(pixels), x.shape[1], x.shape[2], grad.shape[2]))
-    for pixel, cell, chain in zip(pixels.T, cells.T, numbers_of_chains.T, strict=True):
+    for pixel, cell, turn in zip(pixels.T, cells.T, turns.T, strict=True):
         here = np.flatnonzero(cell >= 0)
         if len(here):
             value, other = x[cell[here]][..., None], grad[pixel[here]][:, :, None]
-            at = (chain[here], here)
+            at = (turn[here], here)
             sums[at] = of.fma(value, other, sums[at])
     return _halves(of, sums)
 
@@ -350,7 +372,7 @@ def tree(of: Numbers, leaves: AnyArray) -> AnyArray:
     while len(leaves) > 1:
         pairs = of.add(leaves[: len(leaves) // 2 * 2 : 2], leaves[1::2])
         leaves = np.concatenate([pairs, leaves[len(pairs) * 2 :]])
-    return leaves[0]
+    return np.asarray(leaves[0])
 
 
 # Gradients of a bias

@@ -211,8 +211,8 @@ def _plain(
             )
             p = np.flatnonzero((h >= 0) & (h < rows.read))
             q = np.flatnonzero((w >= 0) & (w < cols.read))
-            at = np.ix_(range(shape[0]), p, q)
-            pixels = source[np.ix_(range(shape[0]), h[p], w[q])]
+            at = np.ix_(np.arange(shape[0]), p, q)
+            pixels = source[np.ix_(np.arange(shape[0]), h[p], w[q])]
             for c in range(source.shape[4]):
                 total[at] = fma64(pixels[..., c, None], weights[r, s, c], total[at])
     return total
