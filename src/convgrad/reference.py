@@ -5,6 +5,10 @@ operands of any real dtype, and returns float64. With ``exact=True`` the operand
 (of any dtype), and the result is computed without rounding: int64 where every intermediate sum is known to fit, an
 object array of Python ints otherwise.
 
+With ``bits=True`` both operands must have one dtype, and the result, in that dtype, has the very bits that the kernels
+give on every CPU with a fused multiply-add: the contract of sums (docs/sums.md) as a program, with an fma of its own.
+Slow: 3 to 40 million products a second.
+
 It shares the argument checks and the geometry with the rest of the package, and no kernel: one tap at a time, one
 whole-array expression per tap, added in a fixed order. Expect roughly 0.1 to 1 GFLOP/s. Batch norm divides and takes
 roots, so there is no exact form of it.
@@ -14,6 +18,8 @@ roots, so there is no exact form of it.
 >>> x = np.array([1, 2, 3], np.float16).reshape(1, 3, 1, 1)
 >>> reference.depthwise_conv2d_backprop_filter(x, [2, 1, 1, 1], x, 1, "SAME", exact=True).ravel()
 array([14,  8])
+>>> reference.depthwise_conv2d_backprop_filter(x, [2, 1, 1, 1], x, 1, "SAME", bits=True).ravel()
+array([14.,  8.], dtype=float16)
 """
 
 from __future__ import annotations
@@ -24,8 +30,9 @@ from typing import Any
 import numpy as np
 
 from ._arrays import borrow_any, pin
-from ._base.dtypes import DOUBLE, AnyArray
-from ._base.errors import ArgumentError, ArgumentTypeError, shown
+from ._base import config
+from ._base.dtypes import DOUBLE, AnyArray, DType, find
+from ._base.errors import ArgumentError, ArgumentTypeError, DTypeError, shown
 from ._base.fp_mode import default_mode
 from ._problem import convolution, oracle
 from ._problem.arguments import FRIENDLY, settings, sizes
@@ -33,6 +40,7 @@ from ._problem.convolution import Call, Kind, Problem, Settings, Shape
 from ._problem.norm import call as _batch_norm
 from ._problem.norm import oracle as _formulas
 from ._problem.norm.call import BatchNormGradients, BatchNormResult
+from ._problem.sums import specification, winograd
 
 __all__ = [
     "batch_norm_act",
@@ -55,6 +63,7 @@ def conv2d(
     dilations: Any = 1,
     *,
     exact: bool = False,
+    bits: bool = False,
 ) -> AnyArray:
     """``y[n,p,q,k] = sum over r,s,c of x[n, p*sh + r*dh - top, q*sw + s*dw - left, c] * f[r,s,c,k]``.
 
@@ -62,7 +71,7 @@ def conv2d(
     6.0
     """
     how = (strides, padding, data_format, dilations)
-    return _forward(convolution.CONV2D, input, filters, how, exact)
+    return _forward(convolution.CONV2D, input, filters, how, (exact, bits))
 
 
 def conv2d_backprop_input(
@@ -75,6 +84,7 @@ def conv2d_backprop_input(
     dilations: Any = 1,
     *,
     exact: bool = False,
+    bits: bool = False,
 ) -> AnyArray:
     """``dx[n,h,w,c] = sum of g[n,p,q,k] * f[r,s,c,k]`` where tap (r, s) of output (p, q) reads cell (h, w).
 
@@ -83,7 +93,7 @@ def conv2d_backprop_input(
     """
     how = (strides, padding, data_format, dilations)
     return _input_gradient(
-        convolution.CONV2D_INPUT, input_sizes, (4, 2), filter, out_backprop, how, exact
+        convolution.CONV2D_INPUT, input_sizes, (4, 2), filter, out_backprop, how, (exact, bits)
     )
 
 
@@ -97,6 +107,7 @@ def conv2d_backprop_filter(
     dilations: Any = 1,
     *,
     exact: bool = False,
+    bits: bool = False,
 ) -> AnyArray:
     """``df[r,s,c,k] = sum over n,p,q of x[n, p*sh + r*dh - top, q*sw + s*dw - left, c] * g[n,p,q,k]``.
 
@@ -105,7 +116,7 @@ def conv2d_backprop_filter(
     """
     how = (strides, padding, data_format, dilations)
     return _filter_gradient(
-        convolution.CONV2D_FILTER, input, filter_sizes, out_backprop, how, exact
+        convolution.CONV2D_FILTER, input, filter_sizes, out_backprop, how, (exact, bits)
     )
 
 
@@ -118,6 +129,7 @@ def depthwise_conv2d(
     dilations: Any = 1,
     *,
     exact: bool = False,
+    bits: bool = False,
 ) -> AnyArray:
     """``y[n,p,q,c*M+m] = sum over r,s of x[n, p*sh + r*dh - top, q*sw + s*dw - left, c] * f[r,s,c,m]``.
 
@@ -125,7 +137,7 @@ def depthwise_conv2d(
     array([6., 5.])
     """
     how = (strides, padding, data_format, dilations)
-    return _forward(convolution.DEPTHWISE, input, filter, how, exact)
+    return _forward(convolution.DEPTHWISE, input, filter, how, (exact, bits))
 
 
 def depthwise_conv2d_backprop_input(
@@ -138,6 +150,7 @@ def depthwise_conv2d_backprop_input(
     dilations: Any = 1,
     *,
     exact: bool = False,
+    bits: bool = False,
 ) -> AnyArray:
     """``dx[n,h,w,c] = sum of g[n,p,q,c*M+m] * f[r,s,c,m]`` where tap (r, s) of output (p, q) reads cell (h, w).
 
@@ -146,7 +159,7 @@ def depthwise_conv2d_backprop_input(
     """
     how = (strides, padding, data_format, dilations)
     return _input_gradient(
-        convolution.DEPTHWISE_INPUT, input_sizes, (4,), filter, out_backprop, how, exact
+        convolution.DEPTHWISE_INPUT, input_sizes, (4,), filter, out_backprop, how, (exact, bits)
     )
 
 
@@ -160,6 +173,7 @@ def depthwise_conv2d_backprop_filter(
     dilations: Any = 1,
     *,
     exact: bool = False,
+    bits: bool = False,
 ) -> AnyArray:
     """``df[r,s,c,m] = sum over n,p,q of x[n, p*sh + r*dh - top, q*sw + s*dw - left, c] * g[n,p,q,c*M+m]``.
 
@@ -168,7 +182,7 @@ def depthwise_conv2d_backprop_filter(
     """
     how = (strides, padding, data_format, dilations)
     return _filter_gradient(
-        convolution.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how, exact
+        convolution.DEPTHWISE_FILTER, input, filter_sizes, out_backprop, how, (exact, bits)
     )
 
 
@@ -320,12 +334,12 @@ class _BatchNorm:
         return BatchNormGradients(self._back(found.x), found.weight, found.bias, residual)
 
 
-def _forward(row: Call, input: Any, filter: Any, how: tuple[Any, ...], exact: bool) -> AnyArray:
+def _forward(row: Call, input: Any, filter: Any, how: tuple[Any, ...], ways: _Ways) -> AnyArray:
     call = _MINE[row]
     chosen = settings(call.function, FRIENDLY, *how)
     x = borrow_any(call.function, call.input, input)
     f = borrow_any(call.function, call.filter, filter)
-    return _run(call, chosen, x.shape, f.shape, None, (x, f), exact)
+    return _run(call, chosen, x.shape, f.shape, None, (x, f), ways)
 
 
 def _input_gradient(
@@ -335,26 +349,29 @@ def _input_gradient(
     filter: Any,
     grad: Any,
     how: tuple[Any, ...],
-    exact: bool,
+    ways: _Ways,
 ) -> AnyArray:
     call = _MINE[row]
     chosen = settings(call.function, FRIENDLY, *how)
     shape = sizes(call.function, call.input, input_sizes, lengths)
     f = borrow_any(call.function, call.filter, filter)
     g = borrow_any(call.function, call.grad, grad)
-    return _run(call, chosen, shape, f.shape, g.shape, (f, g), exact)
+    return _run(call, chosen, shape, f.shape, g.shape, (f, g), ways)
 
 
 def _filter_gradient(
-    row: Call, input: Any, filter_sizes: Any, grad: Any, how: tuple[Any, ...], exact: bool
+    row: Call, input: Any, filter_sizes: Any, grad: Any, how: tuple[Any, ...], ways: _Ways
 ) -> AnyArray:
     call = _MINE[row]
     chosen = settings(call.function, FRIENDLY, *how)
     shape = sizes(call.function, call.filter, filter_sizes, (4,))
     x = borrow_any(call.function, call.input, input)
     g = borrow_any(call.function, call.grad, grad)
-    return _run(call, chosen, x.shape, shape, g.shape, (x, g), exact)
+    return _run(call, chosen, x.shape, shape, g.shape, (x, g), ways)
 
+
+_Ways = tuple[bool, bool]
+"""`exact` and `bits`, as given."""
 
 _MINE = {row: replace(row, function=f"reference.{row.function}") for row in convolution.OPS}
 
@@ -366,19 +383,35 @@ def _run(
     filter_shape: Shape,
     grad_shape: Shape | None,
     operands: tuple[AnyArray, AnyArray],
-    exact: bool,
+    ways: _Ways,
 ) -> AnyArray:
-    if not isinstance(exact, bool | np.bool_):
-        raise ArgumentTypeError(
-            f"{call.function}: `exact` must be True or False, got {shown(exact)}."
+    exact, bits = ways
+    for name, value in zip(("exact", "bits"), ways, strict=True):
+        if not isinstance(value, bool | np.bool_):
+            raise ArgumentTypeError(
+                f"{call.function}: `{name}` must be True or False, got {shown(value)}."
+            )
+    if exact and bits:
+        raise ArgumentError(
+            f"{call.function}: `exact` and `bits` must not both be True: bits are those of rounded sums."
         )
-    problem = convolution.build(call, chosen, DOUBLE, input_shape, filter_shape, grad_shape)
+    row = _dtype_of_bits(call, operands) if bits else DOUBLE
+    problem = convolution.build(call, chosen, row, input_shape, filter_shape, grad_shape)
     held = [pin(call.function, each) for each in operands]
-    if exact:
+    if exact or bits:
         copies = (
             operands[0].copy(),
             operands[1].copy(),
         )  # read several times: no writer may come between
+    if bits:
+        del held
+        numbers = winograd.numerical_class(problem, config.get("winograd"))
+        if reason := specification.why_not(problem, numbers):
+            raise ArgumentError(
+                f'{call.function}: with bits=True {reason}; options(winograd="off") gives plain sums.'
+            )
+        return np.ascontiguousarray(specification.compute(problem, *copies, numbers=numbers)[0])
+    if exact:
         with default_mode():
             first, second = _whole_numbers(call, problem, copies)
     else:
@@ -386,6 +419,18 @@ def _run(
             first, second = (each.astype(np.float64) for each in operands)
     del held  # both are copies now
     return np.ascontiguousarray(oracle.compute(problem, first, second))
+
+
+def _dtype_of_bits(call: Call, operands: tuple[AnyArray, AnyArray]) -> DType:
+    """Return the dtype of both operands, which decides in what sums are kept."""
+    first, second = (find(each.dtype) for each in operands)
+    if first is None or first is not second or first not in call.allowed:
+        names = ", ".join(row.name for row in call.allowed)
+        raise DTypeError(
+            f"{call.function}: with bits=True both operands must have the same dtype out of {names}, "
+            f"got {operands[0].dtype} and {operands[1].dtype}."
+        )
+    return first
 
 
 def _whole_numbers(

@@ -250,7 +250,7 @@ def _reference(problem: Problem) -> Executable:
         places = zip((first, second, result), (*shapes, problem.result_shape), strict=True)
         arrays = [_array_at(place, shape, dtype) for place, shape in places]
         beside = _array_at(bias, (problem.bias_c,), dtype) if problem.bias else None
-        reference.fill_exactly(problem, arrays[0], arrays[1], arrays[2], beside)
+        reference.fill(problem, arrays[0], arrays[1], arrays[2], beside)
 
     return execute
 

@@ -31,11 +31,16 @@ def compute(problem: Problem, first: AnyArray, second: AnyArray) -> AnyArray:
     # Inf - Inf and 0 * Inf are NaN without comment, as in any kernel.
     with default_mode(), np.errstate(all="ignore"):
         if problem.kind is Kind.FORWARD:
-            return _join(problem, _forward(problem, _image(problem, first), _taps(problem, second)))
+            return joined(
+                problem,
+                _forward(problem, grouped_image(problem, first), grouped_filter(problem, second)),
+            )
         if problem.kind is Kind.INPUT_GRADIENT:
-            taps, grad = _taps(problem, first), _image(problem, second)
-            return _join(problem, _input_gradient(problem, taps, grad))
-        return _filter_gradient(problem, _image(problem, first), _image(problem, second))
+            taps, grad = grouped_filter(problem, first), grouped_image(problem, second)
+            return joined(problem, _input_gradient(problem, taps, grad))
+        return _filter_gradient(
+            problem, grouped_image(problem, first), grouped_image(problem, second)
+        )
 
 
 def add_bias(problem: Problem, image: AnyArray, bias: AnyArray) -> AnyArray:
@@ -113,7 +118,7 @@ def _axis_pairs(axis: Axis) -> Iterator[tuple[int, slice, slice]]:
             yield tap, slice(span.start, stop, axis.stride), slice(span.first, span.last)
 
 
-def _image(problem: Problem, array: AnyArray) -> AnyArray:
+def grouped_image(problem: Problem, array: AnyArray) -> AnyArray:
     """View an image tensor as [n, row, column, group, channel in group]."""
     if problem.data_format == "NCHW":
         array = array.transpose(0, 2, 3, 1)
@@ -122,14 +127,14 @@ def _image(problem: Problem, array: AnyArray) -> AnyArray:
     return array.reshape(*array.shape[:3], problem.groups, per_group)
 
 
-def _taps(problem: Problem, array: AnyArray) -> AnyArray:
+def grouped_filter(problem: Problem, array: AnyArray) -> AnyArray:
     """View a filter as [r, s, channel in group, group, output channel in group]."""
     taps = (problem.rows.window, problem.cols.window)
     shape = (*taps, problem.group_in, problem.groups, problem.group_out)
     return np.ascontiguousarray(array).reshape(shape)
 
 
-def _join(problem: Problem, image: AnyArray) -> AnyArray:
-    """Undo `_image`."""
+def joined(problem: Problem, image: AnyArray) -> AnyArray:
+    """Undo `grouped_image`."""
     image = image.reshape(*image.shape[:3], image.shape[3] * image.shape[4])
     return image if problem.data_format == "NHWC" else image.transpose(0, 3, 1, 2)

@@ -35,10 +35,10 @@ VERBS = (
     "completion",
 )
 """One module each, in the order of --help."""
-TWO_WORDS = {"bench train": "train.verb"}
-"""Verbs whose second word has arguments of its own, and their modules in a clone's `benchmarks`; where there is none,
-a module here says so. They are read by a parser of their own: the first word alone is a verb too, whose arguments
-`--help` and the shells list."""
+TWO_WORDS = {"bench train": "train.verb", "check bits": ""}
+"""Verbs whose second word has arguments of its own, and the module in a clone's `benchmarks` of one that runs there
+only; where there is no clone, a module here says so. They are read by a parser of their own: the first word alone is a
+verb too, whose arguments `--help` and the shells list."""
 
 _EPILOG = """exit status:
   0 done   1 done, and the answer is no   2 refused, with the reason in one line   130 interrupted   143 terminated
@@ -105,7 +105,7 @@ def parser(names: Sequence[str] = VERBS) -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> Verb:
-    if name in TWO_WORDS:
+    if TWO_WORDS.get(name):
         from ..bench import clone
 
         if clone.is_here():

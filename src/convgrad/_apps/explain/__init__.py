@@ -22,11 +22,14 @@ from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._engine import planner, probe
 from ..._engine.probe import Roof
+from ..._kernels import reference
 from ..._kernels.plan import Plan
 from ..._problem import arguments, convolution
 from ..._problem import text as _problem_text
 from ..._problem.convolution import Call, Kind, Problem, Shape
 from ..._problem.formula import formula
+from ..._problem.sums import VERSION, told
+from ..._problem.sums.winograd import numerical_class
 from ..._runtime.threads import get_num_threads
 from .lazy_shapes import Lazy
 
@@ -61,6 +64,8 @@ class Explanation:
     """The speeds that follow from; None for another machine, which cannot be measured here."""
     then: Explanation | None = None
     """Of `separable_conv2d`: the 1x1 convolution of the result. All else here is about the depthwise convolution."""
+    numbers: str = "sums"
+    """The class of the result's numbers: plain sums, or Winograd's of the algorithm of this name."""
     chunked: Chunked | None = None
     """Of a call on arrays of Dask: chunks of the result, tasks, bytes between them. All else is about one block."""
 
@@ -93,6 +98,23 @@ class Explanation:
             where = "cache" if self.bytes_moved < self.target.l3_bytes else "memory"
             bound = f"{where} traffic ({stream:,.0f} GB/s)"
         return f", at best {self.roofline_seconds * 1e3:.3f} ms here, by {bound}"
+
+    @property
+    def _outside(self) -> str | None:
+        """Why the bits are not those of the contract of sums, or None."""
+        if not self.target.fuses(self.problem.dtype.itemsize) and not self.problem.dtype.is_integer:
+            return f"{told.OUTSIDE} in {self.problem.dtype.name} on {self.target.label}"
+        if self.algorithm == "reference" and not reference.follows_contract(self.problem):
+            return "outside the contract: the reference adds in float64"
+        return None
+
+    def _order(self) -> list[str]:
+        """Write in which order products are added."""
+        lines = told.lines(self.problem, self.numbers)
+        if not lines:
+            return []
+        found = [f"  sums, version {VERSION}: {lines[0]}", *(f"    {line}" for line in lines[1:])]
+        return found if self._outside is None else [*found, f"    {self._outside}"]
 
     @property
     def _caches(self) -> config.Caches:
@@ -186,6 +208,7 @@ class Explanation:
             ],
             "groups": problem.groups,
             "formula": self.formula,
+            "sums": {**told.document(problem, self.numbers), "outside": self._outside},
             "flops": problem.flops,
             "bytes": self.bytes_moved,
             "roofline_ms": _milliseconds(self.roofline_seconds),
@@ -243,6 +266,7 @@ class Explanation:
             f"  pads {pads}  groups {p.groups}",
             f"  {self.formula}",
             f"  {p.flops / 1e6:,.2f} MFLOP, {self.bytes_moved / 1e6:,.2f} MB{self._at_best}",
+            *self._order(),
             f"target {self.target.label}, caches {self._caches},"
             f" {self.threads} thread{'s' if self.threads > 1 else ''}",
         ]
@@ -459,6 +483,7 @@ def _explained(
         else roof.seconds(problem.flops, moved, target.l3_bytes, itemsize),
         roof=roof,
         then=then,
+        numbers=numerical_class(problem, config.get("winograd")),
         chunked=chunked,
     )
 

@@ -1,0 +1,38 @@
+"""The digests that `convgrad check bits` expects. Written by ``python -m tools.expected_bits``."""
+
+from __future__ import annotations
+
+EXPECTED: dict[str, str] = {
+    "conv2d half": "472b7d99ad5aef9c4f9125ebc3ab1364ed7e6d71ecf3c94f4c0a01b8cb430472",
+    "conv2d bfloat16": "c634b51cc5055fa8a41dc214a91bfe534237cd37842c4a16f25db8b37b997077",
+    "conv2d float32": "236f63524a4a81a4bb614e097a57c2e756909a639d004d0fea3525d86fd90ecf",
+    "conv2d float64": "68f8d87baaf54720bf4a1b32cf082d062d6532bbb0cd5fdd6b35d254c2f3c636",
+    "conv2d int32": "3e8b78fa489e58ef02f52d064020b0c0552417ced8d41360c883a0cb53d3226f",
+    "conv2d_backprop_input half": "d4349d8f1fb1af3262bac432e1e28d3987f50596836a007baa472d08a3bb2509",
+    "conv2d_backprop_input bfloat16": "09a12e5cc4e6bb4f10fecbca308d7f90ea0e500ae1325b785f7bad28a6d471db",
+    "conv2d_backprop_input float32": "2d08428add273a37842c83bddc0de5557f81ccb0086e8af5450c7be9aacd3270",
+    "conv2d_backprop_input float64": "7b4d4d5201257d581ab7ae88ddd3f777e2dd39fb5f85cbf5b7e1fcb86b95d4f5",
+    "conv2d_backprop_input int32": "4bbf73c1d39001367840429f0d4033b4ecdf2265a91b7636606cc74800f165f9",
+    "conv2d_backprop_filter half": "da0747ac0cad9f58fc9bbf91ffc9a3ed1f6506fe81f69daddc64944b84d1aed5",
+    "conv2d_backprop_filter bfloat16": "1cad91e4f484b7889af0bdf2c81c5ea1bb58caec793c2c5aac28ec61d0f07497",
+    "conv2d_backprop_filter float32": "262fe19c90f916f5c4dde1fb05e36df4f0503302ea5f0275644bc876716522bb",
+    "conv2d_backprop_filter float64": "407df402c204846ba170dd27dfcd10e9e3309253a877d976aad91e8e6ee72e20",
+    "depthwise_conv2d half": "7b9a1d0665dd73a5a571d2400b2e44023cffcdf85e60691c55cdfa30ea99d305",
+    "depthwise_conv2d bfloat16": "b97177c70ff776a4e02665f778c5ff9f0c928ec092ed58c971d9e8aaf35e1859",
+    "depthwise_conv2d float32": "b0f1a1c0779316cf46cee11f2e6b8ad67b410ecf7f1808b6ac479ec19ce5a036",
+    "depthwise_conv2d float64": "f33056d75b4893fcd6190a884d357a560135f0b8a99c11f7ffef8c0cb2883169",
+    "depthwise_conv2d_backprop_input half": "a36124c7f12aa60d301a3ee8d4b17887ec689df7985a90a9d5b73c337708d7dc",
+    "depthwise_conv2d_backprop_input bfloat16": "d39780f1c60573f21443010281cbe0cd2a3982278d0c2bde1a5f6937f7f61a10",
+    "depthwise_conv2d_backprop_input float32": "ad01278ed68051e53d26794132c97d3f961115945b1c7ec7c3fdcf09ceb51828",
+    "depthwise_conv2d_backprop_input float64": "3ea58f0b4c316f50ecdf3e390cac11b3111eeaf93f16edfa790791e1dae7a375",
+    "depthwise_conv2d_backprop_filter half": "7fac3421f949dc6d6e12c63968cac99843e7c4d33067d4f6dcd2022215ff29e3",
+    "depthwise_conv2d_backprop_filter bfloat16": "9516cdaf93b59d342844d9fce767be640cd40533b148861faef2328508a21c52",
+    "depthwise_conv2d_backprop_filter float32": "cc451cdce3cf3c40f43d39a069da562ec55b00109df0f57d34df1cea5c434f36",
+    "depthwise_conv2d_backprop_filter float64": "8514e0e5c1c3e3d6cdf99bf90ab142dd626060ce0892ab629fc4faed452ea65f",
+    "layers float32": "a5c805819b9f5c8283b28522780aa9c7804038eab08bd42d3afa1f595a244589",
+    "layers bfloat16": "4f4f5853964d7929c82791f8960aa44b9f5f740e74230931e63b7921ec91648d",
+    "batch norm half": "4ab7889cfbb10bf1d2c9274fd9c19497b965c481b3fa1f5753ab188b218cfe2c",
+    "batch norm bfloat16": "0f052d1bc5f7aa56086bf325d4351fbe601cb575a25e9d555954e027a7d9e1a6",
+    "batch norm float32": "d3e18a56dc2dfed69addad29280888111edb9dba91a0dc03f2cb57640a5ae2d4",
+    "batch norm float64": "20e32d508fbc718c03174478d9f82e6f4578c33f3f3e21cec92da54b2632b1cd",
+}
