@@ -143,8 +143,8 @@ def test_large_problems_have_items_for_sixteen_threads(form: str, machine: Targe
     for size, channels, outputs, window in sizes:
         geometry = (window, window), (1, 1), (1, 1)
         case = Case(False, 8, (size, size), 1, channels, outputs, *geometry, "SAME", form)
-        for passes in choice.schedules(problem_of(case, "filter"), machine):
-            assert speed_up(passes[0], 16) >= 12, (case, passes)
+        for it in choice.schedules(problem_of(case, "filter"), machine):
+            assert speed_up(it, 16) >= 12, (case, it)
 
 
 def test_rounding_stays_in_the_bound_and_threads_change_no_bit() -> None:
