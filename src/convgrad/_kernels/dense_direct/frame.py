@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import F64, I32, I64, Int, KernelBuilder, arithmetic, element, symbol
+from ..._compiler.codegen import I32, I64, Int, KernelBuilder, arithmetic, element, symbol
 from ..._compiler.targets import Target
 from ..shared.words import arguments, load_row
 from .axis import SPAN
-from .statistics import PanelStatistics
 from .words import WORDS, DirectDenseKernel
 
 
@@ -55,10 +54,6 @@ class Frame:
         if kernel.bias:
             self.bias = k.arg_pointer(pointers, self.storage)
             pointers += 1
-        rows = None
-        if kernel.statistics:
-            rows = k.arg_pointer(pointers, F64)
-            pointers += 1
         if not kernel.flat:
             self.table = k.arg_pointer(pointers, I64 if kernel.far else I32)
             pointers += 1
@@ -68,9 +63,6 @@ class Frame:
         self.sums = kernel.height * kernel.vectors * self.parts
         sums = self.sums * self.lanes if kernel.levels else 0
         self.totals, self.grand = k.scratch(self.number, sums), k.scratch(self.number, sums)
-        self.statistics = None
-        if rows:
-            self.statistics = PanelStatistics(k, rows, kernel.height, kernel.vectors, self.lanes)
         self.staged = k.scratch(self.number, 0)
         self.depth = self.word["depth"]
         self.pixel = self.depth * kernel.woven

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from ..._compiler.codegen import Int, Pointer, Variable, Vector
 from ..shared.edges import load_first
-from ..shared.statistics import Counted
 from .frame import Frame, TargetBlock
 from .sums import PanelSums
 from .tables import COL_ENTRY, ROW_ENTRY
@@ -56,7 +55,6 @@ class PanelTiles:
                 self._ask_for(listed.targets)
                 sums_of_taps = self._sum_of_taps(listed, filter_)
                 self._store(listed.targets, sums_of_taps, bias)
-                self._take_statistics(sums_of_taps, listed.counted)
             return
         with flat_tiles(frame, block, source, target) as tile:
             ahead = None
@@ -72,7 +70,6 @@ class PanelTiles:
                 self._add(sums, entry, block, frame.depth)
             finished = sums.finish()
             self._store(tile.targets, finished, bias)
-            self._take_statistics(finished, tile.counted)
 
     def _ask_for(self, targets: list[Pointer]) -> None:
         """Ask for the lines a tile will write, if it takes long enough for them to arrive meanwhile."""
@@ -196,10 +193,6 @@ class PanelTiles:
         added = self._load_bias(bias) if bias else None
         for i, there in enumerate(targets):
             self._store_pixel(there, sums[i * vectors : (i + 1) * vectors], added)
-
-    def _take_statistics(self, sums: list[Vector], counted: Counted | None) -> None:
-        if self.frame.statistics and counted:
-            self.frame.statistics.add(sums, counted)
 
     def _load_bias(self, bias: Pointer) -> list[Vector]:
         """Read a panel's bias as its sums are stored."""
