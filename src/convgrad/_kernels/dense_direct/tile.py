@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ..._compiler.codegen import Int, Pointer, Variable, Vector
 from ..shared.edges import load_first
 from ..shared.levels import Levels
-from ..shared.statistics import Counted
 from .dots import store_dots
 from .frame import Frame, TargetBlock
 from .tables import COL_ENTRY, ROW_ENTRY
@@ -57,7 +56,6 @@ class PanelTiles:
                 self._ask_for(listed.targets)
                 sums_of_taps = self._sum_of_taps(listed, filter_)
                 self._store(listed.targets, sums_of_taps, bias)
-                self._take_statistics(sums_of_taps, listed.counted)
             return
         with flat_tiles(frame, block, source, target) as tile:
             ahead = None
@@ -73,7 +71,6 @@ class PanelTiles:
                 self._add(sums, entry, number, frame.depth)
             finished = sums.finish()
             self._store(tile.targets, finished, bias)
-            self._take_statistics(finished, tile.counted)
 
     def _ask_for(self, targets: list[Pointer]) -> None:
         """Ask for the lines a tile will write, if it takes long enough for them to arrive meanwhile."""
@@ -191,11 +188,6 @@ class PanelTiles:
         added, vectors = self._last(bias), self.kernel.vectors
         for i, there in enumerate(targets):
             self._store_pixel(there, sums[i * vectors : (i + 1) * vectors], added)
-
-    def _take_statistics(self, sums: list[Vector], counted: Counted | None) -> None:
-        if self.frame.statistics and counted:
-            zero = self.k.zeros(self.number, self.lanes)
-            self.frame.statistics.add([each + zero for each in sums], counted)
 
     def _last(self, bias: Pointer | None) -> list[Vector]:
         """Return what is added to finished sums: a panel's bias, or +0. A sum that is zero may be -0, a result not."""

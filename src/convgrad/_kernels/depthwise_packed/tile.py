@@ -64,7 +64,9 @@ class ColumnTiles:
         """Forward and input gradient: all sums in registers."""
         k, phase = self.k, body.phase
         zero = k.zeros(self.number, self.lanes)
-        sums: RegisterLevels[int, int] = RegisterLevels(k, zero, {0: range(body.width)}, self.levels)
+        sums: RegisterLevels[int, int] = RegisterLevels(
+            k, zero, {0: range(body.width)}, self.levels
+        )
 
         def add(x: Pointer, w: Pointer, taps: range) -> None:
             weights: dict[int, Vector] = {}
