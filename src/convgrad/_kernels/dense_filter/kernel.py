@@ -47,7 +47,6 @@ from .pixels import PixelSums
 from .tile import Ahead, TileSums
 from .words import SUM_WORDS, UNROLL, WORDS, DenseFilterKernel
 
-
 _CHECKED = 8
 """Vectors of dy that are looked at side by side."""
 

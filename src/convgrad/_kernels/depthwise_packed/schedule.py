@@ -18,8 +18,8 @@ from ..._problem.sums.gather import gather_contract
 from ..plan import Operand, Plan, Step
 from ..shared import reduce
 from ..shared.gather import MOST_LISTED, listed_taps
-from ..shared.register_levels import levels_of
 from ..shared.pixel_sum import with_bias
+from ..shared.register_levels import levels_of
 from ..shared.table import Candidate
 from ..shared.words import in_order
 from .columns import Columns, columns
