@@ -11,11 +11,13 @@ layout and a tile.
 Where a bias's gradient is wanted, the copies are added up pixel by pixel as well (`pixels`).
 
 A chunk is a unit of the contract (`_problem/sums/pixels`), and its order is the contract's: a chain in registers for
-each run of pixels, runs added up in order, and units as the leaves of a binary tree. A slice is 2^j units. So an item has
-its own branch of the tree, and the sums of whole nodes wait in its scratch, one block of sums for each level: the block of
-unit u takes in as many of them as u has ones at its end, and waits in turn (`levels`). What is left at the end of the slice
-goes out once: to the filter gradient itself, or to partial sums with rows of their own length, which `merge` adds up by
-the rest of the tree.
+each run of pixels, runs added up in order, and units as the leaves of a binary tree. A slice is 2^j units, a node of
+it. Inside, the sums of what is whole wait for their other halves in the scratch of the item, one block for each level
+(`levels`). What comes out at the end of the slice is written once: to the filter gradient itself, or to partial sums
+with rows of their own length, which `merge` adds up by the rest of the tree.
+
+With few input channels a window's columns are taken as channels, and what lies beside the image is copied as zeros.
+Where dy is not finite these would not add nothing, so such a chunk is summed one by one (`_carefully`).
 """
 
 from __future__ import annotations
@@ -46,7 +48,6 @@ from .pack import ChunkPacker, Pack
 from .pixels import PixelSums
 from .tile import Ahead, TileSums
 from .words import SUM_WORDS, UNROLL, WORDS, DenseFilterKernel
-
 
 _CHECKED = 8
 """Vectors of dy that are looked at side by side."""
@@ -301,8 +302,8 @@ class _Writer:
                         chain.value = k.fma(left, right, chain.value)
                 total.value = total.value + chain.value
             totals.offset(number * lanes).store(total.value)
-        for number, each in enumerate(sums):
-            each.value = totals.offset(number * lanes).load(lanes)
+        for place, each in enumerate(sums):
+            each.value = totals.offset(place * lanes).load(lanes)
 
     def _ahead(
         self, item: Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer

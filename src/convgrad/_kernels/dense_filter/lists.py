@@ -2,8 +2,9 @@
 
 A list is the product of a row of steps along the rows and one along the columns, so the table holds these: for each tap
 of an axis the first output that meets a cell, how many do, where the first of those cells lies in the copy and how far
-apart they are. A run is a box of outputs, so it has a list for each tap. Lists of one shape of chunk are written when the first chunk of that shape comes, about a nanosecond a
-pair, and serve all tiles of all chunks that follow. As tables they took 15 times the memory of the kernels.
+apart they are. A run of the contract is a box of outputs, and has a list for each tap. Lists of one shape of chunk are
+written when the first chunk of that shape comes, about a nanosecond a pair, and serve all tiles of all chunks that
+follow. As tables they took 15 times the memory of the kernels.
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ WORDS = (
     *("out_slice", "out_group", "out_tap", "out_row", "out_rows", "out_cols"),
 )
 """Run-time words behind the pointers (x, dy, out, table). Places in the table count 4 bytes, all others elements;
-`ends_at`, `lists_at` and `stack_at` are places in scratch. Spans of rows stand first. The blocks' words are cells from one block to the next."""
+`ends_at`, `lists_at` and `stack_at` are places in scratch. Spans of rows stand first. The blocks' words are cells from
+one block to the next."""
 
 SUM_WORDS = ("sums_at", "sums_pitch", "sums_stack_at")
 """Behind them where pixels are added up besides, and the partial sums' pointer stands before the table: elements from
