@@ -107,13 +107,15 @@ class _Writer:
 
     def write(self) -> KernelSource:
         k = self.k
-        held, listed = k.variable(k.i64(0)), k.variable(k.i64(-1))
-        with k.loop(k.begin, k.end, carry=[held, listed]) as number:
+        held = k.variable(k.i64(0))
+        listed, counted = k.variable(k.i64(-1)), k.variable(k.i64(-1))
+        with k.loop(k.begin, k.end, carry=[held, listed, counted]) as number:
             item = item_of(number, self.word)
             fresh = item.key.equals(0) | item.key.differs(held.value)
             held.value = item.key
-            with k.loop(item.chunk, item.chunk_end, carry=[listed], nonempty=True) as chunk:
-                self._chunk(item, chunk, fresh, listed)
+            chunks = item.chunk, item.chunk_end
+            with k.loop(*chunks, carry=[listed, counted], nonempty=True) as chunk:
+                self._chunk(item, chunk, fresh, listed, counted)
         return k.finish()
 
     def _sources(self, corner: Corner) -> tuple[Pointer, Pointer]:
@@ -121,8 +123,10 @@ class _Writer:
         x, y = (self.k.arg_pointer(number, self.storage) for number in range(2))
         return x.offset(corner.x), y.offset(corner.y)
 
-    def _chunk(self, item: Item, chunk: Int, fresh: Bool, listed: Variable[Int]) -> None:
-        """Copy a chunk and add its products; `listed` is the shape whose lists of pixels are there."""
+    def _chunk(
+        self, item: Item, chunk: Int, fresh: Bool, listed: Variable[Int], counted: Variable[Int]
+    ) -> None:
+        """Copy a chunk and add its products; its lists of pixels and the ends of its runs may be there already."""
         k, word = self.k, self.word
         corner = self.chunks.corner(chunk)
         x, y = self._sources(corner)
@@ -174,12 +178,10 @@ class _Writer:
         ahead = None
         if kernel.prefetch:
             ahead = self._sources(self.chunks.corner(k.min(chunk + 1, item.chunk_end - 1)))
-        with k.when(kind.differs(listed.value)):
-            if kernel.straight or kernel.sums:
+        if kernel.straight or kernel.sums:
+            with k.when(kind.differs(counted.value)):
                 self.lists.ends(shape)
-            if not kernel.straight:
-                self.lists.write(shape)
-        listed.value = kind
+            counted.value = kind
         runs = runs_of(k, word, shape).all
         leaf = self.levels.start(chunk - item.chunk, chunk.equals(item.chunk_end - 1))
         if self.pixels:
@@ -191,7 +193,20 @@ class _Writer:
         if kernel.folded:
             count = shape.images * shape.y_pixels
             edges = Edges(self._odd(item, count), corner.x_col, shape.cols["cells"])
-        self._products(item, runs, leaf, ahead, edges)
+        # What waits for a node's other half, tile by tile.
+        waiting = k.variable(k.scratch(self.number, 0).offset(word["stack_at"]))
+        parts = k.i64(1) if kernel.straight else word["tap_parts"]
+        with k.loop(0, parts, carry=[listed, waiting], nonempty=True) as part:
+            taps = k.i64(0), word["taps"]
+            if not kernel.straight:
+                first = part * word["part_rows"]
+                end = k.min(first + word["part_rows"], word["tap_rows"])
+                number = kind * parts + part
+                with k.when(number.differs(listed.value)):
+                    self.lists.write(shape, first, end)
+                listed.value = number
+                taps = first * word["tap_cols"], end * word["tap_cols"]
+            self._products(item, runs, leaf, ahead, edges, taps, waiting)
 
     def _odd(self, item: Item, count: Int) -> Bool:
         """Tell whether zeros beside the image would meet an infinity or a NaN of dy, and not add nothing."""
@@ -219,6 +234,8 @@ class _Writer:
         leaf: Leaf,
         ahead: tuple[Pointer, Pointer] | None,
         edges: Edges | None,
+        taps: tuple[Int, Int],
+        waiting: Variable[Pointer],
     ) -> None:
         """Add the products of a chunk to those before, panel by panel, tap by tap, tile by tile."""
         k, word, kernel = self.k, self.word, self.kernel
@@ -228,8 +245,6 @@ class _Writer:
         kinds = [(kernel.rows, item.tile, k.min(item.tile_end, big), k.i64(0))]
         if more:
             kinds.append((kernel.few, k.max(item.tile, big), item.tile_end, big * more))
-        # What waits for a node's other half, tile by tile.
-        waiting = k.variable(k.scratch(self.number, 0).offset(word["stack_at"]))
         with k.loop(item.group, item.group_end, carry=[waiting], nonempty=True) as group:
             local = group - item.group
             xs = self.x_pack.offset((local * tiles - item.tile) * word["x_tile"])
@@ -238,8 +253,8 @@ class _Writer:
                 y = ys.offset(panel * word["y_tile"])
                 col = panel * self.width
                 place = out.offset(group * word["out_group"] + col)
-                with k.loop(0, word["taps"], carry=[waiting], nonempty=True) as tap:
-                    index = self.lists.index.offset(tap * runs)
+                with k.loop(*taps, carry=[waiting], nonempty=True) as tap:
+                    index = self.lists.index.offset((tap - taps[0]) * runs)
                     here = place.offset(tap * word["out_tap"])
                     for rows, start, stop, skipped in kinds:
                         with k.loop(start, stop, carry=[waiting]) as tile:

@@ -33,8 +33,8 @@ class Lists:
     """Channels of a pixel in the copy of x."""
     y_width: int
 
-    def write(self, shape: Shape) -> None:
-        """Write the lists of all taps; each is padded with pairs of zero pixels."""
+    def write(self, shape: Shape, first: Int, end: Int) -> None:
+        """Write the lists of some rows of taps; each is padded with pairs of zero pixels."""
         k, word = self.k, self.word
         at = k.variable(k.i64(0))
         cols = word["tap_cols"]
@@ -43,7 +43,7 @@ class Lists:
         runs = runs_of(k, word, shape)
         carry = [at, number]
         with (
-            k.loop(0, word["tap_rows"], carry=carry, nonempty=True) as r,
+            k.loop(first, end, carry=carry, nonempty=True) as r,
             k.loop(0, cols, carry=carry, nonempty=True) as s,
         ):
             row = load_row(taps.offset((shape.rows["taps"] + r) * len(TAP)), TAP)

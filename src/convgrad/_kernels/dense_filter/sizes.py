@@ -12,9 +12,12 @@ from typing import NamedTuple
 
 from ..._problem.convolution import Problem
 from ..._problem.geometry import Axis, tap_span
-from ..._problem.sums.pixels import PixelBox, PixelContract, is_flat
+from ..._problem.sums.pixels import PixelBox, PixelContract, even, is_flat
 from .tables import Blocks, blocks
 from .words import UNROLL
+
+_MOST_LISTS = 1 << 16
+"""Pairs in the lists of all taps, about: half a megabyte. Those of larger windows are written part by part."""
 
 
 class Geometry(NamedTuple):
@@ -210,10 +213,30 @@ class Sizes:
         return blocks(self.col_axis, self.unit.cols)
 
     @property
+    def part_rows(self) -> int:
+        """Rows of taps whose lists of pixels are there at a time: all of them but for large windows."""
+        rows = self.row_axis.window
+        return even(rows, _MOST_LISTS // self._row_pairs)
+
+    @property
+    def part_taps(self) -> int:
+        return self.part_rows * self.col_axis.window
+
+    @property
+    def _row_pairs(self) -> int:
+        """Entries of the lists of a row of taps, at most."""
+        return self.col_axis.window * (prod(self.unit) + self.runs * (UNROLL - 1))
+
+    @property
     def pairs(self) -> int:
         """Entries of the lists of pixels, at most."""
-        pixels = prod(self.unit) + self.runs * (UNROLL - 1)
-        return 0 if self.straight else self.taps * pixels
+        return 0 if self.straight else self.part_rows * self._row_pairs
+
+    @cached_property
+    def lists_bytes(self) -> int:
+        """Memory for them and their index."""
+        index = 0 if self.straight else self.part_taps * self.runs
+        return (self.pairs + index + self.runs) * 8
 
     @property
     def most_tiles(self) -> int:

@@ -23,7 +23,17 @@ RUN = ("first", "count", "apart", "place")
 
 WORDS = (
     *("row_spans", "col_spans", "col_spans_at", "classes_at", "taps_at", "runs_at"),
-    *("ends_at", "lists_at", "index_room", "tap_rows", "tap_cols", "stack_at", "stack_pitch"),
+    *(
+        "ends_at",
+        "lists_at",
+        "index_room",
+        "tap_parts",
+        "part_rows",
+        "tap_rows",
+        "tap_cols",
+        "stack_at",
+        "stack_pitch",
+    ),
     *("chunks", "slice_chunks", "groups", "group_parts", "tile_parts", "panel_parts"),
     *("keeps_x",),
     *("row_blocks", "col_blocks", "image_blocks", "images", "last_images"),
