@@ -114,8 +114,13 @@ class _Writer:
             fresh = item.key.equals(0) | item.key.differs(held.value)
             held.value = item.key
             chunks = item.chunk, item.chunk_end
-            with k.loop(*chunks, carry=[listed, counted], nonempty=True) as chunk:
-                self._chunk(item, chunk, fresh, listed, counted)
+            parts = k.i64(1) if self.kernel.straight else self.word["tap_parts"]
+            carry = [listed, counted]
+            with (
+                k.loop(0, parts, carry=carry, nonempty=True) as part,
+                k.loop(*chunks, carry=carry, nonempty=True) as chunk,
+            ):
+                self._chunk(item, part, chunk, fresh, listed, counted)
         return k.finish()
 
     def _sources(self, corner: Corner) -> tuple[Pointer, Pointer]:
@@ -124,7 +129,13 @@ class _Writer:
         return x.offset(corner.x), y.offset(corner.y)
 
     def _chunk(
-        self, item: Item, chunk: Int, fresh: Bool, listed: Variable[Int], counted: Variable[Int]
+        self,
+        item: Item,
+        part: Int,
+        chunk: Int,
+        fresh: Bool,
+        listed: Variable[Int],
+        counted: Variable[Int],
     ) -> None:
         """Copy a chunk and add its products; its lists of pixels and the ends of its runs may be there already."""
         k, word = self.k, self.word
@@ -186,27 +197,23 @@ class _Writer:
         leaf = self.levels.start(chunk - item.chunk, chunk.equals(item.chunk_end - 1))
         if self.pixels:
             # Of the items that copy the same pixels, one adds them up.
-            summed, part = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
-            with k.when(part.equals(0)):
+            summed, other = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
+            with k.when(other.equals(0) & part.equals(0)):
                 self.pixels.add(summed, runs, item.slice, leaf)
         edges = None
         if kernel.folded:
             count = shape.images * shape.y_pixels
             edges = Edges(self._odd(item, count), corner.x_col, shape.cols["cells"])
-        # What waits for a node's other half, tile by tile.
-        waiting = k.variable(k.scratch(self.number, 0).offset(word["stack_at"]))
-        parts = k.i64(1) if kernel.straight else word["tap_parts"]
-        with k.loop(0, parts, carry=[listed, waiting], nonempty=True) as part:
-            taps = k.i64(0), word["taps"]
-            if not kernel.straight:
-                first = part * word["part_rows"]
-                end = k.min(first + word["part_rows"], word["tap_rows"])
-                number = kind * parts + part
-                with k.when(number.differs(listed.value)):
-                    self.lists.write(shape, first, end)
-                listed.value = number
-                taps = first * word["tap_cols"], end * word["tap_cols"]
-            self._products(item, runs, leaf, ahead, edges, taps, waiting)
+        taps = k.i64(0), word["taps"]
+        if not kernel.straight:
+            first = part * word["part_rows"]
+            end = k.min(first + word["part_rows"], word["tap_rows"])
+            number = kind * word["tap_parts"] + part
+            with k.when(number.differs(listed.value)):
+                self.lists.write(shape, first, end)
+            listed.value = number
+            taps = first * word["tap_cols"], end * word["tap_cols"]
+        self._products(item, runs, leaf, ahead, edges, taps)
 
     def _odd(self, item: Item, count: Int) -> Bool:
         """Tell whether zeros beside the image would meet an infinity or a NaN of dy, and not add nothing."""
@@ -235,7 +242,6 @@ class _Writer:
         ahead: tuple[Pointer, Pointer] | None,
         edges: Edges | None,
         taps: tuple[Int, Int],
-        waiting: Variable[Pointer],
     ) -> None:
         """Add the products of a chunk to those before, panel by panel, tap by tap, tile by tile."""
         k, word, kernel = self.k, self.word, self.kernel
@@ -245,6 +251,8 @@ class _Writer:
         kinds = [(kernel.rows, item.tile, k.min(item.tile_end, big), k.i64(0))]
         if more:
             kinds.append((kernel.few, k.max(item.tile, big), item.tile_end, big * more))
+        # What waits for a node's other half, tile by tile.
+        waiting = k.variable(k.scratch(self.number, 0).offset(word["stack_at"]))
         with k.loop(item.group, item.group_end, carry=[waiting], nonempty=True) as group:
             local = group - item.group
             xs = self.x_pack.offset((local * tiles - item.tile) * word["x_tile"])

@@ -48,8 +48,6 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return f"the lists of taps would have {taps} entries"
     if max(size for axis in flat(problem)[1:] for size in (axis.size, axis.out)) > FARTHEST:
         return f"the table holds places along an axis up to {FARTHEST}"
-    if problem.group_in == 1 and problem.data_format == "NCHW":
-        return "channels that are not summed over add their pixels in another order in NCHW"
     pairs = schedules(problem, target)[0].pairs
     if pairs > _MOST_PAIRS:
         return f"the lists of pixels would have {pairs} entries"

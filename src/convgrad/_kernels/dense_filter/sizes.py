@@ -17,7 +17,11 @@ from .tables import Blocks, blocks
 from .words import UNROLL
 
 _MOST_LISTS = 1 << 16
-"""Pairs in the lists of all taps, about: half a megabyte. Those of larger windows are written part by part."""
+"""Pairs in the lists of all taps, about: half a megabyte. Larger windows go through a slice's chunks in parts."""
+
+
+_MOST_SUMS = 256 << 10
+"""Bytes of the sums of a tile for all taps, about."""
 
 
 class Geometry(NamedTuple):
@@ -142,7 +146,9 @@ class Sizes:
         """Sums of an item, in whole tiles."""
         groups = -(-self.groups // self.group_parts)
         tiles, panels = -(-self.tiles // self.tile_parts), -(-self.panels // self.panel_parts)
-        return groups * tiles * panels * self.taps * self.rows * self.vectors * self.lanes
+        taps = self.taps if self.straight else self.part_taps
+        rows = self.rows if self.big_tiles else self.few
+        return groups * tiles * panels * taps * rows * self.vectors * self.lanes
 
     @property
     def stack_bytes(self) -> int:
@@ -214,9 +220,10 @@ class Sizes:
 
     @property
     def part_rows(self) -> int:
-        """Rows of taps whose lists of pixels are there at a time: all of them but for large windows."""
-        rows = self.row_axis.window
-        return even(rows, _MOST_LISTS // self._row_pairs)
+        """Rows of taps whose sums are taken at a time: all of them but for large windows."""
+        rows, tile = self.row_axis.window, self.rows * self.vectors * self.lanes * self.number
+        most = min(_MOST_LISTS // self._row_pairs, _MOST_SUMS // (self.col_axis.window * tile))
+        return even(rows, most)
 
     @property
     def part_taps(self) -> int:
