@@ -201,8 +201,8 @@ BUGS = (
     Bug(
         "the last slice of a filter gradient is not added",
         "_kernels/dense_filter/merge.py",
-        "with k.loop(1, slices, carry=[total]) as part:",
-        "with k.loop(1, k.max(slices - 1, 1), carry=[total]) as part:",
+        'word["slice_pitch"], slices, lanes, stack)',
+        'word["slice_pitch"], k.max(slices - 1, 1), lanes, stack)',
     ),
     Bug(
         "merged groups taken off the diagonal",
