@@ -369,8 +369,8 @@ class _Writer:
         ends = {
             row: n for n, part in enumerate(found) for row, _ in itertools.chain(*part.values())
         }
-        for row in sums.turns if leave else ():
-            if row not in ends:
+        for row in sums.turns:
+            if leave and row not in ends:
                 leave(row)
         for n, moment in enumerate(found):
             if not self.few_weights and not kernel.direct:
@@ -382,8 +382,8 @@ class _Writer:
             if loop.rest:
                 last = k.i64(loop.count)
                 self._walk_run(sums, add, moment, loop.rest, rows, last, k.i64(0))
-            for row in sums.turns if leave else ():
-                if ends.get(row) == n:
+            for row in sums.turns:
+                if leave and ends.get(row) == n:
                     leave(row)
 
     def _walk_run(
