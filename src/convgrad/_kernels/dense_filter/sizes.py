@@ -20,7 +20,7 @@ _MOST_LISTS = 1 << 16
 """Pairs in the lists of all taps, about: half a megabyte. Larger windows go through a slice's chunks in parts."""
 
 
-_MOST_SUMS = 256 << 10
+_MOST_SUMS = 128 << 10
 """Bytes of the sums of a tile for all taps, about."""
 
 
