@@ -43,8 +43,8 @@ _SMALL_PLANE = 512
 """Pixels up to which a NCHW plane of 32 channels stays near while it is transposed."""
 _BLOCK_ROWS = 256
 """Rows of a block, at most: more would only need more scratch."""
-_MOST_UNROLLED = 32
-"""Outputs of a channel that an input gradient unrolls: compiling takes 0.2 s for 32 of them and 1.5 s for 128."""
+_MOST_UNROLLED = 10
+"""Outputs of a channel that an input gradient unrolls: the text grows with them, and compiling takes 0.2 s for 32."""
 _UNIT_ROWS = 14
 """Rows of one unit of a filter gradient: longer chains of sums cost digits (3 times the error at 112 rows)."""
 
@@ -204,7 +204,7 @@ class PackedSizes:
     sums_pixels: bool = False
     """Whether out_backprop is added up besides: the gradient of a bias."""
     levels: int = 0
-    """RegisterLevels above the chains of a sum."""
+    """Levels above the chains of a sum."""
     col_parts: int = 1
     """Parts of the blocks of columns that are units of their own."""
 
@@ -378,7 +378,9 @@ def _near(schedule: PackedSizes, target: Target) -> PackedSizes:
 def _within(schedule: PackedSizes, batch: int) -> PackedSizes:
     """Shrink blocks until threads have enough to share and scratch is small."""
     if not schedule.to_filter:
-        wanted = -(-_SHARES // (batch * schedule.chunks))
+        images = batch * schedule.chunks
+        wanted = -(-_SHARES // images)
+        wanted = max(range(wanted, 2 * wanted), key=lambda parts: reduce.balance(parts * images))
         # Rows that blocks share are copied twice, which large windows do not notice.
         shared = min(2 * schedule.ring_rows, 128 * schedule.ring_rows // schedule.taps)
         rows = max(8, shared, -(-schedule.target_rows // wanted))
