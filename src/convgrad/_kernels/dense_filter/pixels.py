@@ -52,12 +52,11 @@ class PixelSums:
             several = [k.min(first + i, pack.tile_end - 1) for i in range(some)]
             pixels = [pack.place(group, tile) + at for tile in several for at in parts]
             zero = k.zeros(self.number, self.lanes)
-            totals, chains = ([k.variable(zero) for _ in pixels] for _ in range(2))
+            totals = [k.variable(zero) for _ in pixels]
             begin = k.variable(k.i64(0))
             with k.loop(0, runs, carry=[*totals, begin], nonempty=True) as run:
                 end = self.ends.offset(run).load_int()
-                for chain in chains:
-                    chain.value = zero
+                chains = [k.variable(zero) for _ in pixels]
                 with k.loop(begin.value, end, carry=chains) as at:
                     for place, chain in zip(pixels, chains, strict=True):
                         chain.value = chain.value + place.offset(at * pack.width).load(self.lanes)
