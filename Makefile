@@ -76,7 +76,7 @@ test-long: $(STAMP) ## more random problems, vectors this machine does not have,
 # An Intel server and a small CPU, by their vectors and caches (tests/machines.py). Plans for these are part of `make test`.
 MACHINES ?= server small
 MACHINE_TESTS := $(patsubst %,tests/numeric/test_%.py,kernels kernel_shapes operations grouped dense_planes dense_filter winograd winograd_groups winograd_split \
-  winograd_dilated few_channels hard_numbers accuracy statistics norm) tests/tools/test_epilogue.py tests/cli/test_run.py
+  winograd_dilated few_channels hard_numbers accuracy norm norm_bits) tests/cli/test_run.py
 test-machines: $(STAMP) ## the kernels' tests with the code users get, and as other machines would compute (MACHINES="server small")
 	@echo "== pytest, this machine, as users compile"
 	@$(PY) -m pytest --quiet -n $(JOBS) --dist worksteal tests/numeric

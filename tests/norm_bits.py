@@ -59,15 +59,13 @@ def draw(seed: int, number: int, **fixed: Any) -> tuple[Task, dict[str, Any]]:
         task = replace(
             task, wants_x=one((True, True, False)), wants_residual=bent and one((True, False))
         )
-    elif task.name == "forward":
-        task = replace(task, given=one((0, 0, 0, 3)))
     around, given = one((0.0, 1.0, 1000.0)), {}
     for name in PLACES[task.name]:
         shape, dtype = place_of(task, name)
         values = rng.standard_normal(shape) * 2.0 ** rng.integers(-3, 4, shape)
         if name in ("x", "running_mean"):
             values += around
-        elif name in ("running_var", "saved", "given"):
+        elif name in ("running_var", "saved"):
             values = np.abs(values) + 0.1
         if name == "scalars":
             values = SCALED.array()

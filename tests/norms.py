@@ -75,8 +75,6 @@ def place_of(task: Task, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         return (len(SAVED), task.channels), parameter
     if name == "scalars":
         return (len(SCALARS),), np.dtype(np.float64)
-    if name == "given":
-        return (task.given, 3, task.channels), np.dtype(np.float64)
     if name in PAIRS:
         return (task.images, task.channels), task.dtype.numpy
     return task.shape, task.dtype.numpy

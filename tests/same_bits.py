@@ -44,14 +44,21 @@ _CHANNELS = (8, 16, 24, 32, 48, 64, 96, 100, 128, 160, 192, 256)
 _LAYER = {
     "batch": (1, 2, 4, 9),
     "size": Each(_SIZES),
-    "window": Mix((0.3, Value((1, 1))), (0.4, Value((3, 3))), (0.2, Value((5, 5))), (0.1, Value((7, 7)))),
+    "window": Mix(
+        (0.3, Value((1, 1))), (0.4, Value((3, 3))), (0.2, Value((5, 5))), (0.1, Value((7, 7)))
+    ),
     "strides": Mix((0.7, ONE), (0.3, Value((2, 2)))),
     "dilations": Mix((0.9, ONE), (0.1, Value((2, 2)))),
     "padding": Mix((0.8, "SAME"), (0.2, "VALID")),
     "data_format": ("NHWC", "NHWC", "NCHW"),
     "dtype": ("float32", "float32", "float32", "float64", "half", "bfloat16"),
 }
-_DEPTHWISE = _LAYER | {"depthwise": True, "groups": _CHANNELS, "group_in": 1, "group_out": (1, 1, 1, 2)}
+_DEPTHWISE = _LAYER | {
+    "depthwise": True,
+    "groups": _CHANNELS,
+    "group_in": 1,
+    "group_out": (1, 1, 1, 2),
+}
 _LARGE = {"window": Mix((0.5, Value((13, 13))), (0.5, Each((9, 15, 17)))), "groups": (3, 8, 20)}
 _DENSE = _LAYER | {
     "depthwise": False,
@@ -135,12 +142,16 @@ def run_plan(plan: Plan, target: Target, first: Any, second: Any, threads: int =
     return result
 
 
-def plans(problem: Problem, names: Sequence[str], where: dict[str, Target]) -> Iterator[tuple[str, str, Target, Plan]]:
+def plans(
+    problem: Problem, names: Sequence[str], where: dict[str, Target]
+) -> Iterator[tuple[str, str, Target, Plan]]:
     """Yield who computes a problem: the algorithm, words for a person, the machine, the plan; each plan once a width."""
     seen = set()
     for machine, target in where.items():
         for name in names:
-            for number, (_, candidate) in enumerate(planner.candidates(problem, target, name)[:CANDIDATES]):
+            for number, (_, candidate) in enumerate(
+                planner.candidates(problem, target, name)[:CANDIDATES]
+            ):
                 plan = candidate.plan()
                 key = (target.name, target.vector_bits, plan)
                 if key not in seen:
@@ -148,24 +159,37 @@ def plans(problem: Problem, names: Sequence[str], where: dict[str, Target]) -> I
                     yield name, f"{name} {number} ({machine})", target, plan
 
 
-def compare(case: Case, kind: str, names: Sequence[str], where: dict[str, Target], most_threads: int = 3) -> Found:
+def compare(
+    case: Case, kind: str, names: Sequence[str], where: dict[str, Target], most_threads: int = 3
+) -> Found:
     """Compute one problem in every way."""
     problem, found = problem_of(case, kind), Found()
     first, second = operands(kind, normal(case, np.random.default_rng(7)))
     for turn, (name, who, target, plan) in enumerate(plans(problem, names, where)):
         threads = 1 + turn % most_threads
-        found.add(numerical_class(name), digest(run_plan(plan, target, first, second, threads)), who)
+        found.add(
+            numerical_class(name), digest(run_plan(plan, target, first, second, threads)), who
+        )
     if kind != "filter" and case.batch > 1 and found.digests:
         _image_by_image(case, kind, (first, second), names, found)
     return found
 
 
-def _image_by_image(case: Case, kind: str, pair: tuple[Any, Any], names: Sequence[str], found: Found) -> None:
+def _image_by_image(
+    case: Case, kind: str, pair: tuple[Any, Any], names: Sequence[str], found: Found
+) -> None:
     """Compute single images, by what the planner would take among the algorithms."""
     target, single = jit.host_target(), problem_of(replace(case, batch=1), kind)
-    offered = [(rank, name, each) for name in names for rank, each in planner.candidates(single, target, name)]
+    offered = [
+        (rank, name, each)
+        for name in names
+        for rank, each in planner.candidates(single, target, name)
+    ]
     for numbers in {numerical_class(name) for _, name, _ in offered}:
-        _, name, candidate = min((each for each in offered if numerical_class(each[1]) == numbers), key=lambda row: row[0])
+        _, name, candidate = min(
+            (each for each in offered if numerical_class(each[1]) == numbers),
+            key=lambda row: row[0],
+        )
         plan, images = candidate.plan(), []
         for number in range(case.batch):
             some = [np.ascontiguousarray(each[number : number + 1]) for each in pair]
@@ -180,13 +204,21 @@ def main() -> int:
     parser.add_argument("--problems", type=int, default=500)
     parser.add_argument("--first", type=int, default=0, help="number of the first problem")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--algorithms", default="", help="names with commas between them; all if not given")
+    parser.add_argument(
+        "--algorithms", default="", help="names with commas between them; all if not given"
+    )
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--fixed", default="", help="what is not drawn, such as depthwise=True,data_format='NCHW'")
+    parser.add_argument(
+        "--fixed", default="", help="what is not drawn, such as depthwise=True,data_format='NCHW'"
+    )
     parser.add_argument("--threads", type=int, default=3)
     parser.add_argument("--json", help="a file for the digests")
     given = parser.parse_args()
-    names = given.algorithms.split(",") if given.algorithms else [n for n in ALGORITHMS if n != "reference"]
+    names = (
+        given.algorithms.split(",")
+        if given.algorithms
+        else [n for n in ALGORITHMS if n != "reference"]
+    )
     names = [name for name in names if not planner.switched_off(name, "auto")]
     fixed = eval(f"dict({given.fixed})", {})
     kinds, where = given.kinds.split(","), machines()
@@ -200,7 +232,12 @@ def main() -> int:
             continue
         tried += 1
         all_plans += found.plans
-        who = {each.split()[0] for by in found.digests.values() for some in by.values() for each in some}
+        who = {
+            each.split()[0]
+            for by in found.digests.values()
+            for some in by.values()
+            for each in some
+        }
         several += len(who) > 1
         digests[number] = {numbers: sorted(by) for numbers, by in found.digests.items()}
         if not found.same:
@@ -210,9 +247,14 @@ def main() -> int:
                 for each, some in by.items() if len(by) > 1 else ():
                     print(f"  {each}: {'; '.join(some)}")
         if tried % 100 == 0:
-            print(f"{tried} problems, {all_plans} plans, {differ} differ, {time.monotonic() - began:.0f} s", flush=True)
-    print(f"{tried} problems, {several} by several algorithms, {all_plans} plans on {len(where)} machines, {differ} differ,"
-          f" {time.monotonic() - began:.0f} s")
+            print(
+                f"{tried} problems, {all_plans} plans, {differ} differ, {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
+    print(
+        f"{tried} problems, {several} by several algorithms, {all_plans} plans on {len(where)} machines, {differ} differ,"
+        f" {time.monotonic() - began:.0f} s"
+    )
     if given.json:
         Path(given.json).write_text(json.dumps(digests))
     return 1 if differ else 0

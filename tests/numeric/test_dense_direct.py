@@ -168,7 +168,7 @@ def test_tables_grow_neither_with_the_image_nor_with_the_batch() -> None:
 
 
 def test_large_windows_are_planned_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every pair of classes had a list of tiles: 31x127 taps took 1 s and 835 KB."""
+    """Every pair of classes had a list of tiles: 31x127 taps took 1 s and 835 KB. Lists of runs take 33 KB at most."""
     looked_at = 0
     find = tables._SharedEntries.find
 
@@ -181,7 +181,7 @@ def test_large_windows_are_planned_in_few_steps(monkeypatch: pytest.MonkeyPatch)
     for data_format, kind in itertools.product(("NHWC", "NCHW"), ("forward", "input")):
         looked_at = 0
         case = Case(*(False, 1, (64, 256), 1, 8, 8, (31, 127), (1, 1), (1, 1), "SAME", data_format))
-        assert len(main_step(case, kind).table) < 20_000
+        assert len(main_step(case, kind).table) < 35_000
         assert looked_at <= 2 * (31 * 62 + 127 * 254)
 
 

@@ -13,12 +13,13 @@ from cases import DENSE, Case, Data, normal, run, whole_numbers
 from convgrad._apps.check.draws import Each, problem
 from convgrad._compiler import jit
 from convgrad._compiler.targets import Target
-from convgrad._engine import planner
+from convgrad._engine import planner, prepare
 from convgrad._kernels import ALGORITHMS
-from convgrad._kernels.dense_filter import choice
+from convgrad._kernels.dense_filter import choice, schedule
 from convgrad._kernels.dense_filter.words import DenseFilterKernel
 from convgrad._kernels.dense_filter.work import speed_up
 from convgrad._problem import text as _problem_text
+from convgrad._runtime.run import run as run_program
 from kernels import Place, compute, expected_exactly, problem_of
 from tolerance import assert_close
 
@@ -143,8 +144,8 @@ def test_large_problems_have_items_for_sixteen_threads(form: str, machine: Targe
     for size, channels, outputs, window in sizes:
         geometry = (window, window), (1, 1), (1, 1)
         case = Case(False, 8, (size, size), 1, channels, outputs, *geometry, "SAME", form)
-        for passes in choice.schedules(problem_of(case, "filter"), machine):
-            assert speed_up(passes[0], 16) >= 12, (case, passes)
+        for it in choice.schedules(problem_of(case, "filter"), machine):
+            assert speed_up(it, 16) >= 12, (case, it)
 
 
 def test_rounding_stays_in_the_bound_and_threads_change_no_bit() -> None:
@@ -169,6 +170,47 @@ def test_infinities_stay_where_they_meet_a_tap(case: Case, place: str) -> None:
     got = compute(NAME, HOST, case, "filter", data)
     expected = run(case, "filter", data, "reference")
     np.testing.assert_array_equal(np.isfinite(got), np.isfinite(expected))
+
+
+TREES = [
+    Case(False, 11, (14, 14), 1, 12, 20, (3, 3), (1, 1), (1, 1), "SAME"),
+    Case(False, 7, (20, 21), 1, 9, 17, (1, 1), (1, 1), (1, 1), "SAME", "NCHW", "half"),
+    Case(False, 5, (30, 23), 4, 4, 4, (3, 3), (1, 1), (1, 1), "SAME", dtype="float64"),
+]
+
+
+@pytest.mark.parametrize("case", TREES, ids=repr)
+def test_slices_and_blocks_change_no_bit(case: Case) -> None:
+    """Slices of any power of two of units are nodes of one tree; blocks of channels have nothing in common."""
+    asked = problem_of(case, "filter")
+    base = choice.schedules(asked, HOST)[0]
+    data = normal(case, np.random.default_rng(9))
+    found = set()
+    for level in range(base.chunks.bit_length() + 1):
+        for parts in (1, base.tiles):
+            it = replace(base, units=1 << level, tile_parts=parts, panel_parts=1, group_parts=1)
+            bound = prepare.bind(schedule._plan(asked, it), HOST)
+            result = np.full(asked.result_shape, 77, asked.dtype.numpy)
+            run_program(bound, *(each.ctypes.data for each in (data.x, data.g, result)))
+            found.add(result.tobytes())
+    assert base.chunks > 4
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("case", FOLDED, ids=repr)
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_at_an_edge_changes_no_bit_elsewhere(case: Case, value: float) -> None:
+    """Zeros beside the image are left out then, and the order stays."""
+    data = normal(case, np.random.default_rng(10))
+    col = 0 if case.data_format == "NHWC" else case.output_shape[-1] - 1
+    at = (0, 5, col) if case.data_format == "NHWC" else (0, slice(None), 5, col)
+    data.g[at] = 0
+    without = compute(NAME, HOST, case, "filter", data)
+    data.g[at] = value
+    got = compute(NAME, HOST, case, "filter", data)
+    finite = np.isfinite(got)
+    assert 0 < finite.sum() < got.size
+    np.testing.assert_array_equal(got[finite], without[finite])
 
 
 def test_float32_sums_are_short() -> None:

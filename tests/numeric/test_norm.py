@@ -278,19 +278,6 @@ def test_on_other_targets(target: Target) -> None:
             assert_within(task, run(task, given), backward_bounds(task, given, SCALARS))
 
 
-@each_layout
-def test_statistics_of_shares(layout: str) -> None:
-    """Mean, squares and counts of shares are merged; x is read by the second pass alone."""
-    task = Task("forward", FLOAT, layout, 4, 49, 17, "relu", given=4)
-    given = drawn(task, random(11), SCALARS, 1000)
-    x = image(task, given["x"])
-    counts = np.full((4, 17), 49.0)
-    shares = [x.mean(axis=2), ((x - x.mean(axis=2, keepdims=True)) ** 2).sum(axis=2), counts]
-    given["given"] = np.stack(shares, axis=1)
-    got = run(task, given)
-    assert_within(task, got, forward_bounds(task, given, SCALARS))
-
-
 @each_dtype
 @each_layout
 def test_pooling_and_scaling(row: DType, layout: str) -> None:

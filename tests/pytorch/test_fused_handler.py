@@ -69,8 +69,7 @@ def test_parameters_of_another_dtype_than_the_image(dtype, monkeypatch, spy):
     assert (spy.calls, spy.served) == (4, 3)
 
 
-def test_statistics_out_of_the_convolution(monkeypatch, spy):
-    """The image is large enough that the convolution's own plan finds them out."""
+def test_an_image_that_fits_no_cache(monkeypatch, spy):
     model, x = (
         unit(torch.float32, True, "1x1", "relu6", ""),
         picture(torch.float32, True, (4, 6, 160, 160)),

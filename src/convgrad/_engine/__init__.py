@@ -40,10 +40,9 @@ def run(asked: Asked, *addresses: int) -> Executable | None:
     """Compute what is asked on its places; returns what did it, None for a problem with nothing to add up.
 
     `addresses` are those of `asked.places`, in this order. The memory must be contiguous, aligned, in native byte order
-    and of the sizes asked for. A convolution's fourth place is the bias, which a filter gradient writes, or its
-    statistics.
+    and of the sizes asked for. A convolution's fourth place is the bias, which a filter gradient writes.
     """
-    if isinstance(asked, Problem) and (asked.is_empty or asked.bias or asked.statistics):
+    if isinstance(asked, Problem) and (asked.is_empty or asked.bias):
         _check_places(asked, addresses)
         if asked.is_empty:
             _fill_empty(asked, addresses)
@@ -65,12 +64,6 @@ def _check_places(problem: Problem, addresses: Sequence[int]) -> None:
     beside = addresses[3] if len(addresses) > 3 else 0
     if problem.bias and not beside and problem.bias_c:
         raise InternalError("a problem with a bias was run without one; please report this")
-    if problem.statistics and problem.is_empty:
-        raise InternalError("an empty problem has no statistics; please report this")
-    if problem.statistics and not beside:
-        raise InternalError(
-            "a problem with statistics was run without a place for them; please report this"
-        )
 
 
 def _fill_empty(problem: Problem, addresses: Sequence[int]) -> None:
@@ -106,24 +99,6 @@ def program(asked: Asked) -> Executable:
                 lambda: prepare.program(asked), lambda: prepare.without_kernels(asked)
             )
         remember(key, found, found.nbytes if type(found) is Bound else 0)
-    return found
-
-
-def statistics_shares(problem: Problem) -> int:
-    """Return how many shares of statistics a problem writes if it is run with `statistics`, as the switches stand.
-
-    They are [shares][3][channels] of float64; see `Plan.shares`. 0 means that the caller has to read the
-    result: this plan cannot take them, or not faster than that. The problem is then to be run without `statistics`;
-    the result has the same bits either way.
-    """
-    key = ("statistics_shares", problem, config.deciding())
-    found: int | None = memory.get(key)
-    if found is None:
-        with default_mode():
-            from . import prepare
-
-            found = _compiled(lambda: prepare.statistics_shares(problem), lambda: 0)
-        remember(key, found)
     return found
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,6 @@ import numpy as np
 from .. import _kernels as families
 from .._base import headroom
 from .._base.dtypes import AnyArray
-from .._base.errors import InternalError
 from .._compiler import jit
 from .._compiler.jit import functions
 from .._compiler.jit.functions import Functions
@@ -27,7 +25,6 @@ from .._kernels import reference
 from .._kernels.norm import plan as _norm_plan
 from .._kernels.plan import Plan, Step
 from .._kernels.shared import filter_order as filter_orders
-from .._kernels.shared import statistics
 from .._problem.convolution import Kind, Problem, Shape
 from .._problem.filter_order import FilterOrder
 from .._problem.norm import Task
@@ -73,23 +70,7 @@ def _convolution(problem: Problem) -> Executable:
     plan = planner.choose(problem, target)
     if not plan.steps:
         return _reference(problem)
-    if problem.statistics and not plan.shares:
-        raise InternalError(f"{plan.algorithm} writes no statistics; please report this")
     return bind(plan, target)
-
-
-def statistics_shares(problem: Problem) -> int:
-    """Return how many shares of statistics a problem's kernels would write; 0: none, or too slowly."""
-    if problem.is_empty or problem.bias or problem.kind is Kind.FILTER_GRADIENT:
-        return 0
-    headroom.ask(8 * headroom.FOR_LOOPS, "to plan")
-    problem = replace(problem, statistics=True)
-    target = jit.host_target()
-    plan = planner.choose(problem, target)
-    if not plan.shares or not statistics.pays(plan, target):
-        return 0
-    _loaded(identities(plan), target)
-    return plan.shares
 
 
 def bind(plan: Plan, target: Target, state: State = STATE_BLOCK) -> Bound:
@@ -236,9 +217,7 @@ def load_functions(source: Functions, imports: Mapping[str, int] | None = None) 
 
 
 def _reference(problem: Problem) -> Executable:
-    """Return the reference for a problem. Statistics are taken by kernels only."""
-    if problem.statistics:
-        raise InternalError("the reference writes no statistics; please report this")
+    """Return the reference for a problem."""
 
     def execute(first: int, second: int, result: int, bias: int = 0) -> None:
         shapes = {

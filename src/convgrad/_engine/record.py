@@ -24,8 +24,8 @@ _given_up: set[str] = set()
 
 
 def note(file: str, problem: Problem) -> None:
-    """Append a problem's line to a file, the first time in this process; lines speak of no bias and no statistics."""
-    problem = replace(problem, bias="", statistics=False)
+    """Append a problem's line to a file, the first time in this process; lines speak of no bias."""
+    problem = replace(problem, bias="")
     if file in _given_up or (file, problem) in _seen:
         return
     _seen.add((file, problem))

@@ -12,11 +12,9 @@ from typing import Literal
 
 from .._problem.convolution import Problem
 
-Operand = Literal[
-    "first", "second", "result", "bias", "statistics", "places", "partial", "packed", "table"
-]
+Operand = Literal["first", "second", "result", "bias", "places", "partial", "packed", "table"]
 """Whose pointer a kernel gets: a place of what is asked (the two operands in the order the operation names them, the
-result, the bias, which a filter gradient writes, statistics of the result), the addresses of all places, memory for
+result, the bias, which a filter gradient writes), the addresses of all places, memory for
 partial sums, memory for an operand in another order, or the step's own table."""
 
 
@@ -59,6 +57,3 @@ class Plan:
     """Whether the work is too little to share with other threads."""
     story: tuple[tuple[str, str], ...] = ()
     """What was chosen and why, in pairs of a name and a value, for people."""
-    shares: int = 0
-    """Rows of statistics that a plan of a problem with `statistics` writes: [shares][3][channels] of float64, the mean,
-    the sum of squared deviations from it and the count of each share of the result's pixels. 0: it writes none."""

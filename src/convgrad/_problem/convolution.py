@@ -159,21 +159,12 @@ class Problem:
     """Whose channels a bias belongs to. A forward pass adds one to the output's channels and an input gradient to the
     input's, before the result is rounded. A filter gradient also writes the bias's gradient: the sum over the pixels of
     `out_backprop`, or of the input (a transposed convolution, whose output that is)."""
-    statistics: bool = False
-    """Whether a forward pass or an input gradient also writes statistics of its result's channels, to the place of the
-    bias it then must not have; see `Plan.shares`."""
 
     def __post_init__(self) -> None:
         if self.bias not in _SIDES[self.kind]:
             allowed = " or ".join(map(repr, _SIDES[self.kind]))
             raise InternalError(
                 f"the bias of a {self.kind.value} must be {allowed}, got {self.bias!r}; please report this"
-            )
-        if self.statistics and (self.bias or self.kind is Kind.FILTER_GRADIENT):
-            beside = f"with a bias of the {self.bias}" if self.bias else "without a bias"
-            raise InternalError(
-                "statistics are those of a forward pass or an input gradient without a bias, whose place they take,"
-                f" got a {self.kind.value} {beside}; please report this"
             )
 
     def __hash__(self) -> int:
@@ -183,7 +174,7 @@ class Problem:
     def _hash(self) -> int:
         """Hashing fifteen numbers takes 2 us, a good part of a small call."""
         sizes = (self.batch, self.rows, self.cols, self.groups)
-        return hash((self.kind, self.dtype, *sizes, self.bias, self.statistics))
+        return hash((self.kind, self.dtype, *sizes, self.bias))
 
     @property
     def in_c(self) -> int:
@@ -227,7 +218,7 @@ class Problem:
     @property
     def places(self) -> tuple[str, ...]:
         """Names of the places it runs on: operands in the order the operation names them, result, and one beside it."""
-        beside = ("bias",) if self.bias else ("statistics",) if self.statistics else ()
+        beside = ("bias",) if self.bias else ()
         return ("first", "second", "result", *beside)
 
     @cached_property

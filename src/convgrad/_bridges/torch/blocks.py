@@ -16,7 +16,6 @@ from torch import Tensor as AnyTensor
 from ..._base import config
 from . import again, functional, install
 from .counting import count, uncount
-from .kernels import forward_with_statistics
 from .norm import fits
 from .norm_node import (
     Running,
@@ -139,14 +138,7 @@ def _step_by_step(
     keeps: bool,
 ) -> _Made:
     how = call.how
-    counted = None
-    if filter_bias is None and not how.frozen:
-        counted = forward_with_statistics(image, filter, call.convolution)
-    z = (
-        functional.unrecorded(image, filter, filter_bias, call.convolution)
-        if counted is None
-        else counted.result
-    )
+    z = functional.unrecorded(image, filter, filter_bias, call.convolution)
     passes = norm(z, how)
     if (
         passes is None
@@ -156,10 +148,7 @@ def _step_by_step(
     ):
         raise Unfit
     other = None if residual is None else as_lies(residual, passes.last)
-    y, saved = forward(
-        *(passes, z, weight, bias, other, call.running, momentum, how, not keeps),
-        counted,
-    )
+    y, saved = forward(passes, z, weight, bias, other, call.running, momentum, how, not keeps)
     return _Made(y, z, saved)
 
 

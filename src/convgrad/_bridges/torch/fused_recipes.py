@@ -36,16 +36,14 @@ def forward(given: Sequence[Given | None], row: Row, keeps: bool) -> Recipe | No
     """Return how result, the convolution's result and `saved` are computed; the last two are returned if `keeps`."""
     residual, *numbers = given[3:]
     how = row.how
-    found = _convolution(given, row)
-    if found is None:
+    recipe = _convolution(given, row)
+    if recipe is None:
         return None
-    recipe, shares = found
     made = recipe.outputs[0]
     assert made is not None
     task = _task("forward_frozen" if how.frozen else "forward", made, how)
     if task is None or (task.values < 2 and not how.frozen):
         return None
-    task = replace(task, given=shares)
     kind = NUMBERS_OF[task.parameter]
     *_, mean, variance = numbers
     if (
@@ -64,33 +62,25 @@ def forward(given: Sequence[Given | None], row: Row, keeps: bool) -> Recipe | No
     at = GIVEN + len(outputs)
     y = GIVEN
     z = y + 1 if keeps else y if alone else at + 1
-    where = {"x": z, "y": y, "saved": y + 2 if keeps else at, "given": NOWHERE}
-    if shares:
-        where["given"] = at + len(behind)
-        behind += [each for each in recipe.outputs[1:] if each is not None]
+    where = {"x": z, "y": y, "saved": y + 2 if keeps else at}
     names = ("residual", "weight", "bias", "running_mean", "running_var")
     where |= {
         name: NOWHERE if given[number] is None else number for number, name in enumerate(names, 3)
     }
-    places = {INPUT: 0, WEIGHT: 1, THIRD: 2, OUTPUTS: z, OUTPUTS + 1: where["given"]}
+    places = {INPUT: 0, WEIGHT: 1, THIRD: 2, OUTPUTS: z}
     runs = recipe.on(places, at + len(behind))
     return _put_together(outputs, (*behind, *recipe.temporaries), runs, task, where, how, last=True)
 
 
-def _convolution(given: Sequence[Given | None], row: Row) -> tuple[Recipe, int] | None:
-    """Return how the convolution is computed, and for how many shares of its pixels it finds out statistics."""
+def _convolution(given: Sequence[Given | None], row: Row) -> Recipe | None:
+    """Return how the convolution is computed."""
     image, filter, bias, *_ = given
     if image is None or filter is None or not _images(image, filter):
         return None
-    if bias is None and not row.how.frozen:
-        counted = recipes.with_statistics(image.tensor, filter.tensor, row.convolution)
-        if counted is not None:
-            return counted.recipe, counted.shares
     if bias is not None and bias.dimensions != 1:
         return None
     there = None if bias is None else bias.tensor
-    recipe = recipes.forward(image.tensor, filter.tensor, there, row.convolution)
-    return None if recipe is None else (recipe, 0)
+    return recipes.forward(image.tensor, filter.tensor, there, row.convolution)
 
 
 def backward(given: Sequence[Given | None], row: Row, wanted: Sequence[bool]) -> Recipe | None:

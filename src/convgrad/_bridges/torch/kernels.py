@@ -11,7 +11,7 @@ import ctypes
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor as AnyTensor
@@ -22,7 +22,7 @@ from ..._base.errors import AllocationError, ArgumentError
 from ..records import NOWHERE, Made
 from . import recipes
 from .plain import there
-from .recipes import OUTPUTS, Recipe, Settings, WithStatistics, hwio_strides
+from .recipes import OUTPUTS, Recipe, Settings, hwio_strides
 from .tensors import DTYPES, Tensor, layout, lies_as, prefers_channels_last
 
 _TORCH: dict[int, torch.dtype] = {
@@ -64,41 +64,6 @@ def forward(
     if recipe is None:
         return None
     return carry_out("convolution", recipe, (image, weight, bias))[0]
-
-
-class Counted(NamedTuple):
-    """A layer's result, and statistics of shares of its pixels."""
-
-    result: AnyTensor
-    statistics: AnyTensor
-    shares: int
-
-
-def forward_with_statistics(
-    image: AnyTensor, weight: AnyTensor, how: tuple[Any, ...]
-) -> Counted | None:
-    """Return the result of a layer without a bias and what was found out on the way, or None where nothing is.
-
-    `how` is what `aten::convolution` takes behind its tensors.
-    """
-    key = (
-        *("torch", "statistics", image.shape, image.stride(), image.dtype),
-        *(weight.shape, weight.stride(), weight.dtype, how, config.deciding()),
-    )
-    found: WithStatistics | str | None = _engine.memory.get(key)
-    if found is None:
-        settings = settings_of(*how)
-        if settings is not None and image.dim() == weight.dim() == 4:
-            found = recipes.with_statistics(describe(image), describe(weight), settings)
-        found = found or "none"
-        _engine.remember(key, found)
-    if isinstance(found, str) or (image.data_ptr() | weight.data_ptr()) % image.element_size():
-        return None
-    if not (there(image) and there(weight)):
-        return None
-    result, statistics = carry_out("convolution", found.recipe, (image, weight, None))
-    assert result is not None and statistics is not None
-    return Counted(result, statistics, found.shares)
 
 
 def backward(

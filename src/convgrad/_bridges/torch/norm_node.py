@@ -15,7 +15,6 @@ from torch import Tensor as AnyTensor
 
 from ..._problem.norm import SAVED
 from . import composed
-from .kernels import Counted
 from .passes import How, Norm, as_lies, norm, parameter, readable
 from .plain import applied, arrives_plain, there
 
@@ -131,18 +130,15 @@ def forward(
     momentum: float,
     how: How,
     in_place: bool = False,
-    given: Counted | None = None,
 ) -> tuple[AnyTensor, AnyTensor]:
     """Run the passes forwards; returns the result and what the backward ones need. Nothing is recorded.
 
-    With frozen statistics the result may take the place of the image; `given` are statistics of it.
+    With frozen statistics the result may take the place of the image.
     """
     dtype = passes.parameter
     weight, bias = parameter(weight, dtype), parameter(bias, dtype)
     mean, variance = parameter(running[0], dtype), parameter(running[1], dtype)
-    result = passes.forward(
-        x, residual, weight, bias, (mean, variance), how, momentum, in_place, given
-    )
+    result = passes.forward(x, residual, weight, bias, (mean, variance), how, momentum, in_place)
     if not how.frozen:
         # As natively, autograd is told nothing of the change: `data` has no version.
         for theirs, ours in zip(running, (mean, variance), strict=True):

@@ -20,7 +20,7 @@ from ..._base.dtypes import FLOATING, accumulator
 from ..._engine.prepare import Executable
 from ..._problem import activations
 from ..._problem.norm import SAVED, SCALARS, Task, kept_beside
-from .kernels import Counted, describe
+from .kernels import describe
 from .tensors import DTYPES, layout
 
 Place = Literal["", "before", "after"]
@@ -71,7 +71,7 @@ class Norm:
 
     def __init__(self, task: Task, dtype: torch.dtype) -> None:
         self._task = task
-        self._forward: dict[int, Executable] = {}
+        self._forward: Executable | None = None
         self._again: Executable | None = None
         self._backward: dict[tuple[bool, bool, bool], Executable] = {}
         self._known: dict[tuple[float, float, float], Any] = {}
@@ -104,26 +104,21 @@ class Norm:
         how: How,
         momentum: float,
         in_place: bool = False,
-        given: Counted | None = None,
     ) -> tuple[AnyTensor, AnyTensor]:
         """Return the result and what the backward pass is to be given; running statistics change in place.
 
         Parameters and statistics are contiguous and of the dtype `parameter`; a residual lies as x.
         """
-        shares = 0 if given is None else given.shares
-        program = self._forward.get(shares)
-        if program is None:
-            program = _engine.program(replace(self._task, given=shares))
-            self._forward[shares] = program
+        if self._forward is None:
+            self._forward = _engine.program(self._task)
         y = x if in_place and how.frozen else torch.empty_like(x)
         saved = self._numbers(x, len(SAVED) * self._task.channels)
         scalars = self._scalars(how.epsilon, momentum, how.slope)
         mean, variance = running
         _engine.execute(
-            program,
+            self._forward,
             *(x.data_ptr(), y.data_ptr(), _at(residual), _at(weight), _at(bias)),
             *(_at(mean), _at(variance), saved.data_ptr(), ctypes.addressof(scalars)),
-            0 if given is None else given.statistics.data_ptr(),
         )
         return y, saved
 

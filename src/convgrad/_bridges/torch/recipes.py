@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from ... import _engine
-from ..._base.dtypes import DOUBLE
 from ..._engine.prepare import Executable
 from ..._problem import convolution
 from ..._problem.convolution import Kind, Problem, Side
@@ -45,9 +44,6 @@ OUTPUTS = 3
 """The places of what is returned begin here: a result, or the gradients of input, weight and bias."""
 _TEMPORARIES = 100
 """The places of what is made and dropped, until it is known how much is returned."""
-STATISTICS = 3
-"""Numbers per channel and share."""
-_FLOAT64 = DOUBLE.torch
 _CALLS = {
     (Kind.FORWARD, False): convolution.CONV2D,
     (Kind.FORWARD, True): convolution.DEPTHWISE,
@@ -165,33 +161,10 @@ def sides(image: Four, weight: Four, settings: Settings) -> Sides | None:
     return Sides(near, far, window, settings)
 
 
-class WithStatistics(NamedTuple):
-    """How a layer's result is computed together with statistics of its channels: the second output."""
-
-    recipe: Recipe
-    shares: int
-    """Of the pixels; see `_problem.norm.task.PLACES`, `given`."""
-
-
-def with_statistics(image: Tensor, weight: Tensor, settings: Settings) -> WithStatistics | None:
-    """Return how a layer without a bias finds out statistics of its result on the way, or None where it does not."""
-    found = _forward(image, weight, None, settings, statistics=True)
-    if found is None or found.outputs[1] is None:
-        return None
-    channels = found.outputs[0].sizes[1] if found.outputs[0] else 0
-    return WithStatistics(found, found.outputs[1].sizes[0] // (STATISTICS * channels))
-
-
 def forward(
     image: Tensor, weight: Tensor, bias: Tensor | None, settings: Settings
 ) -> Recipe | None:
     """Return how a layer's result is computed, or None where its tensors must be copied first or are not for us."""
-    return _forward(image, weight, bias, settings, statistics=False)
-
-
-def _forward(
-    image: Tensor, weight: Tensor, bias: Tensor | None, settings: Settings, statistics: bool
-) -> Recipe | None:
     between = sides(image.sizes, weight.sizes, settings)
     if between is None or not _alike(image, weight, bias):
         return None
@@ -206,13 +179,8 @@ def _forward(
     if order is None or maker is None:
         return None
     place = maker.weight()
-    towards = settings.transposed
-    if not statistics:
-        return maker.recipe((result,), maker.towards(towards, order, INPUT, place, OUTPUTS, bias))
-    shares, runs = maker.counting(towards, order, INPUT, place, OUTPUTS)
-    numbers = shares * STATISTICS * made[1]
-    rows = Made(_FLOAT64, (numbers,), (1,)) if shares else None
-    return maker.recipe((result, rows), runs)
+    runs = maker.towards(settings.transposed, order, INPUT, place, OUTPUTS, bias)
+    return maker.recipe((result,), runs)
 
 
 def backward(
@@ -307,23 +275,6 @@ class _Maker:
             return [Run(_engine.program(problem), (weight, image, result, *beside))]
         problem = self._problem(Kind.FORWARD, order, "" if bias is None else "output")
         return [Run(_engine.program(problem), (image, weight, result, *beside))]
-
-    def counting(
-        self, near: bool, order: str, image: int, weight: int, result: int
-    ) -> tuple[int, list[Run]]:
-        """Return the run that leads to an image and to statistics of it, which lie behind it, and their shares.
-
-        No shares and no run where the plan takes none, or not faster than a pass that reads the image again.
-        """
-        exchanged = near != self.exchanged
-        kind = Kind.INPUT_GRADIENT if exchanged else Kind.FORWARD
-        problem = self._problem(kind, order, "")
-        shares = _engine.statistics_shares(problem)
-        if not shares:
-            return 0, []
-        program = _engine.program(replace(problem, statistics=True))
-        operands = (weight, image) if exchanged else (image, weight)
-        return shares, [Run(program, (*operands, result, OUTPUTS + 1))]
 
     def filter_gradient(self, transposed: bool, order: str, bias: int, wanted: bool) -> list[Run]:
         """Return the runs that lead to the filter's gradient, and to that of the bias if it has a place."""

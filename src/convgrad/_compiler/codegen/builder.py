@@ -144,6 +144,10 @@ class KernelBuilder(Writer):
 
     # Values
 
+    def forget_loads(self) -> None:
+        """Let LLVM take no load behind this for one before it. It is no instruction."""
+        self.emitter.line('fence syncscope("singlethread") seq_cst')
+
     def zeros(self, element: Element, lanes: int) -> Vector:
         return Vector.constant(self.emitter, element, lanes, 0)
 

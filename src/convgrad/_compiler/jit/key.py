@@ -26,7 +26,7 @@ from convgrad._compiler.kernel import spelled
 from convgrad._compiler.targets import Target
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-_FOLDERS = ("_compiler/codegen", "_compiler/targets", "_kernels")
+_FOLDERS = ("_compiler/codegen", "_compiler/targets", "_kernels", "_problem/sums")
 """Where a change can change a kernel's text, with all folders below."""
 _COMPILER = "_compiler/jit/llvm.py"
 """What turns texts into objects."""

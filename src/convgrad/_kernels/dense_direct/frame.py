@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..._compiler.codegen import F64, I32, I64, Int, KernelBuilder, arithmetic, element, symbol
+from ..._compiler.codegen import I32, I64, Int, KernelBuilder, arithmetic, element, symbol
 from ..._compiler.targets import Target
 from ..shared.levels import Levels
 from ..shared.words import arguments, load_row
 from .axis import SPAN
-from .statistics import PanelStatistics
 from .words import WORDS, DirectDenseKernel
 
 
@@ -56,10 +55,6 @@ class Frame:
         if kernel.bias:
             self.bias = k.arg_pointer(pointers, self.storage)
             pointers += 1
-        rows = None
-        if kernel.statistics:
-            rows = k.arg_pointer(pointers, F64)
-            pointers += 1
         if not kernel.flat:
             self.table = k.arg_pointer(pointers, I64 if kernel.far else I32)
             pointers += 1
@@ -71,9 +66,6 @@ class Frame:
             k.scratch(self.number, self._sums * self.lanes) if kernel.levels else None
             for _ in range(2)
         )
-        self.statistics = None
-        if rows:
-            self.statistics = PanelStatistics(k, rows, kernel.height, kernel.vectors, self.lanes)
         self.staged = k.scratch(self.number, 0)
         self.depth = self.word["depth"]
         self.pixel = self.depth * kernel.woven

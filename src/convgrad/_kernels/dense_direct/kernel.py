@@ -12,7 +12,6 @@
               [totals += acc, acc = 0 if they belong to another run]
               for k:  acc[i] += broadcast(source[pixel i + displacement + k]) * packed[tap][k]
           store acc + totals [+ bias]
-          [add them to the panel's statistics, which are written behind its last tile]
         [NCHW: turn the panel's pixels into planes]
 
 Forward and input gradient are the same sum: source and target change places and the filter is packed transposed. The
@@ -20,8 +19,6 @@ code depends on the tile, the dtype and the layout; channels, windows, strides a
 """
 
 from __future__ import annotations
-
-from contextlib import nullcontext
 
 from ..._compiler.codegen import Int, Pointer
 from ..._compiler.kernel import KernelSource
@@ -38,7 +35,7 @@ _PIXELS = 4
 
 
 def emit(kernel: DirectDenseKernel, target: Target) -> KernelSource:
-    """Write the kernel: words are source, filter or packed filter, result, bias or statistics, table, then `WORDS`."""
+    """Write the kernel: words are source, filter or packed filter, result, bias, table, then `WORDS`."""
     return _Writer(kernel, target).write()
 
 
@@ -59,8 +56,7 @@ class _Writer:
             packer = PanelPacker(k, kernel.pack, k.arg_pointer(1, frame.storage), word)
             filter_ = frame.staged.offset(word["panel_at"])
         with k.loop(k.begin, k.end) as item:
-            number = item // word["panel_ranges"]
-            block = frame.block(number)
+            block = frame.block(item // word["panel_ranges"])
             first = item % word["panel_ranges"] * word["panel_range"]
             last = k.min(first + word["panel_range"], word["panels"] * frame.groups)
             if kernel.staged:
@@ -77,12 +73,7 @@ class _Writer:
                         packer.tap(panel, tap, filter_.offset(tap * packer.tap_pitch))
                 else:
                     mine = filter_.offset(panel * (frame.depth * frame.panel * word["taps"]))
-                with (
-                    frame.statistics.share(number, channel, word["target_col"])
-                    if frame.statistics
-                    else nullcontext()
-                ):
-                    self._panel(block, panel - first, group, channel, mine)
+                self._panel(block, panel - first, group, channel, mine)
         return k.finish()
 
     def _stage(self, block: TargetBlock) -> None:

@@ -97,8 +97,8 @@ def plan(name: str, it: DirectSizes) -> Plan:
         steps.append(_turn(it, source))
         source = "partial"
     operands: tuple[Operand, ...] = (source, "packed" if beforehand else filter_, "result")
-    if kernel.bias or kernel.statistics:
-        operands = (*operands, "statistics" if kernel.statistics else "bias")
+    if kernel.bias:
+        operands = (*operands, "bias")
     items = cut.blocks * panel_ranges
     steps.append(
         Step(
@@ -120,7 +120,6 @@ def plan(name: str, it: DirectSizes) -> Plan:
         packed_bytes=it.filter_bytes if beforehand else 0,
         serial=it.serial,
         story=_story(it, cut, panel_range, packs),
-        shares=cut.blocks if kernel.statistics else 0,
     )
 
 
@@ -212,7 +211,6 @@ def _kernel(it: DirectSizes, packs: bool) -> DirectDenseKernel:
         and not it.staged
         and it.source_bytes > 4 * it.target.l2_bytes,
         bias=it.problem.adds_bias,
-        statistics=it.problem.statistics and it.takes_statistics,
     )
 
 

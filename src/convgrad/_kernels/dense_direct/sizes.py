@@ -9,7 +9,6 @@ from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..._problem.sums.gather import gather_contract
-from ..shared import statistics
 from ..shared.gather import Footprint, Gather, Tap, gather
 from .axis import AxisTable
 
@@ -143,13 +142,6 @@ class DirectSizes:
             and self.width >= self.panel
         )
         self.serial = problem.flops < _SERIAL_FLOPS
-        self.takes_statistics = (
-            statistics.why_not(problem) is None
-            and not self.dot
-            and not self.narrow
-            and self.woven == 1
-        )
-        """Whether the kernel can take statistics of the result: where a tile's vectors are channels, in order."""
 
     def _join_pixels(self) -> None:
         """Where windows are one pixel, forget rows, and images too if their pixels follow each other."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..._compiler.codegen import Int, Pointer, Variable, Vector
 from ..shared.edges import load_first
 from ..shared.levels import Levels
-from ..shared.statistics import Counted
+from .dots import store_dots
 from .frame import Frame, TargetBlock
 from .tables import COL_ENTRY, ROW_ENTRY
 from .walk import ListedTile, flat_tiles, listed_tiles
@@ -56,7 +56,6 @@ class PanelTiles:
                 self._ask_for(listed.targets)
                 sums_of_taps = self._sum_of_taps(listed, filter_)
                 self._store(listed.targets, sums_of_taps, bias)
-                self._take_statistics(sums_of_taps, listed.counted)
             return
         with flat_tiles(frame, block, source, target) as tile:
             ahead = None
@@ -72,7 +71,6 @@ class PanelTiles:
                 self._add(sums, entry, number, frame.depth)
             finished = sums.finish()
             self._store(tile.targets, finished, bias)
-            self._take_statistics(finished, tile.counted)
 
     def _ask_for(self, targets: list[Pointer]) -> None:
         """Ask for the lines a tile will write, if it takes long enough for them to arrive meanwhile."""
@@ -184,33 +182,20 @@ class PanelTiles:
             add(whole, stop - whole)
 
     def _store(self, targets: list[Pointer], sums: list[Vector], bias: Pointer | None) -> None:
-        vectors, parts = self.kernel.vectors, self.frame.parts
-        while parts > 1:
-            # Halves of the chains onto halves, as inside of a vector.
-            parts //= 2
-            sums = [
-                sums[i + j] + sums[i + j + parts]
-                for i in range(0, len(sums), 2 * parts)
-                for j in range(parts)
-            ]
-        added = self._last(bias)
+        if self.kernel.dot:
+            store_dots(self.frame, targets, sums, bias)
+            return
+        added, vectors = self._last(bias), self.kernel.vectors
         for i, there in enumerate(targets):
             self._store_pixel(there, sums[i * vectors : (i + 1) * vectors], added)
-
-    def _take_statistics(self, sums: list[Vector], counted: Counted | None) -> None:
-        if self.frame.statistics and counted:
-            zero = self.k.zeros(self.number, self.lanes)
-            self.frame.statistics.add([each + zero for each in sums], counted)
 
     def _last(self, bias: Pointer | None) -> list[Vector]:
         """Return what is added to finished sums: a panel's bias, or +0. A sum that is zero may be -0, a result not."""
         kernel = self.kernel
-        zero = self.k.zeros(self.number, 1 if kernel.dot else self.lanes)
+        zero = self.k.zeros(self.number, self.lanes)
         if not bias:
             return [zero] * kernel.vectors
-        if kernel.dot:
-            found = [bias.offset(n).load() for n in range(kernel.vectors)]
-        elif kernel.narrow:
+        if kernel.narrow:
             found = [load_first(self.k, bias, kernel.narrow, self.lanes)]
         else:
             found = [bias.offset(v * self.lanes).load(self.lanes) for v in range(kernel.vectors)]
@@ -219,9 +204,6 @@ class PanelTiles:
     def _store_pixel(self, there: Pointer, sums: list[Vector], added: list[Vector]) -> None:
         kernel = self.kernel
         for v, value in enumerate(sums):
-            if kernel.dot:
-                there.offset(v).store(value.sum() + added[v])
-                continue
             if kernel.woven > 1:
                 # One group's channels after the other's.
                 width = self.lanes // kernel.woven

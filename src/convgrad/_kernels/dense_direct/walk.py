@@ -6,12 +6,11 @@ the same numbers are stored twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
 from ..._compiler.codegen import Bool, Int, Pointer, Variable
-from ..shared.statistics import Counted
 from ..shared.words import load_row
 from .frame import Frame, TargetBlock
 from .tables import PIECE
@@ -24,8 +23,6 @@ class FlatTile(NamedTuple):
     targets: list[Pointer]
     number: Int
     """Which of the block's tiles it is."""
-    counted: Counted | None
-    """Which of its pixels statistics are to be taken of, if any are."""
 
 
 class ListedTile(NamedTuple):
@@ -37,7 +34,6 @@ class ListedTile(NamedTuple):
     cols: tuple[Int, Int]
     row_pitch: Int
     """Elements from one row of the source to the next."""
-    counted: Counted | None
 
 
 @contextmanager
@@ -50,17 +46,13 @@ def flat_tiles(
     last = k.max(count - height, 0)
     places = [k.min(count - 1, i) for i in range(height)]
     steps = [(place * from_pitch, place * to_pitch) for place in places]
-    with (
-        _runs(frame, count) as (begin, end),
-        k.loop(begin, end, height, nonempty=True) as first,
-    ):
+    with k.loop(0, count, height, nonempty=True) as first:
         start = k.min(first, last)
         here, there = source.offset(start * from_pitch), target.offset(start * to_pitch)
         yield FlatTile(
             [here.offset(step) for step, _ in steps],
             [there.offset(step) for _, step in steps],
             first // height,
-            _counted(frame, start, first, begin, count),
         )
 
 
@@ -86,28 +78,14 @@ def listed_tiles(
         )
         here = source.offset(row["source"] * from_row + col["source"] * from_col)
         there = target.offset(row["target"] * to_row + col["target"] * to_col)
-        with walk.tiles() as (places, counted):
+        with walk.tiles() as places:
             yield ListedTile(
                 [here.offset(source_place) for source_place, _ in places],
                 [there.offset(target_place) for _, target_place in places],
                 (row["first"], row["last"]),
                 (col["first"], col["last"]),
                 from_row,
-                counted,
             )
-
-
-def _runs(
-    frame: Frame, count: Int, carry: Sequence[Variable[Any]] = ()
-) -> AbstractContextManager[tuple[Int, Int]]:
-    """Go through some pixels: in runs where statistics are taken, else all at once."""
-    if frame.statistics:
-        return frame.statistics.runs(count, carry)
-    return nullcontext((frame.k.i64(0), count))
-
-
-def _counted(frame: Frame, start: Int, first: Int, begin: Int, count: Int) -> Counted | None:
-    return frame.statistics.counted(start, first, begin, count) if frame.statistics else None
 
 
 class _Walk:
@@ -134,16 +112,13 @@ class _Walk:
         return col, row - back, image - (self.counts[1] - 1) * row - back
 
     @contextmanager
-    def tiles(self) -> Iterator[tuple[list[tuple[Int, Int]], Counted | None]]:
-        """Go through all tiles; gives the places of a tile's pixels in source and target, and which are counted."""
+    def tiles(self) -> Iterator[list[tuple[Int, Int]]]:
+        """Go through all tiles; gives the places of a tile's pixels in source and target."""
         k, height = self.k, self.height
         images, rows, cols = self.counts
         count = images * rows * cols
         carry = [self.row, self.col, self.source, self.target]
-        with (
-            _runs(self.frame, count, carry) as (begin, end),
-            k.loop(begin, end, height, carry=carry, nonempty=True) as first,
-        ):
+        with k.loop(0, count, height, carry=carry, nonempty=True) as first:
             found = [
                 (k.variable(self.source.value), k.variable(self.target.value))
                 for _ in range(height)
@@ -161,8 +136,7 @@ class _Walk:
                         self._step(first + i < count)
                         found[i][0].value = self.source.value
                         found[i][1].value = self.target.value
-            places = [(source.value, target.value) for source, target in found]
-            yield places, _counted(self.frame, first, first, begin, count)
+            yield [(source.value, target.value) for source, target in found]
             self._step(first + height < count)
 
     def _step(self, there_is_one: Bool) -> None:

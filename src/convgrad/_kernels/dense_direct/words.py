@@ -77,5 +77,3 @@ class DirectDenseKernel:
     """Whether the numbers of the table have 64 bits, not 32."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result."""
-    statistics: bool = added_field(False)
-    """Whether statistics of the result are taken."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..._compiler.costs import Work
 from ..shared.amounts import MEANT_FOR_OTHERS, kind_of_work, meetings, traffic
 from ..shared.gather import Gather
+from ..shared.levels import in_blocks
 
 _ODD_TILE = 1.06
 """Handicap of the tiles that are not a target's first: near a tie the first is as good, and fewer kernels are made."""
@@ -28,7 +29,8 @@ def work(name: str, it: DirectSizes) -> Work:
     tiles = blocks * -(-images * rows * cols // tile.height)
     runs = problem.batch * meetings(problem.rows) * meetings(problem.cols) / tile.height
     runs *= tiles * tile.height / it.pixels * panels
-    steps = runs * (-(-it.depth // it.lanes) if it.dot else it.depth)
+    chains = it.contract.chains
+    steps = runs * (-(-it.depth // chains) * (chains // it.lanes) if it.dot else it.depth)
     products = steps * tile.vectors * tile.height
     weights = it.filter_bytes / it.number / it.lanes
     far = blocks * it.filter_bytes / 64 if it.filter_bytes > it.target.l2_bytes // 2 else 0
@@ -55,7 +57,7 @@ def work(name: str, it: DirectSizes) -> Work:
             },
             "dot products": products if it.dot else 0,
             "reads": steps * (tile.vectors + tile.height),
-            "runs": runs,
+            "runs": runs * (it.contract.blocks if in_blocks(it.contract, it.taps) else 1),
             "tiles": tiles * panels,
             "near weights": loads if panel > it.target.l1_bytes // 2 else 0,
             "panels too large": loads if panel > it.target.l2_bytes // 2 else 0,

@@ -66,6 +66,8 @@ class Corner:
     col_kind: Int
     images: Int
     """Its block of images."""
+    x_col: Int
+    """The first column of x; where windows' columns are channels, the padding counts."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +96,23 @@ class PixelRun:
     apart: Int
     place: Int
     """Where the first goes."""
+    col: Int
+    """Columns from the chunk's first one to its first."""
 
 
 class Chunks:
     """Writes into a kernel where chunks lie and what their shape is."""
 
     def __init__(
-        self, k: KernelBuilder, table: Pointer, word: dict[str, Int], by_channel: bool
+        self,
+        k: KernelBuilder,
+        table: Pointer,
+        word: dict[str, Int],
+        by_channel: bool,
+        folded: bool,
     ) -> None:
-        self.k, self.table, self.word, self.by_channel = k, table, word, by_channel
+        self.k, self.table, self.word = k, table, word
+        self.by_channel, self.folded = by_channel, folded
 
     def corner(self, chunk: Int) -> Corner:
         word = self.word
@@ -114,7 +124,9 @@ class Chunks:
         image = images * word["images"]
         x = image * word["x_image"] + (x_row * word["x_cols"] + x_col) * word["x_pixel"]
         y = image * word["y_image"] + (y_row * word["y_cols"] + y_col) * word["y_pixel"]
-        return Corner(x, y, row_kind, col_kind, images)
+        if self.folded:
+            x = x - word["x_before"] * word["x_pixel"]
+        return Corner(x, y, row_kind, col_kind, images, x_col)
 
     def _block(self, block: Int, axis: str, spans: Pointer) -> tuple[Int, Int, Int]:
         """Return the class of a block, and where it starts in x and in dy."""
@@ -168,7 +180,8 @@ class Chunks:
             count, single = cols["count"], whole.differs(0)
             with k.loop(0, k.select(single, k.i64(1), rows["count"]), nonempty=True) as row:
                 first, place = row * word["y_cols"], row * count
-                yield PixelRun(first, k.select(single, whole, count), k.i64(1), place)
+                count = k.select(single, whole, count)
+                yield PixelRun(first, count, k.i64(1), place, k.i64(0))
             return
         whole = shape.x_whole
         single = whole.differs(0)
@@ -182,6 +195,5 @@ class Chunks:
                 along = load_row(runs.offset(number * len(RUN)), RUN)
                 first = (down["first"] + row * down["apart"]) * word["x_cols"] + along["first"]
                 place = (down["place"] + row) * cols["cells"] + along["place"]
-                yield PixelRun(
-                    first, k.select(single, whole, along["count"]), along["apart"], place
-                )
+                count = k.select(single, whole, along["count"])
+                yield PixelRun(first, count, along["apart"], place, along["first"])

@@ -21,6 +21,7 @@ the rest of the tree.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ..._compiler.codegen import (
     I32,
@@ -36,6 +37,7 @@ from ..._compiler.codegen import (
 )
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
+from ..shared.pixel_sum import added_up
 from ..shared.words import arguments
 from .chunk import Chunks, Corner, Item, item_of
 from .levels import LEVELS, Leaf, Levels
@@ -44,6 +46,21 @@ from .pack import ChunkPacker, Pack
 from .pixels import PixelSums
 from .tile import Ahead, TileSums
 from .words import SUM_WORDS, UNROLL, WORDS, DenseFilterKernel
+
+_CHECKED = 8
+"""Vectors of dy that are looked at side by side."""
+
+
+@dataclass(frozen=True)
+class Edges:
+    """What to do about windows that lie partly beside the image, where their columns are channels."""
+
+    odd: Bool
+    """Whether zeros there would not add nothing."""
+    first: Int
+    """The chunk's first column, the padding counted."""
+    cols: Int
+    """Columns of a row of its copy."""
 
 
 def emit(kernel: DenseFilterKernel, target: Target) -> KernelSource:
@@ -80,10 +97,8 @@ class _Writer:
         self.lists = Lists(k, self.table, self.word, ends, index, pairs, kernel.x_width, self.width)
         by_channel = kernel.data_format == "NCHW"
         zeros = not kernel.straight
-        self.chunks = Chunks(k, self.table, self.word, by_channel)
-        self.packer = ChunkPacker(
-            k, self.storage, by_channel, kernel.folded, zeros, self.chunks, self.word
-        )
+        self.chunks = Chunks(k, self.table, self.word, by_channel, kernel.folded)
+        self.packer = ChunkPacker(k, self.storage, by_channel, zeros, self.chunks, self.word)
         self.pixels = (
             PixelSums(k, kernel, self.word, self.tile.totals, ends, self.levels) if sums else None
         )
@@ -131,6 +146,7 @@ class _Writer:
             tile_end=item.tile_end,
             whole=whole,
             kinds=kinds,
+            col=corner.x_col if kernel.folded else None,
         )
         panels = word["whole_panels"]
         y_pack = Pack(
@@ -169,7 +185,30 @@ class _Writer:
             summed, part = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
             with k.when(part.equals(0)):
                 self.pixels.add(summed, runs, item.slice, leaf)
-        self._products(item, runs, leaf, ahead)
+        edges = None
+        if kernel.folded:
+            count = shape.images * shape.y_pixels
+            edges = Edges(self._odd(item, count), corner.x_col, shape.cols["cells"])
+        self._products(item, runs, leaf, ahead, edges)
+
+    def _odd(self, item: Item, count: Int) -> Bool:
+        """Tell whether zeros beside the image would meet an infinity or a NaN of dy, and not add nothing."""
+        k, lanes = self.k, self.lanes
+        zero = k.zeros(self.number, lanes)
+        sums = [k.variable(zero) for _ in range(_CHECKED)]
+        panels = k.select(self.word["x_edges"].equals(0), k.i64(0), item.panel_end - item.panel)
+        with k.loop(0, panels, carry=sums) as panel:
+            here = self.y_pack.offset(panel * self.word["y_tile"])
+            size = count * self.width
+            whole = size - size % (_CHECKED * lanes)
+            with k.loop(0, whole, _CHECKED * lanes, carry=sums) as at:
+                for number, each in enumerate(sums):
+                    value = here.offset(at + number * lanes).load(lanes)
+                    each.value = k.fma(value, zero, each.value)
+            with k.loop(whole, size, lanes, carry=sums[:1]) as at:
+                sums[0].value = k.fma(here.offset(at).load(lanes), zero, sums[0].value)
+        total = added_up([each.value for each in sums]).sum()
+        return Bool(total.emitter, total.compare("une", "", 0.0).text)
 
     def _products(
         self,
@@ -177,6 +216,7 @@ class _Writer:
         runs: Int,
         leaf: Leaf,
         ahead: tuple[Pointer, Pointer] | None,
+        edges: Edges | None,
     ) -> None:
         """Add the products of a chunk to those before, panel by panel, tap by tap, tile by tile."""
         k, word, kernel = self.k, self.word, self.kernel
@@ -207,6 +247,12 @@ class _Writer:
                             if kernel.straight:
                                 lines = ahead and self._ahead(item, group, panel, tile, *ahead)
                                 self.tile.straight(sums, x, y, self.lists.ends_, runs, lines)
+                            elif edges:
+                                with k.branch(edges.odd) as ways:
+                                    with ways.then():
+                                        self._carefully(sums, rows, x, y, row, index, runs, edges)
+                                    with ways.otherwise():
+                                        self.tile.listed(sums, x, y, self.lists.pairs, index, runs)
                             else:
                                 self.tile.listed(sums, x, y, self.lists.pairs, index, runs)
                             found = sums[: rows * kernel.vectors]
@@ -222,6 +268,40 @@ class _Writer:
                                 with either.otherwise():
                                     self.levels.keep(found, waits, word["stack_pitch"], leaf)
                             waiting.value = waits.offset(len(found) * self.lanes)
+
+    def _carefully(
+        self,
+        sums: list[Variable[Vector]],
+        rows: int,
+        x: Pointer,
+        y: Pointer,
+        start: Int,
+        index: Pointer,
+        runs: Int,
+        edges: Edges,
+    ) -> None:
+        """Sum the products of a tile of windows' columns one by one, and leave out those beside the image."""
+        k, word, lanes, vectors = self.k, self.word, self.lanes, self.kernel.vectors
+        zero, totals = k.zeros(self.number, lanes), self.tile.totals
+        with k.loop(0, rows * vectors, nonempty=True) as number:
+            row, part = number // vectors, number % vectors * lanes
+            shift = (start + row) // word["x_fold"] + edges.first - word["x_before"]
+            total = k.variable(zero)
+            with k.loop(0, runs, carry=[total], nonempty=True) as run:
+                begin, end = (index.offset(run).offset(i).load_int() for i in range(2))
+                chain = k.variable(zero)
+                with k.loop(begin, end, carry=[chain]) as entry:
+                    pair = self.lists.pairs.offset(entry).as_element(I32)
+                    a, b = pair.load_int(), pair.offset(1).load_int()
+                    col = a // self.kernel.x_width % edges.cols * word["x_step"] + shift
+                    with k.when(col.inside(word["x_cols"])):
+                        left = x.offset(a + row).broadcast(lanes)
+                        right = y.offset(b + part).load(lanes)
+                        chain.value = k.fma(left, right, chain.value)
+                total.value = total.value + chain.value
+            totals.offset(number * lanes).store(total.value)
+        for number, each in enumerate(sums):
+            each.value = totals.offset(number * lanes).load(lanes)
 
     def _ahead(
         self, item: Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer

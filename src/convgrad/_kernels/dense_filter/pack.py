@@ -19,7 +19,7 @@ from ..._compiler.codegen import (
     arithmetic,
     transpose,
 )
-from .chunk import Chunks, Shape
+from .chunk import Chunks, PixelRun, Shape
 
 _BLOCK = 8
 """Pixels that NHWC copies tile by tile, so that the lines of a pixel are still near when its next tile comes."""
@@ -55,6 +55,8 @@ class Pack:
     """Tiles of a group that have all their channels; at most one does not."""
     kinds: tuple[tuple[int, Int, Int], ...]
     """Channels per tile for ranges of tiles."""
+    col: Int | None = None
+    """The first column of x where windows' columns are channels."""
 
     def start(self, tile: Int) -> Int:
         """Return the first channel of a tile."""
@@ -79,7 +81,6 @@ class ChunkPacker:
         k: KernelBuilder,
         storage: Element,
         by_channel: bool,
-        folded: bool,
         zeros: bool,
         chunks: Chunks,
         word: dict[str, Int],
@@ -90,7 +91,6 @@ class ChunkPacker:
         self.storage, self.number = storage, arithmetic(storage)
         self.lanes = k.lanes(self.number)
         self.by_channel = by_channel
-        self.folded = folded
         self.chunks = chunks
         self.word = word
 
@@ -122,15 +122,56 @@ class ChunkPacker:
             k.loop(0, pack.shape.copied_images, nonempty=True) as image,
             self.chunks.runs(pack.side, pack.shape) as run,
         ):
-            count = run.count
             source = pack.source.offset(image * self._word(pack, "image") + run.first * pitch)
             start = run.place + image * pack.image_pixels
             step = run.apart * pitch
-            blocks = count - count % _BLOCK
-            with k.loop(0, blocks, _BLOCK) as p:
+            left, right = self._inside(pack, run)
+            if pack.col is not None:
+                with k.loop(0, left) as p:
+                    self._edge(pack, run, source.offset(p * step), p, start + p)
+            blocks = right - (right - left) % _BLOCK
+            with k.loop(left, blocks, _BLOCK) as p:
                 self._tiles(pack, source.offset(p * step), step, start + p, _BLOCK)
-            with k.loop(blocks, count) as p:
+            with k.loop(blocks, right) as p:
                 self._tiles(pack, source.offset(p * step), step, start + p, 1)
+            if pack.col is not None:
+                with k.loop(right, run.count) as p:
+                    self._edge(pack, run, source.offset(p * step), p, start + p)
+
+    def _inside(self, pack: Pack, run: PixelRun) -> tuple[Int, Int]:
+        """Return which pixels of a run have whole windows inside the image: not before, and before."""
+        k, word = self.k, self.word
+        if pack.col is None:
+            return k.i64(0), run.count
+        before = word["x_before"] - pack.col - run.col
+        left = k.min((k.max(before, 0) + (run.apart - 1)) // run.apart, run.count)
+        most = before + word["x_cols"] - word["x_window"]
+        some = k.select(most < 0, k.i64(0), k.max(most, 0) // run.apart + 1)
+        return left, k.min(k.max(some, left), run.count)
+
+    def _columns(self, pack: Pack, run: PixelRun, number: Int) -> tuple[Int, Int, Int]:
+        """Return the column of the image where a window starts, and which of its own lie in the image."""
+        k, word = self.k, self.word
+        assert pack.col is not None
+        col = pack.col + run.col + number * run.apart - word["x_before"]
+        first = k.min(k.max(0 - col, 0), word["x_window"])
+        return col, first, k.max(k.min(word["x_cols"] - col, word["x_window"]), first)
+
+    def _edge(self, pack: Pack, run: PixelRun, source: Pointer, number: Int, pixel: Int) -> None:
+        """Copy a window that lies partly beside the image; what does is zero."""
+        k, fold = self.k, self.word["x_fold"]
+        _, first, last = self._columns(pack, run, number)
+        with k.loop(pack.tile, pack.tile_end, nonempty=True) as tile:
+            place = pack.place(pack.group, tile).offset(pixel * pack.width)
+            self._clear(place, pack.width)
+            start = pack.start(tile)
+            begin = k.max(first * fold, start)
+            with k.loop(begin, k.min(last * fold, start + pack.width)) as channel:
+                place.offset(channel - start).store(source.offset(channel).load())
+
+    def _clear(self, place: Pointer, width: int) -> None:
+        for at, lanes in self._pieces(width):
+            place.offset(at).store(self.k.zeros(self.number, lanes))
 
     def _tiles(self, pack: Pack, source: Pointer, step: Int, pixel: Int, count: int) -> None:
         """Copy all channels of a few pixels."""
@@ -227,25 +268,54 @@ class ChunkPacker:
             k.loop(0, pack.shape.copied_images, nonempty=True) as image,
             self.chunks.runs(pack.side, pack.shape) as run,
         ):
-            count, apart = run.count, run.apart
+            apart = run.apart
             source = pack.source.offset(image * self._word(pack, "image") + run.first)
             channel = group * pack.channels + pack.start(tile)
             place = pack.place(group, tile)
             place = place.offset((run.place + image * pack.image_pixels) * pack.width)
+            left, right = self._inside(pack, run)
+            if pack.col is not None:
+                self._edges(pack, run, source, channel, place, k.i64(0), left)
+            count = right - left
+            here, there = source.offset(left * apart), place.offset(left * pack.width)
             with k.branch(apart.equals(1) & (count >= lanes)) as dense:
                 with dense.then():
                     parts = -(-pack.width // lanes)
                     with k.loop(0, parts) as turn:
                         # The last part first: it spills into the next pixel's first one.
                         part = (parts - 1 - turn) * lanes
-                        self._transposed(pack, source, channel + part, count, place + part)
+                        self._transposed(pack, here, channel + part, count, there + part)
                 with dense.otherwise():
-                    self._gathered(pack, source, channel, count, apart, place)
+                    self._gathered(pack, here, channel, count, apart, there)
+            if pack.col is not None:
+                # Vectors spill into the first of these.
+                self._edges(pack, run, source, channel, place, right, run.count)
+
+    def _edges(
+        self,
+        pack: Pack,
+        run: PixelRun,
+        source: Pointer,
+        channel: Int,
+        place: Pointer,
+        begin: Int,
+        end: Int,
+    ) -> None:
+        """Copy windows that lie partly beside the image; what does is zero."""
+        k, fold = self.k, self.word["x_fold"]
+        with k.loop(begin, end) as p:
+            to, here = place.offset(p * pack.width), source.offset(p * run.apart)
+            _, first, last = self._columns(pack, run, p)
+            self._clear(to, pack.width)
+            start = k.max(first * fold, channel)
+            with k.loop(start, k.min(last * fold, channel + pack.width)) as number:
+                value = here.offset(self._plane(pack, number)).load()
+                to.offset(number - channel).store(value)
 
     def _plane(self, pack: Pack, channel: Int) -> Int:
         """Return where a channel's pixels are; a folded channel is a column of the window and a channel."""
         plane = self._word(pack, "channel")
-        if not self.folded or pack.side != "x":
+        if pack.col is None:
             return channel * plane
         fold = self._word(pack, "fold")
         return channel % fold * plane + channel // fold
@@ -278,5 +348,5 @@ class ChunkPacker:
         channels = k.min(self._word(pack, "channels") - channel, pack.width)
         with k.loop(0, channels, nonempty=True) as i:
             row, to = source.offset(self._plane(pack, channel + i)), place.offset(i)
-            with k.loop(0, count, nonempty=True) as p:
+            with k.loop(0, count) as p:
                 to.offset(p * pack.width).store(row.offset(p * apart).load())

@@ -167,7 +167,7 @@ def _tables(
     """Return the table, the words, the scratch and where the sums of pixels wait in it."""
     batch, rows, cols = flat(problem)
     nhwc = problem.data_format == "NHWC"
-    table, places = tables.table(it.row_blocks, it.col_blocks, cols.size, not it.straight)
+    table, places = tables.table(it.row_blocks, it.col_blocks, it.col_axis.size, not it.straight)
     unit, run = it.unit, it.contract.run
     last = batch - (it.image_blocks - 1) * unit.images
     x_zero = unit.images * it.row_blocks.most_cells * it.col_blocks.most_cells
@@ -229,6 +229,12 @@ def _tables(
         "x_image": problem.in_c * x_plane,
         "x_channels": problem.in_c if not it.fold else it.group_in,
         "x_fold": problem.in_c,
+        "x_before": cols.before if it.fold else 0,
+        "x_window": cols.window,
+        "x_step": cols.stride,
+        "x_edges": int(
+            it.fold > 0 and (cols.before > 0 or it.col_axis.size - cols.before > cols.size)
+        ),
         "y_rows": rows.out,
         "y_cols": cols.out,
         "y_pixel": problem.out_c if nhwc else 1,

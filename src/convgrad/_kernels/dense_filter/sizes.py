@@ -169,7 +169,11 @@ class Sizes:
     def straight(self) -> bool:
         """Whether the pixels of a chunk need no lists: windows have one tap, and it meets a pixel everywhere."""
         axes = (self.row_axis, self.col_axis)
-        return self.taps == 1 and all(tap_span(axis, 0)[:2] == (0, axis.out) for axis in axes)
+        return (
+            not self.fold
+            and self.taps == 1
+            and all(tap_span(axis, 0)[:2] == (0, axis.out) for axis in axes)
+        )
 
     @property
     def one_run(self) -> bool:

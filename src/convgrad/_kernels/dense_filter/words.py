@@ -29,7 +29,8 @@ WORDS = (
     *("row_blocks", "col_blocks", "image_blocks", "images", "last_images"),
     *("x_block_rows", "x_block_cols", "y_block_rows", "y_block_cols"),
     *("classes", "taps", "run_images", "run_rows", "run_cols"),
-    *("x_rows", "x_cols", "x_pixel", "x_channel", "x_image", "x_channels", "x_fold"),
+    *("x_rows", "x_cols", "x_pixel", "x_channel", "x_image", "x_channels"),
+    *("x_fold", "x_before", "x_window", "x_step", "x_edges"),
     *("y_rows", "y_cols", "y_pixel", "y_channel", "y_image", "y_channels"),
     *("group_in", "group_out", "big_tiles", "tiles", "panels"),
     *("whole_tiles", "whole_panels"),
@@ -63,7 +64,7 @@ class DenseFilterKernel:
     sets: int = 1
     """Chains of a result, whose pixels take turns."""
     folded: bool = False
-    """Whether x may have windows' columns for channels; shapes the code of NCHW only."""
+    """Whether x has windows' columns for channels."""
     straight: bool = False
     """Whether pixels need no lists: windows of one tap that miss no pixel."""
     prefetch: int = 0

@@ -67,7 +67,7 @@ class LaneTiles:
 
     @contextmanager
     def _blocks(self, sums: Levels) -> Iterator[tuple[Int, Int, Int | None]]:
-        """Go through the contract's blocks of channels: gives the number, the first channel and the one behind the last.
+        """Go through the contract's blocks of channels: gives number, first channel, and the one behind the last.
 
         Where all channels are one block, an entry of several taps ends where it says.
         """

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..._compiler.costs import Work
 from ..shared.amounts import kind_of_work, traffic
+from ..shared.levels import in_blocks
 
 _FEW_PIXELS = 64
 _SMALL = 1.25
@@ -24,6 +25,7 @@ def work(name: str, it: PlanesSizes, serial: bool) -> Work:
     tapped = tiles * it.taps
     """Tiles of one channel and one panel, by the taps of all phases together."""
     steps = tapped * it.depth
+    rounds = it.contract.blocks if in_blocks(it.contract, it.taps) else 1
     products = steps * it.vectors * it.computed
     down, along = rows + it.rows.halo, cols + it.cols.halo
     cells = blocks * ranges * it.depth * it.source_phases * down * along
@@ -37,7 +39,7 @@ def work(name: str, it: PlanesSizes, serial: bool) -> Work:
         {
             "products": products if it.source == "tiled" or it.is_listed else 0,
             "products of rows": 0 if it.source == "tiled" or it.is_listed else products,
-            "runs": 0 if it.is_listed else tapped * it.panels,
+            "runs": 0 if it.is_listed else tapped * it.panels * rounds,
             "listed": steps * it.panels if it.is_listed else 0,
             "tiles": tiles * it.panels * it.phases,
             "copies": cells / it.lanes if quick else 0,

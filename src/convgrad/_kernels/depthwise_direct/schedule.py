@@ -15,7 +15,7 @@ from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..plan import Operand, Plan, Step
-from ..shared import reduce, statistics
+from ..shared import reduce
 from ..shared.gather import Footprint, Gather, gather
 from ..shared.pixel_sum import with_bias
 from ..shared.table import Candidate
@@ -117,9 +117,6 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         channels=channels if problem.kind is Kind.FILTER_GRADIENT else 0,
         alternate=split.chunks == 1 and _alternates(problem, lanes),
         bias=problem.adds_bias or (to_filter and problem.bias == "output"),
-        statistics=problem.statistics
-        and problem.kind is Kind.FORWARD
-        and statistics.why_not(problem) is None,
     )
     taps = problem.rows.window * problem.cols.window
     bank_rows = taps + (to_filter and kernel.bias)
@@ -153,13 +150,10 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         operands: tuple[Operand, ...] = ("first", "second", "result")
         if problem.kind is Kind.INPUT_GRADIENT:
             operands = ("second", "first", "result")
-        if kernel.bias or kernel.statistics:
-            operands = (*operands, "statistics" if kernel.statistics else "bias")
-        if kernel.statistics:
-            scratch += chunk * statistics.CHANNEL_BYTES
+        if kernel.bias:
+            operands = (*operands, "bias")
         step = Step(kernel, operands, words, split.units * split.chunks, 1, scratch)
-        written = split.units if kernel.statistics else 0
-        return Plan(problem, NAME, (step,), serial=serial, story=story, shares=written)
+        return Plan(problem, NAME, (step,), serial=serial, story=story)
     partial = reduce.partial_type(problem.dtype.short)
     scratch += chunk * bank_rows * wide
     step = Step(kernel, ("first", "second", "partial"), words, shares * split.chunks, 1, scratch)

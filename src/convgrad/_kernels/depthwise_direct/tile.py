@@ -228,6 +228,9 @@ class TileWriter:
         sums = self._gathered(body, vectors)
         if self.kernel.alternate and vectors == [0]:
             sums |= self._gathered(body, [1])
+        for total in sums.values():
+            # A sum that underflows may end with -0, or with +0 where a zero beside the image is added to it.
+            total.value = total.value + self.k.zeros(self.number, self.lanes)
         if body.bias:
             added = {z: self.load(body.bias, z) for z in {z for _, _, z in sums}}
             for (_, _, z), total in sums.items():

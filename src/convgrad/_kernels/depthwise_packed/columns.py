@@ -9,7 +9,9 @@ any size stay small here. Rows need nothing of the kind: the kernel works them o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
+from ..._compiler.kernel import added_field
 from ..._problem.convolution import Kind
 from ..._problem.geometry import Axis, taps_inside
 
@@ -25,6 +27,8 @@ class Phase:
     offset_step: int
     """Ascending: never negative."""
     count: int
+    place: int = added_field(0)
+    """Taps of the phase in front of the first one, which never meet the image."""
 
     @property
     def last_offset(self) -> int:
@@ -62,7 +66,7 @@ def columns(axis: Axis, kind: Kind) -> Columns:
 
     >>> from convgrad._problem.geometry import solve
     >>> columns(solve(14, 3, 1, 2, "SAME"), Kind.FORWARD).phases
-    (Phase(cell=0, tap=0, tap_step=1, offset=-2, offset_step=2, count=3),)
+    (Phase(cell=0, tap=0, tap_step=1, offset=-2, offset_step=2, count=3, place=0),)
     >>> [phase.count for phase in columns(solve(14, 3, 2, 1, "SAME"), Kind.INPUT_GRADIENT).phases]
     [2, 1]
     """
@@ -77,7 +81,8 @@ def columns(axis: Axis, kind: Kind) -> Columns:
     for cell, found in sorted(reached.items()):
         offsets = [(cell + axis.before - tap * axis.dilation) // axis.stride for tap in found[:2]]
         steps = (found[1] - found[0], offsets[1] - offsets[0]) if len(found) > 1 else (0, 0)
-        phases.append(Phase(cell, found[0], steps[0], offsets[0], steps[1], len(found)))
+        place = (axis.window - 1 - found[0]) // (axis.stride // gcd(axis.stride, axis.dilation))
+        phases.append(Phase(cell, found[0], steps[0], offsets[0], steps[1], len(found), place))
     return Columns(tuple(phases), 1, axis.stride, axis.window)
 
 
@@ -89,4 +94,4 @@ def _one_phase(axis: Axis, useful: list[range]) -> tuple[Phase, ...]:
     count = last - first + 1
     steps = (1, axis.dilation) if count > 1 else (0, 0)
     offset = first * axis.dilation - axis.before
-    return (Phase(0, first, steps[0], offset, steps[1], count),)
+    return (Phase(0, first, steps[0], offset, steps[1], count, first),)

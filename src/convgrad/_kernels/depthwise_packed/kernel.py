@@ -40,12 +40,13 @@ from ..._compiler.codegen import (
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind
+from ..._problem.sums.gather import RUN
 from ..shared.pixel_sum import added_up
 from ..shared.words import arguments
 from .columns import Phase
 from .rows import Chunk, Image, RowCopies
 from .tile import Body, ColumnTiles
-from .words import WORDS, PackedKernel
+from .words import WORDS, PackedKernel, entry_words
 
 
 def emit(kernel: PackedKernel, target: Target) -> KernelSource:
@@ -100,7 +101,9 @@ class _Writer:
         self.taps = self.word["window_rows"] * self.columns.window
         self.bank_rows = self.taps + 1 if self.to_filter and kernel.bias else self.taps
         """Vectors of the bank for one of channels: behind the sums of the taps, that of out_backprop itself."""
-        self.tiles = ColumnTiles(k, self.number, self.chunk, self.columns, kernel.image, self.list)
+        self.tiles = ColumnTiles(
+            k, self.number, self.chunk, self.columns, kernel.image, self.list, kernel.levels
+        )
 
     def write(self) -> KernelSource:
         k = self.k
@@ -238,7 +241,7 @@ class _Writer:
             k.loop(0, word["window_rows"], carry=[count], nonempty=True) as number,
         ):
             # By ascending source rows.
-            tap = word["window_rows"] - 1 - number if self.kernel.kind is Kind.INPUT_GRADIENT else number
+            tap = word["window_rows"] - 1 - number if self.to_input else number
             source = near + tap * word["row_step"]
             meets = source >= 0
             if self.kernel.strided:
@@ -247,9 +250,12 @@ class _Writer:
             with k.when(meets & (source < word["source_rows"])):
                 x = slots.offset(source).load_int()
                 w = tap * (self.columns.window * self.lanes)
-                place = self.list.offset(count.value * 2)
+                place = self.list.offset(count.value * entry_words(self.kernel.levels))
                 place.store_int(x + word["plane_pitch"] * plane)
                 place.offset(1).store_int(w + plane * (self.taps * self.lanes))
+                if self.kernel.levels > 1:
+                    before = plane * word["window_rows"] + number // word["row_spacing"]
+                    place.offset(2).store_int(before * -(-self.columns.window // RUN))
                 count.value = count.value + 1
         return count.value
 
@@ -280,8 +286,9 @@ class _Writer:
         k, spread = self.k, self.columns.spread
         stop = k.min(strip.stop * spread, self.word["target_cols"])
         with k.loop(strip.first * spread, stop) as col, self._vectors(chunk) as (_, at):
-            empty = self._bias(chunk, at) or k.zeros(self.number, self.lanes)
-            self._store(place.offset(self._target_pitch * col + at), empty)
+            empty, bias = k.zeros(self.number, self.lanes), self._bias(chunk, at)
+            there = place.offset(self._target_pitch * col + at)
+            self._store(there, empty + bias if bias else empty)
 
     def _bias(self, chunk: Chunk, at: Int) -> Vector | None:
         """Return the bias of a vector of channels, if there is one."""

@@ -14,15 +14,17 @@ from dataclasses import dataclass, replace
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
+from ..._problem.sums.gather import gather_contract
 from ..plan import Operand, Plan, Step
 from ..shared import reduce
 from ..shared.gather import MOST_LISTED, listed_taps
 from ..shared.pixel_sum import with_bias
+from ..shared.register_levels import levels_of
 from ..shared.table import Candidate
 from ..shared.words import in_order
 from .columns import Columns, columns
 from .rows import overrun
-from .words import WORDS, PackedKernel
+from .words import WORDS, PackedKernel, entry_words
 from .work import work
 
 NAME = "depthwise_packed"
@@ -54,7 +56,7 @@ def why_not(problem: Problem, target: Target) -> str | None:
     if problem.dtype.is_integer:
         return "no integers"
     if problem.kind is Kind.INPUT_GRADIENT and problem.groups == 1 and problem.group_out > 1:
-        return "the contract adds the outputs of one group as a dense problem does"
+        return "the outputs of one channel are added as those of a dense problem"
     # Where `dense_direct` refuses it too, slow compiling is better than the reference.
     unrolled = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 0
     if unrolled > _MOST_UNROLLED and listed_taps(problem) <= MOST_LISTED:
@@ -101,6 +103,7 @@ def _plan(problem: Problem, it: PackedSizes) -> Plan:
         tiles=tiles,
         image=it.source_cols if tiles else 0,
         bias=problem.adds_bias or it.sums_pixels,
+        levels=it.levels,
     )
     units, shares = it.units(problem.batch), it.shares(problem)
     to_input = problem.kind is Kind.INPUT_GRADIENT
@@ -125,6 +128,7 @@ def _plan(problem: Problem, it: PackedSizes) -> Plan:
         row_step=-rows.dilation if to_input else rows.dilation,
         row_start=rows.before if to_input else -rows.before,
         row_stride=rows.stride if to_input else 1,
+        row_spacing=gather_contract(problem).row_spacing,
         ring_rows=it.ring_rows,
         ring_pitch=it.ring_pitch,
         plane_pitch=it.plane_pitch,
@@ -199,6 +203,8 @@ class PackedSizes:
     row_block: int
     sums_pixels: bool = False
     """Whether out_backprop is added up besides: the gradient of a bias."""
+    levels: int = 0
+    """RegisterLevels above the chains of a sum."""
     col_parts: int = 1
     """Parts of the blocks of columns that are units of their own."""
 
@@ -261,7 +267,7 @@ class PackedSizes:
             pixels = self.col_block if self.to_filter else self.row_block * self.target_cols
             plane = (pixels + self.lanes) * self.chunk * self.number
         ring = self.ring_rows * self.ring_pitch * self.number
-        entries = 16 * self.window_rows * self.planes
+        entries = 8 * entry_words(self.levels) * self.window_rows * self.planes
         slots = 8 * min(self.source_rows, self.row_block * self.row_scale + self.ring_rows)
         sizes = (entries, slots, bank, bank if self.to_filter else 0, ring, plane)
         return tuple(-(-size // _LINE) * _LINE for size in sizes)
@@ -343,6 +349,7 @@ def _schedule(problem: Problem, target: Target) -> PackedSizes:
         col_block=groups,
         row_block=min(over[0], _UNIT_ROWS) if to_filter else over[0],
         sums_pixels=to_filter and problem.bias == "output",
+        levels=0 if to_filter else levels_of(gather_contract(problem)),
     )
     return _within(_near(schedule, target), problem.batch)
 

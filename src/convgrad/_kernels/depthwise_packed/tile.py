@@ -12,7 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..._compiler.codegen import Element, Int, KernelBuilder, Pointer, Vector
+from ..._problem.sums.gather import RUN
+from ..shared.register_levels import RegisterLevels
 from .columns import Columns, Phase
+from .words import entry_words
 
 _UNROLLED = 8
 """Taps of a kernel row that are written out; more are looped over in equal groups."""
@@ -44,6 +47,7 @@ class ColumnTiles:
         columns: Columns,
         image: int,
         entries: Pointer,
+        levels: int,
     ) -> None:
         self.k = k
         self.number = number
@@ -53,11 +57,16 @@ class ColumnTiles:
         self.image = image
         """Source columns, where tiles are fixed."""
         self.list = entries
+        self.levels = levels
+        self.entry_words = entry_words(levels)
 
     def gather_products(self, body: Body) -> list[Vector]:
         """Forward and input gradient: all sums in registers."""
-        k = self.k
-        sums = [k.variable(k.zeros(self.number, self.lanes)) for _ in range(body.width)]
+        k, phase = self.k, body.phase
+        zero = k.zeros(self.number, self.lanes)
+        sums: RegisterLevels[int, int] = RegisterLevels(
+            k, zero, {0: range(body.width)}, self.levels
+        )
 
         def add(x: Pointer, w: Pointer, taps: range) -> None:
             weights: dict[int, Vector] = {}
@@ -66,17 +75,39 @@ class ColumnTiles:
                 for cell, tap in uses:
                     if tap not in weights:
                         weights[tap] = w.offset(tap * self.lanes).load(self.lanes, aligned=True)
-                    sums[cell].value = k.fma(value, weights[tap], sums[cell].value)
+                    total = sums.now[cell]
+                    total.value = k.fma(value, weights[tap], total.value)
 
-        with k.loop(0, body.entries, carry=sums) as entry:
+        with k.loop(0, body.entries, carry=sums.carry) as entry:
             x, w = self._entry(body, entry)
-            size, groups = _groups(body.phase.count)
-            with k.loop(0, groups, carry=sums) as group:
-                add(*self._shifted(body.phase, x, w, group * size), range(size))
-            rest = range(groups * size, body.phase.count)
-            if rest:
-                add(x, w, rest)
-        return [total.value for total in sums]
+            row_run = self.run_of(entry)
+            for first, count, repeats in self._runs(phase):
+                with k.loop(0, repeats, carry=sums.carry, nonempty=True) as n:
+                    here = self._shifted(phase, x, w, n * count + first)
+                    sums.begin_run(0, row_run + n + (phase.place + first) // RUN)
+                    size, groups = _groups(count)
+                    with k.loop(0, groups, carry=sums.carry) as group:
+                        add(*self._shifted(phase, *here, group * size), range(size))
+                    rest = range(groups * size, count)
+                    if rest:
+                        add(*here, rest)
+                    sums.end_run(0)
+        return [*sums.finish(0).values()]
+
+    def _runs(self, phase: Phase) -> list[tuple[int, int, int]]:
+        """Cut the taps of a row into runs: first tap, taps, and how many such follow each other."""
+        if not self.levels:
+            return [(0, phase.count, 1)]
+        head = min(-phase.place % RUN, phase.count)
+        whole, rest = divmod(phase.count - head, RUN)
+        runs = ((0, head, 1), (head, RUN, whole), (phase.count - rest, rest, 1))
+        return [run for run in runs if run[1] and run[2]]
+
+    def run_of(self, entry: Int) -> Int:
+        """Return the number of the first run of an entry, which is asked for if there are grand totals."""
+        if self.levels < 2:
+            return self.k.i64(0)
+        return self.list.offset(entry * self.entry_words + 2).load_int()
 
     def sum_products(self, body: Body, grads: list[Vector]) -> None:
         """Filter gradient: the tile of out_backprop in registers, sums loaded from and stored to the bank."""
@@ -106,7 +137,7 @@ class ColumnTiles:
 
     def _entry(self, body: Body, entry: Int) -> tuple[Pointer, Pointer]:
         """Return the row of the ring and the row of taps an entry of the list stands for."""
-        place = self.list.offset(entry * 2)
+        place = self.list.offset(entry * self.entry_words)
         x, w = place.load_int(), place.offset(1).load_int()
         return body.source.offset(x), body.bank.offset(w)
 

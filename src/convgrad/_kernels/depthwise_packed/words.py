@@ -27,6 +27,7 @@ WORDS = (
     "row_step",
     "row_start",
     "row_stride",
+    "row_spacing",  # distance of the kernel rows that a target row reads
     "ring_rows",
     "ring_pitch",  # elements of a row of the ring
     "plane_pitch",  # elements of one plane of it
@@ -37,6 +38,11 @@ WORDS = (
     "plane_at",
 )
 """The run-time words behind the pointers: three, and a bias."""
+
+
+def entry_words(levels: int) -> int:
+    """Return the numbers of an entry of the list: places in the ring and in the bank, and for grand totals its run."""
+    return 3 if levels > 1 else 2
 
 
 @dataclass(frozen=True)
@@ -64,3 +70,5 @@ class PackedKernel:
     """Source columns, where the tiles are fixed."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""
+    levels: int = added_field(0)
+    """Levels above the chains of a sum: totals, and grand totals (forward and input gradient)."""

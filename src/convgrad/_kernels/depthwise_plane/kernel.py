@@ -38,25 +38,24 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from ..._compiler.codegen import Int, Pointer, Variable, Vector
+from ..._compiler.codegen import Int, Pointer, Vector
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind
+from ..._problem.sums.gather import RUN
 from ..shared.edges import store_first
+from ..shared.register_levels import RegisterLevels
 from .filter_gradient import FilterWriter
 from .frame import BlockRows, Frame, Reads, reads
 from .in_place import InPlace
-from .loops import tap_loop
+from .loops import WRITTEN, moments, piece_size, rows_together, tap_loop
 from .padded import Padded
-from .words import PlaneKernel
+from .words import FEW_TAPS, PlaneKernel, Windows
 
-_UNROLLED = 128
-"""Taps that are written out where windows move by more than one column, or have phases."""
-_ROWS_UNROLLED = 32
-"""Rows of a window that are written out: a column of them is what one turn of a loop adds."""
-
-_Add = Callable[[Reads, int, list[tuple[int, int]], Int, Int], None]
-"""Adds some source rows at one column: rows, column, who reads it, and how far along the window it is."""
+_Sums = RegisterLevels[int, tuple[int, int, int]]
+"""By target row, phase of the columns, and vector of columns."""
+_Add = Callable[[Reads, Windows, Int, Int], None]
+"""Adds some source rows at some columns: rows, columns, and how far along the window they are."""
 
 
 def emit(kernel: PlaneKernel, target: Target) -> KernelSource:
@@ -75,6 +74,13 @@ class _Writer:
         self.k, self.kernel, self.word = frame.k, frame.kernel, frame.word
         self.number, self.lanes, self.taps = frame.number, frame.lanes, frame.taps
         self.in_place, self.padded = InPlace(frame), Padded(frame)
+        few = self.taps <= FEW_TAPS and (self.kernel.direct or max(self.kernel.window) <= WRITTEN)
+        self.few_weights = few and not self.kernel.period and not self.adds
+        """Whether all weights are in registers."""
+        self.together = self.kernel.height
+        """Groups of rows that read a source row at the same time."""
+        if not self.few_weights and not self.kernel.direct:
+            self.together = rows_together(frame)
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word
@@ -176,7 +182,7 @@ class _Writer:
             bias = bias.offset(c if m is None else c * self.word["multiplier"] + m)
         phases = len(kernel.rows.phases)
         weights: dict[int, Vector] | None = None
-        if self.taps <= 9 and not kernel.period and not self.adds:
+        if self.few_weights:
             weights = {tap: bank.offset(tap).broadcast(self.lanes) for tap in range(self.taps)}
         with k.loop(0, rows.count, kernel.height, nonempty=True) as row:
             row = k.min(row, rows.count - kernel.height)
@@ -229,59 +235,68 @@ class _Writer:
         """Compute R groups of rows at some vectors of columns and store them."""
         k, kernel = self.k, self.kernel
         height, width = kernel.height * len(kernel.rows.phases), len(kernel.cols.phases)
-        sums = {
-            (row, phase, i): k.variable(k.zeros(self.number, self.lanes))
+        turns = {
+            row: [(row, phase, i) for phase in range(width) for i in range(len(at))]
             for row in range(height)
-            for phase in range(width)
-            for i in range(len(at))
         }
-        if self.adds:
-            with k.loop(0, self.word["multiplier"], carry=list(sums.values()), nonempty=True) as m:
-                rows = {
-                    r: row.offset(m * self.frame.block_size) for r, row in strip.sources.items()
-                }
-                part = replace(strip, sources=rows, bank=strip.bank.offset(m * self.taps))
-                self._add_products(sums, part, at, at_start, at_end)
-        else:
-            self._add_products(sums, strip, at, at_start, at_end)
+        sums: _Sums = RegisterLevels(k, k.zeros(self.number, self.lanes), turns, kernel.levels)
+
+        def leave(row: int) -> None:
+            self._store_row(row, sums.finish(row), strip, at)
+
+        if not self.adds:
+            self._add_products(sums, strip, at, at_start, at_end, k.i64(0), leave)
+            return
+        with k.loop(0, self.word["multiplier"], carry=sums.carry, nonempty=True) as m:
+            rows = {r: row.offset(m * self.frame.block_size) for r, row in strip.sources.items()}
+            part = replace(strip, sources=rows, bank=strip.bank.offset(m * self.taps))
+            self._add_products(sums, part, at, at_start, at_end, m, lambda row: None)
+        for row in turns:
+            leave(row)
+
+    def _store_row(
+        self, row: int, sums: dict[tuple[int, int, int], Vector], strip: _Strip, at: list[Int]
+    ) -> None:
+        """Store a target row of a tile."""
+        kernel, width = self.kernel, len(self.kernel.cols.phases)
         if strip.bias:
-            self._add_bias(sums, strip.bias, at)
-        for row in range(height):
-            if kernel.weaves:
-                for phase, (i, q) in itertools.product(range(width), enumerate(at)):
-                    there = strip.out.offset((row * width + phase) * kernel.pitch)
-                    there.offset(q).store(sums[row, phase, i].value)
-                continue
-            with self._row_exists(strip.group, row):
-                there = strip.out.offset(self.frame.target_cols * row)
-                if kernel.alternate:
-                    even, odd = (sums[row, 0, part].value for part in self.in_place.parts)
-                    there.offset(at[0]).store_alternate(even, odd)
-                    continue
-                for i, q in enumerate(at):
-                    self._store(there, q, [sums[row, phase, i].value for phase in range(width)])
+            sums = self._add_bias(sums, strip.bias, at)
+        if kernel.weaves:
+            for phase, (i, q) in itertools.product(range(width), enumerate(at)):
+                there = strip.out.offset((row * width + phase) * kernel.pitch)
+                there.offset(q).store(sums[row, phase, i])
+            return
+        with self._row_exists(strip.group, row):
+            there = strip.out.offset(self.frame.target_cols * row)
+            if kernel.alternate:
+                even, odd = (sums[row, 0, part] for part in self.in_place.parts)
+                there.offset(at[0]).store_alternate(even, odd)
+                return
+            for i, q in enumerate(at):
+                self._store(there, q, [sums[row, phase, i] for phase in range(width)])
 
     def _add_bias(
-        self, sums: dict[tuple[int, int, int], Variable[Vector]], bias: Pointer, at: list[Int]
-    ) -> None:
+        self, sums: dict[tuple[int, int, int], Vector], bias: Pointer, at: list[Int]
+    ) -> dict[tuple[int, int, int], Vector]:
         """Add the channel's bias to finished sums, or those of the channels that alternate along a row."""
         period = self.kernel.period
         if period:
             added = [bias.offset(q % period).load(self.lanes) for q in at]
         else:
             added = [bias.broadcast(self.lanes)] * len(at)
-        for (_, _, i), total in sums.items():
-            total.value = total.value + added[i]
+        return {(row, phase, i): sum_ + added[i] for (row, phase, i), sum_ in sums.items()}
 
     def _add_products(
         self,
-        sums: dict[tuple[int, int, int], Variable[Vector]],
+        sums: _Sums,
         strip: _Strip,
         at: list[Int],
         at_start: bool,
         at_end: bool,
+        plane: Int,
+        leave: Callable[[int], None],
     ) -> None:
-        """Walk the taps: row by row if all weights are live, else column by column, so that few are."""
+        """Add what one plane gives, in the contract's order; `plane` counts those of one sum."""
         k, kernel, period = self.k, self.kernel, self.kernel.period
         step = kernel.cols.step if kernel.direct else 1
         sources = {
@@ -291,83 +306,105 @@ class _Writer:
         }
         seen: dict[tuple[int, int], dict[int, Vector]] = {place: {} for place in sources}
         banks = [strip.bank.offset(q % period) if period else strip.bank for q in at]
-        columns = sorted(reads(kernel.cols, 1).items())
+        weights = {(tap, 0): weight for tap, weight in (strip.weights or {}).items()}
 
-        def add(
-            rows: Reads, offset: int, uses: list[tuple[int, int]], shift: Int, tap0: Int
-        ) -> None:
-            """Add what some source rows give at one column; `shift` and `tap0` move it along the window."""
-            live = {(tap, 0): weight for tap, weight in (strip.weights or {}).items()}
-            for r, i in itertools.product(sorted(rows), range(len(at))):
-                if kernel.direct:
-                    value = self.in_place.load_tap(
-                        sources[r, i], offset, at_start, at_end, seen[r, i], i
-                    )
-                else:
-                    place = sources[r, i].offset(shift + self.padded.column(offset))
-                    value = self.frame.load(place)
-                if value is None:
-                    continue
-                for (row, tap_h), (phase, tap_w) in itertools.product(rows[r], uses):
-                    tap = tap_h * kernel.window[1] + tap_w
-                    key = (tap, i if period else 0)
-                    if key not in live:
-                        place = banks[i].offset(tap0 * self.weight_pitch + tap * self.weight_pitch)
-                        live[key] = (
-                            place.load(self.lanes) if period else place.broadcast(self.lanes)
+        def add(rows: Reads, cols: Windows, shift: Int, tap0: Int) -> None:
+            """Add what some source rows give at some columns; `shift` and `tap0` move them along the window."""
+            for offset, uses in sorted(reads(cols, 1).items()):
+                live, column = dict(weights), self.padded.column(offset)
+                for r, i in itertools.product(sorted(rows), range(len(at))):
+                    if kernel.direct:
+                        value = self.in_place.load_tap(
+                            sources[r, i], offset, at_start, at_end, seen[r, i], i
                         )
-                    total = sums[row, phase, i]
-                    total.value = k.fma(value, live[key], total.value)
+                    else:
+                        value = self.frame.load(sources[r, i].offset(shift + column))
+                    if value is None:
+                        continue
+                    for (row, tap_h), (phase, tap_w) in itertools.product(rows[r], uses):
+                        tap = tap_h * kernel.window[1] + tap_w
+                        key = (tap, i if period else 0)
+                        if key not in live:
+                            place = banks[i].offset((tap0 + tap) * self.weight_pitch)
+                            live[key] = (
+                                place.load(self.lanes) if period else place.broadcast(self.lanes)
+                            )
+                        total = sums.now[row, phase, i]
+                        total.value = k.fma(value, live[key], total.value)
 
-        nothing, everything = k.i64(0), self.frame.row_reads
-        if strip.weights:
-            for r in sorted(everything):
-                for offset, uses in columns:
-                    add({r: everything[r]}, offset, uses, nothing, nothing)
-        elif kernel.direct:
-            half = len(columns) // 2
-            for offset, uses in columns[:half]:
-                add(everything, offset, uses, nothing, nothing)
-            # Two short chains of sums overlap where one long one waits: 0.41 -> 0.38 ms for 7x7 on 7x7 images.
-            before = {key: total.value for key, total in sums.items()}
-            if half:
-                for total in sums.values():
-                    total.value = k.zeros(self.number, self.lanes)
-            for offset, uses in columns[half:]:
-                add(everything, offset, uses, nothing, nothing)
-            if half:
-                for key, total in sums.items():
-                    total.value = before[key] + total.value
-        else:
-            self._walk_copies(list(sums.values()), add)
+        self._walk_rows(sums, add, plane * kernel.window[0], leave)
 
-    def _walk_copies(self, sums: list[Variable[Vector]], add: _Add) -> None:
-        """Walk the taps of padded copies, column by column: pieces of long windows in loops."""
-        k, kernel, frame = self.k, self.kernel, self.frame
-
-        def walk_columns(row_reads: Reads, shift: Int, tap0: Int) -> None:
-            wide = len(kernel.cols.phases) > 1 or kernel.cols.step > 1
-            size = kernel.cols.step if not wide or self.taps > _UNROLLED else self.taps
-            loop = tap_loop(kernel.cols, size, kernel.cols.step)
-            with k.loop(0, loop.count, carry=sums, nonempty=True) as j:
-                for offset, uses in sorted(reads(loop.piece, 1).items()):
-                    add(row_reads, offset, uses, shift + j * loop.distance, tap0 + j * loop.numbers)
-            for offset, uses in sorted(reads(loop.rest, 1).items()) if loop.rest else ():
-                add(row_reads, offset, uses, shift, tap0)
-
-        if kernel.single or kernel.window[0] <= _ROWS_UNROLLED:
-            walk_columns(frame.row_reads, k.i64(0), k.i64(0))
+    def _walk_rows(self, sums: _Sums, add: _Add, first: Int, leave: Callable[[int], None]) -> None:
+        """Walk the window: pieces of many rows in a loop. `first` is the number of its first row."""
+        k, kernel = self.k, self.kernel
+        size = piece_size(kernel.rows.longest)
+        if kernel.direct or kernel.single or size == kernel.rows.longest:
+            rows = _Rows(self.frame.row_reads, kernel.rows, first, k.i64(0), k.i64(0))
+            self._walk_moments(sums, add, rows, leave)
             return
-        pieces = -(-kernel.window[0] // _ROWS_UNROLLED)
-        loop = tap_loop(kernel.rows, -(-kernel.window[0] // (pieces * len(kernel.rows.phases))))
-        with k.loop(0, loop.count, carry=sums, nonempty=True) as i:
-            walk_columns(
+        loop = tap_loop(kernel.rows, size)
+        with k.loop(0, loop.count, carry=sums.carry, nonempty=True) as n:
+            rows = _Rows(
                 reads(loop.piece, kernel.height),
-                i * (loop.distance * frame.row_pitch),
-                i * (loop.numbers * kernel.window[1]),
+                loop.piece,
+                first + n * size,
+                n * (loop.distance * self.frame.row_pitch),
+                n * (loop.numbers * kernel.window[1]),
             )
+            self._walk_moments(sums, add, rows, None)
         if loop.rest:
-            walk_columns(reads(loop.rest, kernel.height), k.i64(0), k.i64(0))
+            later = reads(loop.rest, kernel.height)
+            rows = _Rows(later, loop.rest, first + loop.count * size, k.i64(0), k.i64(0))
+            self._walk_moments(sums, add, rows, None)
+        for row in sums.turns:
+            leave(row)
+
+    def _walk_moments(
+        self, sums: _Sums, add: _Add, rows: _Rows, leave: Callable[[int], None] | None
+    ) -> None:
+        """Walk some rows of the window: each target row in order, several of them side by side."""
+        k, kernel = self.k, self.kernel
+        cols = kernel.cols
+        found = moments(rows.reads, kernel.rows, self.together)
+        ends = {
+            row: n for n, part in enumerate(found) for row, _ in itertools.chain(*part.values())
+        }
+        for row in sums.turns if leave else ():
+            if row not in ends:
+                leave(row)
+        for n, moment in enumerate(found):
+            if not self.few_weights and not kernel.direct:
+                # Else LLVM reads each weight once, and keeps vectors of it on the stack.
+                k.forget_loads()
+            loop = tap_loop(cols, RUN if kernel.levels else cols.longest, cols.step)
+            with k.loop(0, loop.count, carry=sums.carry, nonempty=True) as run:
+                self._walk_run(sums, add, moment, loop.piece, rows, run, run)
+            if loop.rest:
+                last = k.i64(loop.count)
+                self._walk_run(sums, add, moment, loop.rest, rows, last, k.i64(0))
+            for row in sums.turns if leave else ():
+                if ends.get(row) == n:
+                    leave(row)
+
+    def _walk_run(
+        self, sums: _Sums, add: _Add, moment: Reads, cols: Windows, rows: _Rows, run: Int, far: Int
+    ) -> None:
+        """Walk one run of some rows, pieces of many columns in a loop; it lies `far` times a run along the window."""
+        k, kernel = self.k, self.kernel
+        taps = [*itertools.chain.from_iterable(moment.values())] if kernel.levels else []
+        for row, tap in taps:
+            number = (rows.first + rows.place(row, tap)) * -(-kernel.window[1] // RUN) + run
+            sums.begin_run(row, number)
+        whole = tap_loop(kernel.cols, RUN, cols.step)
+        shift, tap0 = rows.shift + far * whole.distance, rows.tap0 + far * whole.numbers
+        size = cols.longest if kernel.direct else piece_size(cols.longest, cols.step)
+        loop = tap_loop(cols, size, cols.step)
+        with k.loop(0, loop.count, carry=sums.carry, nonempty=True) as n:
+            add(moment, loop.piece, shift + n * loop.distance, tap0 + n * loop.numbers)
+        if loop.rest:
+            add(moment, loop.rest, shift, tap0)
+        for row, _ in taps:
+            sums.end_run(row)
 
     def _store(self, row: Pointer, q: Int, phases: list[Vector]) -> None:
         k, lanes, width = self.k, self.lanes, self.kernel.target_width
@@ -424,3 +461,22 @@ class _Strip:
     """Weights in registers, if they are few."""
     bias: Pointer | None
     """The channel's own, or those of alternating channels in the bank."""
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of the window that are written out."""
+
+    reads: Reads
+    windows: Windows
+    first: Int
+    """Rows of the same phase in front of them, those of earlier planes of a sum counted as whole windows."""
+    shift: Int
+    """How far they lie along the source."""
+    tap0: Int
+    """How far they lie along the taps."""
+
+    def place(self, row: int, tap: int) -> int:
+        """Return how many of its phase lie in front of one of these rows."""
+        taps = self.windows.phases[row % len(self.windows.phases)]
+        return [each.number for each in taps].index(tap)

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .frame import Frame, Reads
 from .words import Phases, Windows
+
+WRITTEN = 8
+"""Taps of a phase that are written out; of more, a piece and what is left."""
 
 
 @dataclass(frozen=True)
@@ -50,3 +54,42 @@ def tap_loop(windows: Windows, size: int, parted: int = 1) -> TapLoop:
         later.number - first.number,
         Windows(rest, step, windows.across) if any(rest) else None,
     )
+
+
+def piece_size(count: int, unit: int = 1) -> int:
+    """Return how many taps to write out of a phase of `count`, a multiple of `unit` if not all.
+
+    >>> [piece_size(count) for count in (7, 9, 13, 31)], piece_size(11, 2)
+    ([7, 4, 6, 6], 4)
+    """
+    if count <= WRITTEN:
+        return count
+    sizes = range(unit, WRITTEN + 1, unit)
+    return max(size for size in sizes if size == unit or size + count % size <= WRITTEN)
+
+
+def moments(found: Reads, windows: Windows, together: int) -> list[Reads]:
+    """Part source rows by when they are read: `together` groups of target rows read one at the same time.
+
+    Groups further apart are as far in their windows, and share its weights.
+    """
+    parts: dict[int, Reads] = {}
+    for row, uses in sorted(found.items()):
+        for cell, tap in uses:
+            group = cell // len(windows.phases)
+            moment = row - group // together * together * windows.step
+            parts.setdefault(moment, {}).setdefault(row, []).append((cell, tap))
+    return [part for _, part in sorted(parts.items())]
+
+
+def rows_together(frame: Frame) -> int:
+    """Return how many groups of rows should read a source row at the same time: the number with the fewest loads."""
+    kernel = frame.kernel
+    weight = kernel.vectors if kernel.period else 1
+
+    def loads(together: int) -> int:
+        found = moments(frame.row_reads, kernel.rows, together)
+        weights = [len({tap for uses in part.values() for _, tap in uses}) for part in found]
+        return kernel.vectors * sum(map(len, found)) + weight * sum(weights)
+
+    return min(range(1, kernel.height + 1), key=loads)

@@ -33,6 +33,9 @@ WORDS = (
 of the workspace in front of the rows, `block_rows` the source rows of a block, `grad_rows` the rows of out_backprop
 that stand beside them (filter gradient), filled up to whole tiles."""
 
+FEW_TAPS = 9
+"""Taps up to which all weights, or all sums, are in registers."""
+
 Phases = tuple[tuple[Tap, ...], ...]
 
 
@@ -52,6 +55,11 @@ class Windows:
     @property
     def highest(self) -> int:
         return max((tap.offset for taps in self.phases for tap in taps), default=0)
+
+    @property
+    def longest(self) -> int:
+        """Taps of the longest phase."""
+        return max(map(len, self.phases))
 
     @property
     def spacing(self) -> int:
@@ -124,6 +132,8 @@ class PlaneKernel:
     """bfloat16 read in place: two vectors hold every other column each, cheaper to convert than neighbours."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result."""
+    levels: int = added_field(0)
+    """Levels above the chains of a sum: totals, and grand totals (forward and input gradient)."""
 
     @property
     def cell(self) -> int:

@@ -1,6 +1,6 @@
 """Between the two passes forwards: shares become statistics, and these what the second pass multiplies and adds.
 
-Also the running statistics, and all of it for statistics that are given.
+Also the running statistics, and all of it for running ones.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from . import statistics, walk
 
 WORDS = (
     *("at_weight", "at_bias", "at_running_mean", "at_running_var", "at_saved", "at_scalars"),
-    *("at_given", "channels", "shares"),
+    *("channels", "shares"),
 )
 BLOCK = 64
 """Channels of an item."""
@@ -28,7 +28,7 @@ class FinishKernel:
     parameter: str
     """Dtype of parameters and statistics."""
     source: str
-    """Where statistics come from: "shares" of the pass before, shares that are "given", or "running" ones."""
+    """Where statistics come from: "shares" of the pass before, or "running" ones."""
 
 
 def emit(kernel: FinishKernel, target: Target) -> KernelSource:
@@ -66,7 +66,7 @@ def emit(kernel: FinishKernel, target: Target) -> KernelSource:
             if kernel.source == "running":
                 mean, variance = (read(row, mask) for row in running)
             else:
-                mean, variance = _merged(frame, kernel.source, channel, mask)
+                mean, variance = _merged(frame, channel, mask)
                 keep, take = one - scalar["momentum"], scalar["momentum"]
                 for name, row, new in zip(
                     ("running_mean", "running_var"),
@@ -88,11 +88,11 @@ def emit(kernel: FinishKernel, target: Target) -> KernelSource:
     return k.finish()
 
 
-def _merged(frame: walk.Frame, source: str, channel: Int, mask: Mask) -> tuple[Vector, Vector]:
+def _merged(frame: walk.Frame, channel: Int, mask: Mask) -> tuple[Vector, Vector]:
     """Return mean and variance of all shares, added up in their order."""
     k, channels = frame.k, frame.word["channels"]
     lanes = k.lanes(F64)
-    shares = k.arg_pointer(1, F64) if source == "shares" else frame.place("given", "f64")
+    shares = k.arg_pointer(1, F64)
     zero = k.zeros(F64, lanes)
     mean, squares, before = k.variable(zero), k.variable(zero), k.variable(zero)
     pitch = channels * len(statistics.ROWS)

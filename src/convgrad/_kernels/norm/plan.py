@@ -69,9 +69,9 @@ Parts = tuple[list[Step], int, int]
 def _forward(task: Task, target: Target) -> Parts:
     steps = []
     partial = 0
-    source = "running" if task.name == "forward_frozen" else "given" if task.given else "shares"
-    shares = task.given
-    if task.name == "forward" and not task.given:
+    source = "running" if task.name == "forward_frozen" else "shares"
+    shares = 0
+    if task.name == "forward":
         shares = _shares(task, 1)
         partial = shares * len(statistics.ROWS) * task.channels * _WIDE
         kernel = statistics.StatisticsKernel(task.dtype.short, _planes(task))

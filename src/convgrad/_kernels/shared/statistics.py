@@ -18,13 +18,10 @@ A result that is not finite makes its channel's statistics NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import NamedTuple
 
 from ..._compiler.codegen import F32, F64, I64, Bool, Int, IntLike, KernelBuilder, Pointer, Vector
-from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
-from ..plan import Plan
 from .pixel_sum import added_up
 
 ROWS = 3
@@ -172,17 +169,3 @@ class ChannelStatistics:
 def _as_number(value: Int) -> Vector:
     """Return an integer as a float64."""
     return Vector(value.emitter, value.text, I64, 1).cast("sitofp", F64)
-
-
-def pays(plan: Plan, target: Target) -> bool:
-    """Tell whether taking statistics in a plan's kernels is faster than reading the result once more.
-
-    Layers with their batch norm, one thread of Zen 3, time over that with the result read again (`tools/epilogue.py`):
-    0.87-0.97 where this holds. 5x5 and 10x10 depthwise, of 12 and 50 pixels in a share: 1.10 and 0.95-1.03, because the
-    rows of the shares are then as large as the result or half as large. Results of 0.2-0.4 MB: 0.9-1.07, within noise.
-    """
-    images, *pixels, _ = plan.problem.result_shape
-    return (
-        plan.problem.result_bytes > target.l2_bytes
-        and images * prod(pixels) >= _LEAST_PIXELS * plan.shares
-    )

@@ -50,7 +50,6 @@ Name = Literal[
 
 _FORWARD = (
     *("x", "y", "residual", "weight", "bias", "running_mean", "running_var", "saved", "scalars"),
-    "given",
 )
 _BACKWARD = (*("x", "grad", "beside", "saved", "dx", "dresidual", "dweight", "dbias", "scalars"),)
 PLACES: dict[str, tuple[str, ...]] = {
@@ -70,9 +69,6 @@ PLACES: dict[str, tuple[str, ...]] = {
 `weight`, `bias`, `running_mean`, `running_var`, `dweight`, `dbias` have one number per channel, `saved` the rows of
 `SAVED`, all of the task's `parameter` dtype. `pooled`, `factor` and their gradients are [images, channels] of its
 dtype; `pool` is the mean over an image's pixels, and `pool_gradient` is ``dx = grad + dpooled / pixels``.
-
-`given` are statistics of shares of the values, [shares][3][channels] of float64: mean, sum of squares of deviations
-from it, and count of each share; a `forward` task with `given` shares reads no statistics from x.
 
 These may be 0: `weight` (ones), `bias` (zeros), both running statistics of `forward` (none are kept), `grad` of
 `pool_gradient` (zeros), and whatever a task does not read or write: `residual` without one, `beside`, `dx`,
@@ -108,8 +104,6 @@ class Task:
     """Whether a backward task writes `dweight` and `dbias`."""
     wants_residual: bool = False
     """Whether a backward task writes `dresidual`: only for a residual before an activation, else it is `grad`."""
-    given: int = 0
-    """Shares of values whose statistics whoever made x has found out; 0: none."""
 
     @property
     def places(self) -> tuple[str, ...]:

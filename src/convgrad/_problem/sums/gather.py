@@ -78,8 +78,9 @@ def gather_contract(problem: Problem) -> GatherContract:
     if not forward and problem.groups > 1 and width == 1:
         # The outputs of a depthwise multiplier, one after the other.
         block, blocks = 1, max(1, depth)
-    taps = max(1, RUN * chains // max(1, block)) if blocks == 1 or block == 1 else 1
     rows, cols = problem.rows, problem.cols
+    taps = max(1, RUN * chains // max(1, block)) if blocks == 1 or block == 1 else 1
+    taps = min(taps, max(1, cols.window))
     row_runs = -(-cols.window // taps)
     long = rows.window * cols.window * depth > SHORT * chains
     return GatherContract(
