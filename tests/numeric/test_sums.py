@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -21,6 +22,7 @@ from convgrad._base import config
 from convgrad._compiler import jit
 from convgrad._compiler.targets import ALL
 from convgrad._engine import planner
+from convgrad._kernels import ALGORITHMS
 from convgrad._kernels import reference as last_resort
 from convgrad._kernels.shared.winograd_scheme import SCHEMES
 from convgrad._problem.convolution import Kind, Problem
@@ -69,7 +71,7 @@ def test_runs_and_units_are_no_longer_than_promised() -> None:
         order = gather.gather_contract(problem_of(case, "forward"))
         assert order.block * order.taps <= gather.RUN * order.chains, case
         filters = pixels.pixel_contract(problem_of(case, "filter"))
-        if filters.chains <= 2:
+        if filters.lanes == 1:
             assert np.prod(filters.unit) <= pixels.UNIT, case
             most = pixels.UNIT if case.dtype in SIXTEEN else pixels.PIXELS
             assert np.prod(filters.run) <= most, case
@@ -209,6 +211,64 @@ def test_kernels_give_the_bits_of_the_specification(name: str, number: int) -> N
         assert found == want, (
             f"{name} does not add as the contract of sums says: {kind} of {case}, {who}"
         )
+
+
+def shorter_runs(problem: Problem) -> gather.GatherContract:
+    """Return a contract with half the taps in a run."""
+    order = gather.gather_contract(problem)
+    taps = max(1, order.taps // 2)
+    row_runs = -(-problem.cols.window // taps)
+    return replace(order, taps=taps, row_runs=row_runs, block_runs=problem.rows.window * row_runs)
+
+
+def shorter_pixel_runs(problem: Problem) -> pixels.PixelContract:
+    """Return a contract with half the pixels in a run."""
+    order = pixels.pixel_contract(problem)
+    return order._replace(run=pixels.box(order.unit, pixels.PIXELS // 2))
+
+
+DENSE = Case(False, 2, (9, 11), 1, 16, 24, (5, 5), (1, 1), (1, 1), "SAME")
+THIN = Case(True, 2, (15, 16), 24, 1, 1, (13, 15), (1, 1), (1, 1), "SAME")
+PLANTED: dict[str, tuple[Case, str]] = {
+    "depthwise_direct": (replace(THIN, window=(3, 3)), "filter"),
+    "depthwise_plane": (replace(THIN, data_format="NCHW"), "forward"),
+    "depthwise_flat": (replace(THIN, groups=1), "forward"),
+    "depthwise_packed": (THIN, "forward"),
+    "winograd": (LAYER, "forward"),
+    "dense_grouped": (replace(DENSE, groups=8, group_out=8), "forward"),
+    "dense_direct": (DENSE, "forward"),
+    "dense_planes": (replace(DENSE, data_format="NCHW"), "input"),
+    "dense_filter": (DENSE, "filter"),
+}
+"""For each algorithm a problem whose bits show how long runs are."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_runs_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The contract is another one for this family alone: its plans give other bits, so these problems tell."""
+    case, kind = PLANTED[name]
+    planted: dict[str, Any] = {
+        "gather_contract": shorter_runs,
+        "pixel_contract": shorter_pixel_runs,
+        "CHAIN": 4,
+    }
+    package = ALGORITHMS[name].__name__.rpartition(".")[0]
+    found = [
+        (module, attribute)
+        for module_name, module in [*sys.modules.items()]
+        if module_name.startswith(f"{package}.")
+        for attribute in planted
+        if hasattr(module, attribute)
+    ]
+    assert found, f"{name} does not ask the contract of sums"
+    for module, attribute in found:
+        monkeypatch.setattr(module, attribute, planted[attribute])
+    problem, target = problem_of(case, kind), jit.host_target()
+    plan = planner.choose_named(problem, target, name)
+    pair = same_bits.operands(kind, normal(case, np.random.default_rng(7)))
+    result = same_bits.run_plan(plan, target, *pair)
+    want = bits_of(case, kind, name if "winograd" in name else winograd.SUMS)
+    assert result.tobytes() != want, f"{name}: runs of another length have the same bits"
 
 
 def differing(part: bits_campaign.Part) -> list[str]:

@@ -1,6 +1,6 @@
 """Filter gradients and the gradients of a bias: sums over the pixels of all images, added up as a tree.
 
-Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, both in the order n, p, q.
+Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, in the order n, p, q.
 A run is one chain over its pixels, a unit adds its runs in order. Units are the leaves of a binary tree: units 2i and
 2i + 1 make node i of the next level, and so on; a node without a right half is its left half. So work may be cut at
 every node, among any number of threads, and pairs of sums of equal length keep errors small without wider numbers.
@@ -117,6 +117,48 @@ def _unit_along_rows(problem: Problem) -> PixelBox:
 
 def _span(axis: Axis) -> int:
     return (axis.window - 1) * axis.dilation + 1
+
+
+def bias_contract(problem: Problem) -> PixelContract:
+    """Return how the pixels of a channel are added for the gradient of a bias: plain additions.
+
+    NHWC: as in a filter gradient whose other image is 1 everywhere. In NCHW a channel's pixels are neighbours, and the
+    lanes of a vector are as many chains: an image is one row, a unit is one run, and pixel i of an image in it, counted
+    from the run's first one there, belongs to chain i % chains. Images follow each other in the chains.
+    """
+    inner = problem.bias == "input"
+    rows, cols = ((axis.size if inner else axis.out) for axis in (problem.rows, problem.cols))
+    out = PixelBox(problem.batch, rows, cols)
+    if problem.data_format == "NCHW":
+        out = PixelBox(problem.batch, 1, rows * cols)
+        chains = LINE // sum_bytes(problem)
+        unit = box(out, PIXELS * chains)
+        return PixelContract(out, unit, unit, chains)
+    if is_flat(problem):
+        out = PixelBox(problem.batch, 1, rows * cols)
+    unit = box(out, UNIT)
+    return PixelContract(out, unit, unit if is_coarse(problem) else box(unit, PIXELS), 1)
+
+
+class Cut(NamedTuple):
+    """How pixels in the order n, p, q are cut: every `span` of them into pieces of `length`, the last one shorter."""
+
+    span: int
+    length: int
+
+
+def cut(out: PixelBox, piece: PixelBox) -> Cut:
+    """Return where the boxes of some outputs begin and end in the order of their pixels.
+
+    >>> cut(PixelBox(8, 56, 56), PixelBox(1, 7, 56)), cut(PixelBox(8, 7, 7), PixelBox(3, 7, 7))
+    (Cut(span=3136, length=392), Cut(span=392, length=147))
+    """
+    images, rows, cols = out
+    if piece.cols < cols:
+        return Cut(cols, piece.cols)
+    if piece.rows < rows:
+        return Cut(rows * cols, piece.rows * cols)
+    return Cut(images * rows * cols, piece.images * rows * cols)
 
 
 def is_flat(problem: Problem) -> bool:
