@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._base import dtypes, headroom
+from ..._base import dtypes
 from ..._base.dtypes import AnyArray
 from ..._base.fp_mode import default_mode
 from .. import oracle
@@ -74,7 +74,6 @@ def compute(
     The operands are in the problem's dtype, or wider with numbers of that dtype. `numbers` is the problem's class, see
     `winograd.numerical_class`, for which `why_not` has no reason.
     """
-    headroom.ask(headroom.FOR_LOOPS + 24 * (first.size + second.size), "to add up")
     with default_mode(), np.errstate(all="ignore"):
         if problem.dtype.is_integer:
             return _integers(problem, first, second, bias)
