@@ -8,7 +8,7 @@
         copy source rows that are new to the window into the ring of rows, pads and all
         list the kernel rows whose source row exists: (its place in the ring, its place in the bank)
         for phase:  for tile of T columns:  for vector of channels:
-          acc[T] = 0;  for (x, w) in list:  for column j, tap: acc[i] += x[j] * w[tap];  store acc
+          acc[T] = 0;  for (x, w) in list:  for column j, tap: acc[i] += x[j] * w[tap];  [totals += acc];  store acc
 
     item (filter gradient) = (share of the units, chunk of channels)
       sums = 0;  for unit:  bank[vector][tap][lane] = 0

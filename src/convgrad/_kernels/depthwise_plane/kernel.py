@@ -18,6 +18,7 @@ All sizes are run-time words, but for those of images smaller than a vector or a
       weights of the chunk -> bank[output][tap]
       for n, c:  padded: copy the plane's rows;  for m:  for R groups of rows:  for U vectors of columns:
           for source row, tap column:  x = load;  acc[row] += x * w[tap]  for every tap that reads it
+          [at the end of a row of the window: totals += acc]
           store acc                                        # phases of an input gradient are interleaved here
 
     item (filter gradient) = (share of the units, chunk of channels); unit = (image, block of rows)
@@ -25,6 +26,9 @@ All sizes are run-time words, but for those of images smaller than a vector or a
         for group of tap columns:  acc[tap] = 0 in registers;  for R rows, vector of columns: acc[tap] += x * y
           sums += acc                                      # blocked summation: short chains, small errors
         lanes of sums -> result, or partial[share]
+
+The order of a sum is the contract's (`_problem/sums/gather.py`): rows of the window outside its columns. Rows of a tile
+are different sums and go side by side (`loops.moments`).
 
 Rows are covered by whole tiles and columns by whole vectors: the last one is moved back, and what it computes twice
 gets the same bits; the filter gradient meets zeros there instead. Zeros spoil a filter gradient only where
@@ -369,8 +373,8 @@ class _Writer:
         ends = {
             row: n for n, part in enumerate(found) for row, _ in itertools.chain(*part.values())
         }
-        for row in sums.turns if leave else ():
-            if row not in ends:
+        for row in sums.turns:
+            if leave and row not in ends:
                 leave(row)
         for n, moment in enumerate(found):
             if not self.few_weights and not kernel.direct:
@@ -382,8 +386,8 @@ class _Writer:
             if loop.rest:
                 last = k.i64(loop.count)
                 self._walk_run(sums, add, moment, loop.rest, rows, last, k.i64(0))
-            for row in sums.turns if leave else ():
-                if ends.get(row) == n:
+            for row in sums.turns:
+                if leave and ends.get(row) == n:
                     leave(row)
 
     def _walk_run(
