@@ -88,9 +88,9 @@ BUGS = (
     ),
     Bug(
         "narrow accumulation",
-        "_kernels/reference.py",
-        "wide = np.int64 if problem.dtype.is_integer else np.float64",
-        "wide = np.int64 if problem.dtype.is_integer else problem.dtype.numpy",
+        "_problem/sums/arithmetic.py",
+        "return np.asarray((a + b).astype(np.float32).astype(np.float64))",
+        "return np.asarray((a + b).astype(np.float16).astype(np.float64))",
     ),
     Bug(
         "rounded twice to bfloat16",
