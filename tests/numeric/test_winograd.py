@@ -282,22 +282,25 @@ def test_the_problem_alone_chooses(machine: Target) -> None:
                     assert taken == (name is not None) == is_winograd(problem), case
 
 
-def test_every_width_gives_the_same_bits() -> None:
+@pytest.mark.parametrize("kind", ["forward", "input", "filter"])
+def test_every_width_and_cache_gives_the_same_bits(kind: str) -> None:
     """Also where a panel is as wide as the group, and where channels are too many for a large block."""
     rng = np.random.default_rng(6)
-    for group_in, group_out, size in ((32, 33, (8, 9)), (71, 64, (9, 12)), (3100, 32, (8, 8))):
+    names = (winograd.NAME, winograd_fast.NAME) if kind != "filter" else (winograd_gradient.NAME,)
+    for group_in, group_out, size in ((32, 33, (8, 9)), (71, 70, (29, 21)), (2100, 32, (8, 8))):
         for dtype in ("float32", "bfloat16"):
             case = Case(
-                *(False, 1, size, 1, group_in, group_out, (3, 3), (1, 1), (1, 1), "SAME"),
+                *(False, 2, size, 1, group_in, group_out, (3, 3), (1, 1), (1, 1), "SAME"),
                 dtype=dtype,
             )
             data = normal(case, rng)
-            results = {
-                compute(winograd.NAME, row.with_vector_bits(bits), case, "forward", data).tobytes()
-                for row in (HOST, HOST.with_caches(16 << 10, 64 << 10, 1 << 20))
-                for bits in (128, 256, 512)
-            }
-            assert len(results) == 1, case
+            for name in names:
+                results = {
+                    compute(name, row.with_vector_bits(bits), case, kind, data).tobytes()
+                    for row in (HOST, HOST.with_caches(16 << 10, 64 << 10, 1 << 20))
+                    for bits in (128, 256, 512)
+                }
+                assert len(results) == 1, (name, case)
 
 
 # The filter gradient, F(3,2)

@@ -45,7 +45,7 @@ class GroupedFilterSizes:
         self.planes = problem.data_format == "NCHW"
         self.tile = (4, 3) if target.vector_registers < 32 else (6, 4)
         self.units = self.contract.units
-        self.cut = min(self._cuts(), key=self.cost)
+        self.cut = min(self.cuts(), key=self.cost)
 
     def slices(self, cut: Cut) -> int:
         return -(-self.units >> cut.levels)
@@ -79,7 +79,7 @@ class GroupedFilterSizes:
         size = prod(self.problem.filter_shape) * self.number
         return size * self.slices(cut) if self.slices(cut) > 1 else 0
 
-    def _cuts(self) -> Iterator[Cut]:
+    def cuts(self) -> Iterator[Cut]:
         """Offer all slices, with all input channels and with some vectors of them."""
         depth = self.problem.group_in
         channels = [depth]
