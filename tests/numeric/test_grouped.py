@@ -198,7 +198,7 @@ def test_large_problems_keep_sixteen_threads_busy(machine: Target) -> None:
             )
             for kind in KINDS:
                 problem = problem_of(case, kind)
-                if problem.flops < 100_000_000 or planner.refusals(problem, machine)[NAME]:
+                if problem.flops < 100_000_000 or planner.why_not(NAME, problem, machine):
                     continue
                 plan = planner.choose_named(problem, machine, NAME)
                 (items,) = (step.items for step in plan.steps if isinstance(step.kernel, LARGEST))

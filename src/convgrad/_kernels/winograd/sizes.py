@@ -94,8 +94,21 @@ class WinogradSizes:
 
     @property
     def rows(self) -> int:
-        """Tiles in registers: with a broadcast and the panel's vectors they fill the register file."""
-        return self.most_tiles // (8 if self.exact else 4)
+        """Tiles in registers: with a broadcast and the panel's vectors they fill the register file.
+
+        Half as many where V of so many would be too large: from 3000 channels on.
+        """
+        rows = self.most_tiles // (8 if self.exact else 4)
+        while rows % 2 == 0 and rows * self._tile_bytes > _LARGE_BLOCK:
+            rows //= 2
+        return rows
+
+    @property
+    def _tile_bytes(self) -> int:
+        """Bytes of V for a tile, and of the pixels that NCHW stages for it."""
+        staged = self.scheme.outputs * self.scheme.points
+        numbers = self.scheme.frequencies + (staged if self.problem.data_format == "NCHW" else 0)
+        return 4 * numbers * self.row_pitch
 
     @property
     def exact(self) -> bool:
@@ -168,7 +181,7 @@ class WinogradSizes:
         """Tiles of a block: more use U more often, fewer keep V in L2."""
         bytes_ = 4 * self.scheme.frequencies * self.rows * self.row_pitch
         most = self.most_tiles // self.rows
-        least = min(most // 2, max(1, _LARGE_BLOCK // bytes_))
+        least = min(most // 2, max(1, _LARGE_BLOCK // (self.rows * self._tile_bytes)))
         fit = min(max(self.target.l2_bytes * 5 // 8 // bytes_, least), most)
         groups = -(-self.tiles // self.rows)
         sizes = [-(-groups // -(-groups // some)) * self.rows for some in range(fit, fit // 2, -1)]
