@@ -13,7 +13,7 @@ from convgrad import _kernels
 from convgrad._kernels import reference
 from convgrad._kernels.shared.filter_order import FilterOrderKernel
 from convgrad._kernels.shared.pixel_sum import PixelSumKernel
-from convgrad._kernels.shared.reduce import ReduceKernel
+from convgrad._kernels.shared.reduce import ReduceKernel, TreeKernel
 
 FOLDER = Path(_kernels.__file__).parent
 PACKAGES = [
@@ -30,7 +30,7 @@ def test_every_package_is_in_the_table():
     assert len(PACKAGES) == 9
     assert Counter([*_kernels.ALGORITHMS]) == names + Counter([reference.NAME])
     assert Counter([*_kernels._EMITTERS]) == kernels + Counter(
-        [ReduceKernel, PixelSumKernel, FilterOrderKernel]
+        [ReduceKernel, TreeKernel, PixelSumKernel, FilterOrderKernel]
     )
 
 

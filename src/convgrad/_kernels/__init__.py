@@ -52,6 +52,7 @@ _EMITTERS: Emitters = {
     **dense_filter.EMITTERS,
     pixel_sum.PixelSumKernel: pixel_sum.emit,
     reduce.ReduceKernel: reduce.emit,
+    reduce.TreeKernel: reduce.emit_tree,
     filter_order.FilterOrderKernel: filter_order.emit,
 }
 

@@ -1,7 +1,7 @@
-"""The kernel that adds partial sums: filter gradients end with it.
+"""The kernels that add partial sums: filter gradients end with one of them.
 
-``result[i] = partial[0][i] + partial[1][i] + ...``, in this order, rounded once. Which partial sums there are depends
-on the problem alone, so the bits do not depend on who computed them.
+``tree_step`` adds by the tree of `_problem/sums`: slices of 2^j units each are nodes of one of its levels, so their
+number does not show in the bits. ``step`` adds ``partial[0][i] + partial[1][i] + ...`` in this order. Both round once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from math import prod
 
 from ..._base.dtypes import by_short
-from ..._compiler.codegen import KernelBuilder, arithmetic, element, symbol
+from ..._compiler.codegen import (
+    Int,
+    KernelBuilder,
+    Mask,
+    Pointer,
+    Variable,
+    Vector,
+    arithmetic,
+    element,
+    symbol,
+)
 from ..._compiler.kernel import KernelSource, added_field
 from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
@@ -25,6 +35,13 @@ WORDS = ("elements", "parts")
 PART_WORDS = ("pitch", "start")
 """Behind them where rows are longer than what is wanted of them: elements from row to row, and before the first one."""
 
+TREE_WORDS = ("elements", "slices", "pitch", "start")
+"""The run-time words of the tree behind the two pointers: partial, result."""
+_TREE_BLOCK = 256
+"""Elements of one of its items: the sums of all levels stay in the first cache."""
+_LEVELS = 32
+"""Of a tree, at most."""
+
 
 @dataclass(frozen=True)
 class ReduceKernel:
@@ -36,6 +53,14 @@ class ReduceKernel:
     """Of the partial sums."""
     part: bool = added_field(False)
     """Whether only a part of each row is added up: the gradient of a bias lies beside that of the filter."""
+
+
+@dataclass(frozen=True)
+class TreeKernel:
+    """Adds slices of partial sums into a result as the nodes of a tree."""
+
+    dtype: str
+    """Of the result; sums have its compute type."""
 
 
 def partial_type(dtype: str) -> str:
@@ -118,3 +143,96 @@ def emit(kernel: ReduceKernel, target: Target) -> KernelSource:
             rounded = total.value if wide is number else total.value.cast("fptrunc", number)
             result.offset(i).store(rounded, mask=mask)
     return k.finish()
+
+
+def tree_step(
+    dtype: str, size: int, count: int, *, pitch: int, start: int = 0, to: Operand = "result"
+) -> Step:
+    """Return the launch that adds `count` slices of `size` sums by the tree: `pitch` apart, from element `start` on."""
+    items = -(-size // _TREE_BLOCK)
+    words = in_order(TREE_WORDS, elements=size, slices=count, pitch=pitch, start=start)
+    return Step(TreeKernel(dtype), ("partial", to), words, items, grain=max(1, 32 // count))
+
+
+def emit_tree(kernel: TreeKernel, target: Target) -> KernelSource:
+    """Write the kernel of a tree."""
+    k = KernelBuilder(symbol("tree", kernel.dtype, str(_TREE_BLOCK), target, kernel), target)
+    storage = element(kernel.dtype)
+    number = arithmetic(storage)
+    lanes = k.lanes(number)
+    word = arguments(k, 2, TREE_WORDS)
+    partial = k.arg_pointer(0, number).offset(word["start"])
+    result = k.arg_pointer(1, storage)
+    stack = k.scratch(number, _LEVELS * _TREE_BLOCK)
+    slices, pitch = word["slices"], word["pitch"]
+    with k.loop(k.begin, k.end) as item:
+        first = item * _TREE_BLOCK
+        stop = k.min(first + _TREE_BLOCK, word["elements"])
+        with k.loop(0, (slices + 3) // 4, nonempty=True) as four:
+            left = slices - four * 4
+            here = partial.offset(four * 4 * pitch)
+            levels = carries(k, four)
+            with k.loop(first, stop, lanes, nonempty=True) as i:
+                mask = k.first_lanes(lanes, stop - i)
+                total = k.variable(tree_of_four(k, here.offset(i), pitch, left, lanes, mask))
+                place = stack.offset(i - first)
+                with k.branch(left > 4) as more:
+                    with more.then():
+                        with k.loop(0, levels, carry=[total]) as level:
+                            there = place.offset(level * _TREE_BLOCK)
+                            total.value = there.load(lanes) + total.value
+                        place.offset(levels * _TREE_BLOCK).store(total.value)
+                    with more.otherwise():
+                        finish_tree(k, total, four, place, _TREE_BLOCK)
+                        result.offset(i).store(total.value, mask=mask)
+    return k.finish()
+
+
+def carries(k: KernelBuilder, number: Int) -> Int:
+    """Return how many nodes end with a leaf of a tree: the low ones of its number's bits, which has 32 at most.
+
+    Where they are counted before a block of sums is added, `carries` sums of lower levels are added to each of them:
+    ``sum = stack[0] + sum, sum = stack[1] + sum, ...``, and the last becomes ``stack[carries]``.
+    """
+    lowest = (number + 1) & (number ^ -1)
+    found = k.i64(0)
+    for power in range(5):
+        bits = sum(1 << bit for bit in range(_LEVELS) if bit >> power & 1)
+        odd = (lowest & bits).differs(0)
+        found = found + k.select(odd, k.i64(1 << power), k.i64(0))
+    return found
+
+
+def finish_tree(
+    k: KernelBuilder, total: Variable[Vector], last: Int, stack: Pointer, pitch: int
+) -> None:
+    """Add what waits on the stack to the last leaf's sum, and zero, so that no sum is -0; levels are `pitch` apart."""
+    rest, place = k.variable(last), k.variable(stack)
+    lanes = total.value.lanes
+    with k.loop(0, _bits(k, last), carry=[total, rest, place]):
+        with k.when((rest.value & 1).differs(0)):
+            total.value = place.value.load(lanes) + total.value
+        rest.value, place.value = rest.value >> 1, place.value.offset(pitch)
+    total.value = total.value + k.zeros(total.value.element, lanes)
+
+
+def _bits(k: KernelBuilder, number: Int) -> Int:
+    """Return a number of levels that no bit of a number lies above."""
+    few, some = k.i64(4), k.i64(12)
+    return k.select(number < 1 << 4, few, k.select(number < 1 << 12, some, k.i64(_LEVELS)))
+
+
+def tree_of_four(
+    k: KernelBuilder, here: Pointer, pitch: Int, left: Int, lanes: int, mask: Mask
+) -> Vector:
+    """Return the sum of the first four nodes from an address on, or of as many as are left."""
+    rows = [here.offset(pitch * number) for number in range(4)]
+    total = k.variable(rows[0].load(lanes, mask=mask))
+    with k.when(left > 1):
+        total.value = total.value + rows[1].load(lanes, mask=mask)
+        with k.when(left > 2):
+            other = k.variable(rows[2].load(lanes, mask=mask))
+            with k.when(left > 3):
+                other.value = other.value + rows[3].load(lanes, mask=mask)
+            total.value = total.value + other.value
+    return total.value
