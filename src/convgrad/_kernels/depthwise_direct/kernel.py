@@ -33,8 +33,8 @@ its neighbour is computed twice, with the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..._compiler.codegen import (
@@ -45,6 +45,7 @@ from ..._compiler.codegen import (
     IntLike,
     KernelBuilder,
     Pointer,
+    Vector,
     arithmetic,
     element,
     symbol,
@@ -52,11 +53,11 @@ from ..._compiler.codegen import (
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind
-from ..shared.reduce import carries, finish_tree
+from ..shared import units
 from ..shared.words import arguments
 from .statistics import Range, RowStatistics
 from .tile import Strip, TilePosition, TileWriter
-from .words import PIXEL_WORDS, WORDS, DirectKernel
+from .words import WORDS, DirectKernel
 
 
 def emit(kernel: DirectKernel, target: Target) -> KernelSource:
@@ -96,11 +97,12 @@ class _Writer:
         self.filter = k.arg_pointer(1, self.storage)
         self.target = k.arg_pointer(1 if self.to_filter else 2, self.storage)
         adds_bias = kernel.bias and not self.to_filter
-        words = (*WORDS, *PIXEL_WORDS) if self.to_filter else WORDS
+        words = (*WORDS, *units.WORDS) if self.to_filter else WORDS
         self.word = arguments(k, 4 if adds_bias or kernel.statistics else 3, words)
         bias = k.arg_pointer(3, self.storage) if adds_bias else None
         self.bank = k.scratch(self.number, 0)
         """Weights, or the sums of the runs of a filter gradient, as [run][vector][tap][lane]."""
+        self.zero = k.zeros(self.number, self.lanes)
         self.statistics = None
         if kernel.statistics:
             chunk, rows = self.word["chunk"], k.arg_pointer(3, F64)
@@ -143,7 +145,7 @@ class _Writer:
             size=width * self.tiles.bank_rows,
         )
         with k.loop(0, self._banks * self.bank_pitch + item.size, self.lanes) as i:
-            self.bank.offset(i).store(k.zeros(self.number, self.lanes), aligned=True)
+            self.bank.offset(i).store(self.zero, aligned=True)
         if self.tile.rows > 1:
             self._tall_strips(item)
             return
@@ -164,41 +166,21 @@ class _Writer:
 
     def _unit(self, unit: Int, item: _Slice) -> None:
         """Add up one unit, run by run."""
-        k, word = self.k, self.word
-        part, rest = unit % word["unit_parts"], unit // word["unit_parts"]
-        block, image = rest % word["row_blocks"], rest // word["row_blocks"]
-        starts = [image * word["unit_images"], block * word["row_block"], part * word["unit_cols"]]
-        sizes = [word["unit_images"], word["row_block"], word["unit_cols"]]
-        ends = [word["images"], word["groups_h"], word["groups_w"]]
-        stops = [k.min(a + b, c) for a, b, c in zip(starts, sizes, ends, strict=True)]
-        bounds = list(zip(starts, stops, strict=True))
-        with (
-            self._pieces(*bounds[0], "run_images") as (image, last_image),
-            self._pieces(*bounds[1], "run_rows") as (row, last_row),
-            self._pieces(*bounds[2], "run_cols") as (begin, end),
-        ):
-            with k.loop(image, last_image, nonempty=True) as n:
-                with k.loop(row, last_row, nonempty=True) as q:
-                    strip = self._strip(n, q, q, last_row, item.first, item.width, (self.bank,))
-                    self._columns(strip, begin, end)
-            self._add_run(self.bank, item)
-
-    @contextmanager
-    def _pieces(self, begin: Int, end: Int, word: str) -> Iterator[tuple[Int, Int]]:
-        """Go through a range in pieces of a size that is known at run time."""
-        k, size = self.k, self.word[word]
-        with k.loop(0, (end - begin + (size - 1)) // size, nonempty=True) as i:
-            start = begin + i * size
-            yield start, k.min(start + size, end)
+        k, ends = self.k, (self.word["groups_h"], self.word["groups_w"])
+        with units.runs(k, self.word, ends, unit) as (images, rows, cols):
+            with k.loop(*images, nonempty=True) as n, k.loop(*rows, nonempty=True) as q:
+                strip = self._strip(n, q, q, rows[1], item.first, item.width, (self.bank,))
+                self._columns(strip, *cols)
+            units.add_run(k, self.bank, self._totals, item.size, self.zero)
 
     def _tall_strips(self, item: _Slice) -> None:
         """Add up the units of a slice in tiles of several rows, whose parts are runs; a tile may lie in two units."""
         k, word, tall = self.k, self.word, self.tile.rows
-        blocks, parts, rows = word["row_blocks"], word["run_parts"], word["groups_h"]
+        blocks, parts, rows = word["unit_blocks"], word["run_parts"], word["groups_h"]
 
         def row_of(unit: Int) -> Int:
             """Return how many rows of all images lie before a unit."""
-            return unit // blocks * rows + unit % blocks * word["row_block"]
+            return unit // blocks * rows + unit % blocks * word["unit_rows"]
 
         unit = k.variable(item.begin)
         with k.loop(row_of(item.begin), row_of(item.end), tall, carry=[unit], nonempty=True) as at:
@@ -211,23 +193,13 @@ class _Writer:
                 self._columns(strip, begin, k.min(begin + word["run_cols"], word["groups_w"]))
             with k.loop(0, tall, carry=[unit], nonempty=True) as i:
                 with k.loop(0, parts, nonempty=True) as part:
-                    self._add_run(self.bank.offset((part + parts * i) * self.bank_pitch), item)
+                    bank = self.bank.offset((part + parts * i) * self.bank_pitch)
+                    units.add_run(k, bank, self._totals, item.size, self.zero)
                 below = row + (i + 1)
-                ends = (below % word["row_block"]).equals(0) | below.equals(rows)
+                ends = (below % word["unit_rows"]).equals(0) | below.equals(rows)
                 with k.when(ends):
                     self._end_unit(unit.value, item)
                     unit.value = unit.value + 1
-
-    def _add_run(self, bank: Pointer, item: _Slice) -> None:
-        """Add the sums of a run to those of its unit, and clear them for the next one."""
-        k, totals = self.k, self._totals
-        with k.loop(0, item.size, self.lanes, nonempty=True) as i:
-            there = totals.offset(i)
-            total = there.load(self.lanes, aligned=True) + bank.offset(i).load(
-                self.lanes, aligned=True
-            )
-            there.store(total, aligned=True)
-            bank.offset(i).store(k.zeros(self.number, self.lanes), aligned=True)
 
     @property
     def _totals(self) -> Pointer:
@@ -235,28 +207,20 @@ class _Writer:
 
     def _end_unit(self, unit: Int, item: _Slice) -> None:
         """Add the sums of a unit to the tree; the last one of a slice ends it."""
-        k, totals, pitch = self.k, self._totals, self.bank_pitch
-        stack, number, rows = totals.offset(pitch), unit - item.begin, self.tiles.bank_rows
-        levels = carries(k, number)
-        with k.branch((unit + 1).equals(item.end)) as ends:
-            with ends.then():
-                partial = k.arg_pointer(2, self.number)
-                partial = partial.offset(item.number * (self.channels * rows) + item.first)
-                with k.loop(0, item.width, self.lanes, nonempty=True) as c:
-                    place = self.tiles.clamped(c, item.first)
-                    with k.loop(0, rows, nonempty=True) as tap:
-                        i = c * rows + tap * self.lanes
-                        total = k.variable(totals.offset(i).load(self.lanes, aligned=True))
-                        finish_tree(k, total, number, stack.offset(i), pitch)
-                        partial.offset(self.channels * tap + place).store(total.value)
-            with ends.otherwise(), k.loop(0, item.size, self.lanes, nonempty=True) as i:
-                there = totals.offset(i)
-                total = k.variable(there.load(self.lanes, aligned=True))
-                with k.loop(0, levels, carry=[total]) as level:
-                    lower = stack.offset(level * pitch + i).load(self.lanes, aligned=True)
-                    total.value = lower + total.value
-                stack.offset(levels * pitch + i).store(total.value, aligned=True)
-                there.store(k.zeros(self.number, self.lanes), aligned=True)
+        k, rows = self.k, self.tiles.bank_rows
+
+        def leave(finished: Callable[[Int], Vector]) -> None:
+            partial = k.arg_pointer(2, self.number)
+            partial = partial.offset(item.number * (self.channels * rows) + item.first)
+            with k.loop(0, item.width, self.lanes, nonempty=True) as c:
+                place = self.tiles.clamped(c, item.first)
+                with k.loop(0, rows, nonempty=True) as tap:
+                    value = finished(c * rows + tap * self.lanes)
+                    partial.offset(self.channels * tap + place).store(value)
+
+        last = (unit + 1).equals(item.end)
+        pitch, number = self.bank_pitch, unit - item.begin
+        units.end_unit(k, number, last, self._totals, pitch, item.size, self.zero, leave)
 
     # Forward and input gradient
 

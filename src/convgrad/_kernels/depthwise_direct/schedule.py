@@ -16,12 +16,11 @@ from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..._problem.sums.pixels import is_flat, one_row, pixel_contract
 from ..plan import Operand, Plan, Step
-from ..shared import reduce, statistics
+from ..shared import reduce, statistics, units
 from ..shared.gather import Footprint, Gather, gather
-from ..shared.slices import slice_units
 from ..shared.table import Candidate
 from ..shared.words import in_order
-from .words import PIXEL_WORDS, WORDS, DirectKernel, Tile
+from .words import WORDS, DirectKernel, Tile
 from .work import work
 
 NAME = "depthwise_direct"
@@ -91,12 +90,12 @@ class _Split:
         chunks = -(-problem.in_c // chunk)
         if problem.kind is Kind.FILTER_GRADIENT:
             contract = pixel_contract(problem)
-            units, row_block = contract.units, contract.unit.rows
-            each = slice_units(problem, units, chunks, _number_size(problem))
+            row_block, count = contract.unit.rows, contract.units
+            each = units.slice_size(problem, count, chunks, _number_size(problem))
             if tile.rows > 1:
                 each = max(2, each)  # so that a slice begins with a whole tile: see `_tall`
             row_blocks = -(-rows.groups // row_block)
-            return _Split(chunk, chunks, row_block, row_blocks, units, -(-units // each), each)
+            return _Split(chunk, chunks, row_block, row_blocks, count, -(-count // each), each)
         row_block = min(max(1, row_block // tile.rows), -(-rows.groups // tile.rows)) * tile.rows
         row_blocks = -(-rows.groups // row_block)
         return _Split(chunk, chunks, row_block, row_blocks, problem.batch * row_blocks, 0, 0)
@@ -164,22 +163,10 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         written = split.units if kernel.statistics else 0
         return Plan(problem, NAME, (step,), serial=serial, story=story, shares=written)
     contract = pixel_contract(problem)
+    words += in_order(units.WORDS, **units.words(contract, split.slice_units))
     run_parts = -(-contract.unit.cols // contract.run.cols)
-    words += in_order(
-        PIXEL_WORDS,
-        images=problem.batch,
-        unit_images=contract.unit.images,
-        unit_cols=contract.unit.cols,
-        unit_parts=-(-cols.groups // contract.unit.cols),
-        run_images=contract.run.images,
-        run_rows=contract.run.rows,
-        run_cols=contract.run.cols,
-        run_parts=run_parts,
-        slice_units=split.slice_units,
-    )
     # The runs of a tile, the total of their unit, and the levels of the tree above it.
-    levels = (split.slice_units - 1).bit_length()
-    banks = (tile.rows * run_parts if tile.rows > 1 else 1) + 1 + levels
+    banks = (tile.rows * run_parts if tile.rows > 1 else 1) + 1 + units.levels(split.slice_units)
     scratch = chunk * bank_rows * number * banks
     slices, pitch = split.slices, bank_rows * channels
     step = Step(kernel, ("first", "second", "partial"), words, slices * split.chunks, 1, scratch)

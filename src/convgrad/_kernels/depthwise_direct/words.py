@@ -24,18 +24,6 @@ WORDS = (
     "units",
 )
 """The run-time words behind the pointers, three and a bias."""
-PIXEL_WORDS = (
-    "images",
-    "unit_images",
-    "unit_cols",
-    "unit_parts",  # of a row
-    "run_images",
-    "run_rows",
-    "run_cols",
-    "run_parts",  # of a row of a unit
-    "slice_units",  # a power of two
-)
-"""Behind them for a filter gradient; `row_block` and `row_blocks` are those of its units."""
 
 
 @dataclass(frozen=True)
