@@ -296,7 +296,7 @@ class TileWriter:
         Each row of the tile belongs to a run of its own, and its columns come in order: a sum goes on where the tile
         before left it.
         """
-        k, tile = self.k, self.tile
+        tile = self.tile
         grads: dict[tuple[int, int, int], Vector] = {}
         for row, pointer in enumerate(body.targets):
             for cell, place in self._along(pointer, self._cells(body.columns)).items():
@@ -315,12 +315,12 @@ class TileWriter:
         else:
             self._guarded_rows(body, lambda offset: self._sum_row(body, grads, offset))
 
-    def _sum_row(
-        self, body: _Body, grads: dict[tuple[int, int, int], Vector], offset: int
-    ) -> None:
+    def _sum_row(self, body: _Body, grads: dict[tuple[int, int, int], Vector], offset: int) -> None:
         """Add the products of one source row."""
         live: dict[tuple[int, int, int], Vector] = {}
-        last = {tap: column for column in sorted(body.col_reads) for _, tap in body.col_reads[column]}
+        last = {
+            tap: column for column in sorted(body.col_reads) for _, tap in body.col_reads[column]
+        }
         sources = self._along(body.rows[offset], list(body.col_reads))
         for column, uses in sorted(body.col_reads.items()):
             for z in range(self.tile.vectors):

@@ -12,7 +12,7 @@
 
     item (filter gradient) = (slice of the units, chunk of channels)
       for unit:  for run:  bank[vector][tap][lane] = 0
-          ... the same nest over the run's rows and columns, with y[T] = out_backprop in registers: bank[tap] += x[j] * y[i]
+          ... the same nest over the run's rows and columns, with y[T] = out_backprop: bank[tap] += x[j] * y[i]
           total += bank
         total joins its neighbours in the tree of units
       sums of the slice -> partial[slice][tap][channel]
@@ -278,7 +278,11 @@ class _Writer:
             k.loop(0, word["window_rows"], carry=[count], nonempty=True) as number,
         ):
             # By ascending source rows.
-            tap = word["window_rows"] - 1 - number if self.kernel.kind is Kind.INPUT_GRADIENT else number
+            tap = (
+                word["window_rows"] - 1 - number
+                if self.kernel.kind is Kind.INPUT_GRADIENT
+                else number
+            )
             source = near + tap * word["row_step"]
             meets = source >= 0
             if self.kernel.strided:

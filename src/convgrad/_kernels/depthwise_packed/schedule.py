@@ -378,16 +378,17 @@ def _schedule(problem: Problem, target: Target) -> PackedSizes:
         sums_pixels=to_filter and problem.bias == "output",
     )
     if contract:
-        return _for_filter(schedule, problem, target)
+        return _for_filter(schedule, contract, problem, target)
     return _within(_near(schedule, target), problem.batch)
 
 
-def _for_filter(schedule: PackedSizes, problem: Problem, target: Target) -> PackedSizes:
+def _for_filter(
+    schedule: PackedSizes, contract: PixelContract, problem: Problem, target: Target
+) -> PackedSizes:
     """Shrink a filter gradient's chunk until its ring stays in L2 and scratch is small.
 
     The ring holds whole rows, so that units below each other need few new rows, but where these are far too long.
     """
-    assert schedule.contract is not None
     while True:
         schedule = replace(schedule, levels=units.levels(schedule.slice_units(problem)))
         ring = schedule.ring_rows * schedule.ring_pitch * schedule.number
@@ -395,8 +396,8 @@ def _for_filter(schedule: PackedSizes, problem: Problem, target: Target) -> Pack
             return schedule
         if schedule.vectors > 1:
             schedule = replace(schedule, vectors=schedule.vectors // 2)
-        elif schedule.col_block > schedule.contract.unit.cols:
-            schedule = replace(schedule, col_block=schedule.contract.unit.cols)
+        elif schedule.col_block > contract.unit.cols:
+            schedule = replace(schedule, col_block=contract.unit.cols)
         else:
             return schedule
 

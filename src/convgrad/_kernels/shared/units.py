@@ -30,6 +30,8 @@ WORDS = (
 """The run-time words that `units` fills in; a kernel has others, `units` among them: how many there are."""
 
 Range = tuple[Int, Int]
+_UNROLLED = 8
+"""Vectors of sums that go from a run to its unit at a time: there are 49 taps of them to a run of 49 or 56 pixels."""
 
 
 def words(contract: PixelContract, slice_units: int) -> dict[str, int]:
@@ -97,9 +99,7 @@ def runs(
 
 
 @contextmanager
-def _pieces(
-    k: KernelBuilder, of: Range, size: Int, carry: list[Variable[Int]]
-) -> Iterator[Range]:
+def _pieces(k: KernelBuilder, of: Range, size: Int, carry: list[Variable[Int]]) -> Iterator[Range]:
     """Go through a range in pieces of a size that is known at run time."""
     begin, end = of
     with k.loop(0, (end - begin + (size - 1)) // size, carry=carry, nonempty=True) as i:
@@ -110,11 +110,15 @@ def _pieces(
 def add_run(k: KernelBuilder, bank: Pointer, totals: Pointer, size: Int, zero: Vector) -> None:
     """Add the sums of a run to those of its unit, and clear them for the next one."""
     lanes = zero.lanes
-    with k.loop(0, size, lanes, nonempty=True) as i:
-        run = bank.offset(i).load(lanes, aligned=True)
-        there = totals.offset(i)
-        there.store(there.load(lanes, aligned=True) + run, aligned=True)
-        bank.offset(i).store(zero, aligned=True)
+    whole = size - size % (lanes * _UNROLLED)
+    for begin, end, together in ((k.i64(0), whole, _UNROLLED), (whole, size, 1)):
+        with k.loop(begin, end, lanes * together) as i:
+            runs, sums = bank.offset(i), totals.offset(i)
+            for at in range(0, together * lanes, lanes):
+                here, there = runs.offset(at), sums.offset(at)
+                run = here.load(lanes, aligned=True)
+                there.store(there.load(lanes, aligned=True) + run, aligned=True)
+                here.store(zero, aligned=True)
 
 
 def end_unit(
