@@ -74,7 +74,7 @@ class _Ring:
         self.packed = k.variable(k.i64(0))
         """Source rows that have been packed, but for those above the first window."""
         self.place = k.variable(k.i64(-1))
-        """The image and the block of columns they are of."""
+        """The image and the column they begin at."""
         self.variables = [self.packed, self.place]
 
 
@@ -189,10 +189,10 @@ class _Writer:
     ) -> None:
         """Add the products of some columns of a row of out_backprop."""
         k, word = self.k, self.word
-        block = cols[0] // word["col_block"]
-        first = block * word["col_block"]
-        strip = _Strip(first, k.min(first + word["col_block"], word["target_cols"]), first)
-        place = image * word["col_blocks"] + block
+        whole = word["col_block"] >= word["target_cols"]
+        first = k.select(whole, k.i64(0), cols[0])
+        strip = _Strip(first, k.select(whole, word["target_cols"], cols[1]), first)
+        place = image * word["target_cols"] + first
         top, bottom = self._needed(row)
         packed = k.select(place.equals(ring.place.value), ring.packed.value, k.i64(0))
         source = self._image(0, "source", image, self.channels // self.repeat * self.planes)

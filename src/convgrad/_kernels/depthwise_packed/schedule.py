@@ -387,7 +387,8 @@ def _for_filter(
 ) -> PackedSizes:
     """Shrink a filter gradient's chunk until its ring stays in L2 and scratch is small.
 
-    The ring holds whole rows, so that units below each other need few new rows, but where these are far too long.
+    The ring holds whole rows, so that units below each other need few new rows, or those under a run if rows are far too
+    long: a row of outputs packs all rows of its window then.
     """
     while True:
         schedule = replace(schedule, levels=units.levels(schedule.slice_units(problem)))
@@ -396,8 +397,8 @@ def _for_filter(
             return schedule
         if schedule.vectors > 1:
             schedule = replace(schedule, vectors=schedule.vectors // 2)
-        elif schedule.col_block > contract.unit.cols:
-            schedule = replace(schedule, col_block=contract.unit.cols)
+        elif schedule.col_block > contract.run.cols:
+            schedule = replace(schedule, col_block=contract.run.cols)
         else:
             return schedule
 
