@@ -167,6 +167,13 @@ def is_flat(problem: Problem) -> bool:
     return all(map(_plain, axes)) and problem.rows.out * problem.cols.out <= FLAT
 
 
+def one_row(problem: Problem) -> tuple[Axis, Axis]:
+    """Return rows and columns of an image that is seen as one row: see `is_flat`."""
+    rows, cols = problem.rows, problem.cols
+    pixels = rows.out * cols.out
+    return rows._replace(size=1, out=1), cols._replace(size=pixels, out=pixels)
+
+
 def _plain(axis: Axis) -> bool:
     return axis.window == axis.stride == 1 and axis.size == axis.out
 
