@@ -12,12 +12,14 @@ from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..._problem.sums.gather import gather_contract
+from ..._problem.sums.pixels import BAND, PixelBox, along_rows, pixel_contract
 from ..plan import Operand, Plan, Step
 from ..shared import reduce
 from ..shared.gather import Gather, Tap, gather
 from ..shared.register_levels import levels_of
 from ..shared.table import Candidate
 from ..shared.words import in_order
+from .filter_gradient import MEND_LEVELS
 from .words import FEW_TAPS, WORDS, PlaneKernel, Windows
 from .work import work
 
@@ -49,6 +51,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
     if problem.data_format != "NCHW" and (problem.in_c, problem.out_c) != (1, 1):
         return "only NCHW, or one channel"  # of which both layouts are the same
+    if problem.kind is Kind.FILTER_GRADIENT and not along_rows(problem):
+        return "the contract adds its pixels in one chain, not along rows"
     return refusal(problem, target)
 
 
@@ -72,7 +76,8 @@ def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
     if problem.kind is Kind.INPUT_GRADIENT and problem.rows.stride > 4:
         return "input gradients of row strides above 4 have too many phases for one tile"
     shape = PlaneShape(problem, target, period)
-    if shape.block_bytes(shape.height) > target.l2_bytes // 2:
+    along = problem.kind is Kind.FILTER_GRADIENT and not period  # nobody else adds along rows
+    if not along and shape.block_bytes(shape.height) > target.l2_bytes // 2:
         return "the rows under one tile do not fit the second cache"
     return None
 
@@ -106,13 +111,19 @@ class PlaneSplit:
                 row_blocks + 1
             ) >= max(8, shape.height):
                 row_blocks += 1
-        self.row_blocks, self.chunk, self.shares = row_blocks, chunk, shares
+        self.row_blocks, self.chunk, self.shares, self.slice_units = row_blocks, chunk, shares, 0
         self.chunks = -(-planes // chunk)
         self.units = problem.batch * row_blocks
         self.images = min(problem.batch, max(1, self.units * self.chunks // (2 * _ITEMS)))
+        unit = shape.unit
+        if unit:
+            self.units = pixel_contract(problem).units
+            self.slice_units = _slice_units(problem, self.units, self.chunks, shape.number)
+            self.shares = shares = -(-self.units // self.slice_units)
+            self.images = unit.images
         self.image_parts = -(-problem.batch // self.images)
         self.items = (shares if to_filter else self.image_parts * row_blocks) * self.chunks
-        count = -(-rows.groups // row_blocks)
+        count = unit.rows if unit else -(-rows.groups // row_blocks)
         self.grad_rows = -(-count // shape.height) * shape.height if to_filter else 0
         self.block_rows = shape.block_rows(max(count, self.grad_rows))
 
@@ -146,8 +157,13 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         single=rows.source if row_blocks == 1 and rows.groups == shape.height else 0,
         slack=shape.slack if direct else (0, 0),
         reserve=shape.reserve if direct and not to_filter else 0,
-        together=max(1, _LONGEST_SUM // rows.groups) if direct and to_filter else 1,
-        tail=shape.groups_w % shape.reach if direct and to_filter and not shape.short_target else 0,
+        together=1,
+        tail=(shape.groups_w - 1) % shape.wide + 1
+        if direct and to_filter and not shape.short_target
+        else 0,
+        turns=-(-min(shape.wide, shape.groups_w) // shape.reach) * (shape.reach // shape.lanes)
+        if shape.unit
+        else 1,
         ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
         several=shape.multiplier != 1,
         period=period,
@@ -158,9 +174,9 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         bias=problem.adds_bias,
         levels=0 if to_filter else levels_of(gather_contract(problem)),
     )
-    count = -(-rows.groups // row_blocks)
+    count = shape.unit.rows if shape.unit else -(-rows.groups // row_blocks)
     grad_rows, block_rows = split.grad_rows, split.block_rows
-    bank = shape.bank(kernel, chunk)
+    bank = shape.bank(kernel, chunk, split.slice_units)
     words = in_order(
         WORDS,
         source_rows=rows.source,
@@ -182,6 +198,8 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         bank=bank,
         block_rows=block_rows,
         grad_rows=grad_rows,
+        unit_rows=shape.unit.rows if shape.unit else 0,
+        slice_units=split.slice_units,
     )
     copies = shape.multiplier if problem.kind is Kind.INPUT_GRADIENT else 1
     pitch = shape.pitch * cols.footprint.step
@@ -214,10 +232,13 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
     if shares == 1:
         return Plan(problem, name, (step,), serial=serial, story=story)
     elements = problem.rows.window * problem.cols.window * problem.out_c
+    last = reduce.step(problem.dtype.short, elements, shares)
+    if shape.unit:
+        last = reduce.tree_step(problem.dtype.short, elements, shares, pitch=elements)
     return Plan(
         problem,
         name,
-        (step, reduce.step(problem.dtype.short, elements, shares)),
+        (step, last),
         partial_bytes=shares * elements * shape.number,
         serial=serial,
         story=story,
@@ -266,6 +287,11 @@ class PlaneShape:
         )
         reach = self.col_windows.highest + self.col_windows.step - 1
         self.reserve = max(0, -(-(reach - self.slack[1]) // self.col_windows.step))
+        self.wide = 64 // self.number
+        """Chains of a filter gradient along a row."""
+        self.unit: PixelBox | None = None
+        if problem.kind is Kind.FILTER_GRADIENT and not period and along_rows(problem):
+            self.unit = pixel_contract(problem).unit
         self.taps = problem.rows.window * problem.cols.window
         self.few_taps = self.taps <= FEW_TAPS
         """Whether all weights, or all sums, are in registers."""
@@ -278,6 +304,7 @@ class PlaneShape:
             and len(self.col_windows.phases) == 1
             and not period
             and self.groups_w > 2 * self.lanes
+            and (problem.kind is not Kind.FILTER_GRADIENT or 2 * self.lanes <= self.wide)
         )
         """Whether bfloat16 read in place are taken in turn by two vectors."""
         self.reach = self.lanes * (2 if self.alternate else 1)
@@ -351,7 +378,7 @@ class PlaneShape:
         Long windows read more rows at a time than the first cache holds: they go through some columns with all taps.
         """
         window, step = self.problem.rows.window, self.col_windows.step
-        if window <= _SUMS and self.taps <= _UNROLLED:
+        if self.unit or (window <= _SUMS and self.taps <= _UNROLLED):
             return window, max(1, _SUMS // window), 0
         cols = step if step <= _SUMS // 2 else 1
         parts = -(-window // (_SUMS // cols))
@@ -366,11 +393,15 @@ class PlaneShape:
         plane = self.rows.source * self.source_cols + self.rows.target * self.target_cols
         streams = self.direct and plane * self.number > self.target.l1_bytes // 2
         if self.problem.kind is Kind.FILTER_GRADIENT:
-            most = 2 if streams else 4
+            most = 4
             if self.direct:
                 most //= self.col_windows.step
                 if groups <= 7 and self.short_target:
                     most = 7
+            if self.unit:
+                groups = self.unit.rows
+                if self.groups_w > self.wide:
+                    return min(groups, BAND), 1  # as the contract walks
             return _height(groups, most), 1
         many = not self.few_taps and self.target.vector_registers >= 32
         wide = self.groups_w > self.lanes if many else self.groups_w >= 2 * self.lanes
@@ -404,6 +435,8 @@ class PlaneShape:
     def row_blocks(self) -> int:
         """Return into how many blocks to cut the rows: each fits half the first cache if that leaves enough rows."""
         groups = self.rows.groups
+        if self.unit:
+            return -(-groups // self.unit.rows)
         most = _LONGEST_SUM if self.problem.kind is Kind.FILTER_GRADIENT else groups
         blocks = -(-groups // most)
         if self.direct:
@@ -415,8 +448,13 @@ class PlaneShape:
             blocks += 1
         return blocks
 
-    def bank(self, kernel: PlaneKernel, chunk: int) -> int:
-        """Return the elements in front of the rows: weights, or sums of the filter gradient."""
+    def bank(self, kernel: PlaneKernel, chunk: int, slice_units: int) -> int:
+        """Return the elements in front of the rows: weights, or chains and sums of the filter gradient."""
+        if self.unit:
+            sums = -(-self.taps // self.lanes) * self.lanes * (slice_units.bit_length() + 1)
+            chains = self.taps * kernel.turns * self.lanes
+            size = self.wide + MEND_LEVELS + self.multiplier * (chains + sums)
+            return -(-size // self.wide) * self.wide
         taps = kernel.window[0] * kernel.window[1] + (kernel.bias and kernel.period > 0)
         across = self.lanes if kernel.kind is Kind.FILTER_GRADIENT else chunk
         if kernel.period:
@@ -425,6 +463,19 @@ class PlaneShape:
                 across = self.lanes * kernel.period
         line = 64 // self.number
         return -(-taps * across * self.multiplier // line) * line
+
+
+def _slice_units(problem: Problem, units: int, chunks: int, number: int) -> int:
+    """Return the units of a slice: the fewest slices of each chunk that keep threads busy, at a bearable weight."""
+    most = reduce.affordable_shares(problem, number)
+    sizes = [1 << j for j in range(max(1, units - 1).bit_length() + 1)]
+    sizes = [size for size in sizes if -(-units // size) <= most] or sizes[-1:]
+
+    def busy(size: int) -> float:
+        items, work = chunks * -(-units // size), chunks * units / min(size, units)
+        return min(1.0, work / -(-items // 8) / 6, work / -(-items // 16) / 10)
+
+    return max(sizes, key=lambda size: (busy(size), size))
 
 
 def _height(groups: int, most: int) -> int:

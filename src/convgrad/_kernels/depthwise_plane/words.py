@@ -28,10 +28,13 @@ WORDS = (
     "bank",
     "block_rows",
     "grad_rows",
+    "unit_rows",
+    "slice_units",
 )
 """The run-time words behind the three pointers and the bias. Columns are elements of a row. `bank` counts the elements
 of the workspace in front of the rows, `block_rows` the source rows of a block, `grad_rows` the rows of out_backprop
-that stand beside them (filter gradient), filled up to whole tiles."""
+that stand beside them (filter gradient), filled up to whole tiles; `unit_rows` and `images` are those of a unit, and
+`slice_units` the units of a slice."""
 
 FEW_TAPS = 9
 """Taps up to which all weights, or all sums, are in registers."""
@@ -115,7 +118,8 @@ class PlaneKernel:
     together: int
     """Images of one block of rows that are added up in one go (direct filter gradient)."""
     tail: int
-    """Columns that the last vector does not share with the one before (direct filter gradient)."""
+    """Columns of a row behind the last whole piece of as many as there are chains: one at least (direct filter
+    gradient)."""
     ragged: tuple[bool, bool]
     """Whether the last group of rows, and of columns, misses some of its phases."""
     several: bool
@@ -130,6 +134,8 @@ class PlaneKernel:
     """Filter gradient: whether one share makes the result."""
     alternate: bool = False
     """bfloat16 read in place: two vectors hold every other column each, cheaper to convert than neighbours."""
+    turns: int = added_field(1)
+    """Vectors that a row's chains take (filter gradient)."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result."""
     levels: int = added_field(0)
