@@ -33,6 +33,10 @@ MEND_LEVELS = 64
 """Of the tree of one sum that is not finite, at most."""
 
 
+_TOGETHER = 4
+"""Vectors of taps that are put into the tree together; more are looped over."""
+
+
 class FilterWriter:
     """Writes a filter gradient; methods go from the outermost loop to the innermost body."""
 
@@ -90,16 +94,17 @@ class FilterWriter:
         """Add up the units of one slice, and leave the sums of its taps."""
         k, word = self.k, self.word
         with self._units(share) as (number, is_last, images, rows):
+            levels = carries(k, number)
             if self.kernel.direct:
                 with self.frame.each_multiple() as m:
-                    self._add_in_place(images, rows, c, m, self.bank.offset(m * self.size))
+                    found = self._add_in_place(images, rows, c, m, self.bank.offset(m * self.size))
+                    self._close(number, levels, is_last, m, found)
             else:
                 self.frame.clear(self.bank, word["multiplier"] * self.size)
                 with k.loop(*images, nonempty=True) as image:
                     self._add_image(image * word["channels"] + c, rows)
-            levels = carries(k, number)
-            with self.frame.each_multiple() as m:
-                self._close(number, levels, is_last, m)
+                with self.frame.each_multiple() as m:
+                    self._close(number, levels, is_last, m)
         with self.frame.each_multiple() as m:
             self._leave(share, c, m)
 
@@ -194,15 +199,24 @@ class FilterWriter:
 
     def _add_in_place(
         self, images: tuple[Int, Int], rows: BlockRows, c: Int, m: Int, bank: Pointer
-    ) -> None:
-        """Write the chains of a unit that is read in place; all of them in registers."""
+    ) -> list[Vector] | None:
+        """Write the chains of a unit that is read in place, or add them if a vector has all sums."""
         k, kernel, lanes = self.k, self.kernel, self.lanes
         if kernel.alternate:
             for turn in range(self.turns):
-                self._take_turn(images, rows, c, m, bank, k.i64(turn // 2), turn % 2, k.i64(turn))
-            return
+                chains = self._take_turn(images, rows, c, m, k.i64(turn // 2), turn % 2)
+                self._store(chains, bank, k.i64(turn))
+            return None
+        if self.turns == 1 and self.taps <= lanes:
+            return [self._lanes_added(self._take_turn(images, rows, c, m, k.i64(0), 0))]
         with k.loop(0, self.turns, nonempty=True) as turn:
-            self._take_turn(images, rows, c, m, bank, turn, 0, turn)
+            self._store(self._take_turn(images, rows, c, m, turn, 0), bank, turn)
+        return None
+
+    def _store(self, chains: list[Vector], bank: Pointer, turn: Int) -> None:
+        for tap, value in enumerate(chains):
+            there = bank.offset(turn * self.lanes + tap * (self.turns * self.lanes))
+            there.store(value, aligned=True)
 
     def _take_turn(
         self,
@@ -210,11 +224,9 @@ class FilterWriter:
         rows: BlockRows,
         c: Int,
         m: Int,
-        bank: Pointer,
         piece: Int,
         part: int,
-        turn: Int,
-    ) -> None:
+    ) -> list[Vector]:
         """Go through a unit with every vector of columns that belongs to the same chains."""
         k, kernel, word, cols = self.k, self.kernel, self.word, self.frame.target_cols
         sums = [k.variable(k.zeros(self.number, self.lanes)) for _ in range(self.taps)]
@@ -234,15 +246,10 @@ class FilterWriter:
                         here = k.select(row + i < rows.count, here, self.in_place.zero_row)
                     grads.append(here)
                 self._walk(sources, grads, sums, piece, part)
-        order = list(range(self.lanes))
-        if kernel.cols.step == 2:
-            order = [self.in_place.parted.index(lane) for lane in order]
-        for tap, total in enumerate(sums):
-            value = total.value
-            if order != sorted(order):
-                value = k.shuffle(value, None, order)
-            there = bank.offset(turn * self.lanes + tap * (self.turns * self.lanes))
-            there.store(value, aligned=True)
+        if kernel.cols.step == 1:
+            return [total.value for total in sums]
+        order = [self.in_place.parted.index(lane) for lane in range(self.lanes)]
+        return [k.shuffle(total.value, None, order) for total in sums]
 
     def _walk(
         self,
@@ -303,31 +310,64 @@ class FilterWriter:
 
     # The end of a unit, and of a slice
 
-    def _close(self, number: Int, levels: Int, is_last: Bool, m: Int) -> None:
+    def _close(
+        self,
+        number: Int,
+        levels: Int,
+        is_last: Bool,
+        m: Int,
+        found: list[Vector] | None = None,
+    ) -> None:
         """Add the chains of a unit, and put the sums of its taps where the tree wants them."""
         k, lanes = self.k, self.lanes
         bank = self.bank.offset(m * self.size)
         stack = self.stack.offset(m * self.row)
         pitch = self.word["multiplier"] * self.row
 
+        parts = [min(lanes, self.taps - tap) for tap in range(0, self.taps, lanes)]
+        if len(parts) <= _TOGETHER:
+            sums = found or [
+                self._folded(bank.offset(i * lanes * self.turns * lanes), count)
+                for i, count in enumerate(parts)
+            ]
+            self._plant(sums, number, levels, is_last, stack, pitch)
+            return
+
         def close(tap: Int, count: int) -> None:
-            total = k.variable(self._folded(bank.offset(tap * (self.turns * lanes)), count))
-            place = stack.offset(tap)
-            with k.branch(is_last) as end:
-                with end.then():
-                    finish_tree(k, total, number, place, pitch)
-                    place.store(total.value)
-                with end.otherwise():
-                    with k.loop(0, levels, carry=[total]) as level:
-                        there = place.offset(level * pitch)
-                        total.value = there.load(lanes) + total.value
-                    place.offset(levels * pitch).store(total.value)
+            sums = [self._folded(bank.offset(tap * (self.turns * lanes)), count)]
+            self._plant(sums, number, levels, is_last, stack.offset(tap), pitch)
 
         whole = self.taps - self.taps % lanes
         with k.loop(0, whole, lanes) as tap:
             close(tap, lanes)
         if whole < self.taps:
             close(k.i64(whole), self.taps - whole)
+
+    def _plant(
+        self,
+        sums: list[Vector],
+        number: Int,
+        levels: Int,
+        is_last: Bool,
+        stack: Pointer,
+        pitch: Int,
+    ) -> None:
+        """Add the sums of a unit to the tree, some vectors of taps."""
+        k, lanes = self.k, self.lanes
+        totals = [k.variable(each) for each in sums]
+        with k.branch(is_last) as end:
+            with end.then():
+                for i, total in enumerate(totals):
+                    finish_tree(k, total, number, stack.offset(i * lanes), pitch)
+                    stack.offset(i * lanes).store(total.value)
+            with end.otherwise():
+                with k.loop(0, levels, carry=totals) as level:
+                    there = stack.offset(level * pitch)
+                    for i, total in enumerate(totals):
+                        total.value = there.offset(i * lanes).load(lanes) + total.value
+                there = stack.offset(levels * pitch)
+                for i, total in enumerate(totals):
+                    there.offset(i * lanes).store(total.value)
 
     def _folded(self, bank: Pointer, count: int) -> Vector:
         """Return the sums of the chains of some taps, a lane for each tap."""
