@@ -146,7 +146,10 @@ class FilterWriter:
                 group = taps[first : first + kernel.tap_cols]
                 places = {
                     (row, tap.offset): bank.offset(
-                        ((j * along.numbers + (row * kernel.window[1] + tap.number)) * self.turns + turn)
+                        (
+                            (j * along.numbers + (row * kernel.window[1] + tap.number)) * self.turns
+                            + turn
+                        )
                         * self.lanes
                     )
                     for row in sorted({row for uses in tall.values() for _, row in uses})
@@ -203,9 +206,9 @@ class FilterWriter:
         """Write the chains of a unit that is read in place, or add them if a vector has all sums."""
         k, kernel, lanes = self.k, self.kernel, self.lanes
         if kernel.alternate:
-            for turn in range(self.turns):
-                chains = self._take_turn(images, rows, c, m, k.i64(turn // 2), turn % 2)
-                self._store(chains, bank, k.i64(turn))
+            for each in range(self.turns):
+                chains = self._take_turn(images, rows, c, m, k.i64(each // 2), each % 2)
+                self._store(chains, bank, k.i64(each))
             return None
         if self.turns == 1 and self.taps <= lanes:
             return [self._lanes_added(self._take_turn(images, rows, c, m, k.i64(0), 0))]
@@ -405,9 +408,7 @@ class FilterWriter:
                 low = [start + lane for start in starts for lane in range(left)]
                 if b is None:
                     low = [at % lanes for at in low]
-                added.append(
-                    k.shuffle(a, b, low) + k.shuffle(a, b, [at + left for at in low])
-                )
+                added.append(k.shuffle(a, b, low) + k.shuffle(a, b, [at + left for at in low]))
             values = added
         return values[0]
 

@@ -100,7 +100,7 @@ class Frame:
         k, word, windows = self.k, self.word, self.kernel.rows
         start, count = k.i64(0), k.i64(self.kernel.height)
         if not self.kernel.single:
-            if self.to_filter and not self.kernel.period:
+            if self.to_filter:
                 start = block * word["unit_rows"]
                 count = k.min(word["unit_rows"], word["groups_h"] - start)
             else:

@@ -15,6 +15,7 @@ class InPlace:
         self.number, self.lanes = frame.number, frame.lanes
         self.reach = self.lanes * (2 if self.kernel.alternate else 1)
         """Columns that are read together: by one vector, or by two that take them in turn."""
+        self.parts = range(self.reach // self.lanes)
         self.width = self.reach
         """Columns of the last vector of a row: one that overlaps the vector before is full."""
         if frame.to_filter and self.kernel.tail:

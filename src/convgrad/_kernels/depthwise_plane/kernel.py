@@ -50,7 +50,6 @@ from ..._problem.sums.gather import RUN
 from ..shared.edges import store_first
 from ..shared.register_levels import Key, RegisterLevels
 from .filter_gradient import FilterWriter
-from .flat_gradient import FlatFilterWriter
 from .frame import BlockRows, Frame, Reads, reads
 from .in_place import InPlace
 from .loops import WRITTEN, moments, piece_size, rows_together, tap_loop
@@ -65,7 +64,7 @@ def emit(kernel: PlaneKernel, target: Target) -> KernelSource:
     """Write the kernel for a target."""
     frame = Frame(kernel, target)
     if frame.to_filter:
-        return (FlatFilterWriter if kernel.period else FilterWriter)(frame).write()
+        return FilterWriter(frame).write()
     return _Writer(frame).write()
 
 

@@ -43,8 +43,6 @@ _SHARES = 16
 """Chunks of channels of a filter gradient, if there are as many channels."""
 _SERIAL_FLOPS = 400_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
-_LONGEST_SUM = 10
-"""Rows of a filter gradient that are added up in one go."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
@@ -76,8 +74,8 @@ def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
     if problem.kind is Kind.INPUT_GRADIENT and problem.rows.stride > 4:
         return "input gradients of row strides above 4 have too many phases for one tile"
     shape = PlaneShape(problem, target, period)
-    along = problem.kind is Kind.FILTER_GRADIENT and not period  # nobody else adds along rows
-    if not along and shape.block_bytes(shape.height) > target.l2_bytes // 2:
+    alone = problem.kind is Kind.FILTER_GRADIENT  # nobody else adds along rows
+    if not alone and shape.block_bytes(shape.height) > target.l2_bytes // 2:
         return "the rows under one tile do not fit the second cache"
     return None
 
@@ -103,7 +101,6 @@ class PlaneSplit:
         if to_filter:
             sizes = range(max(1, min(_CHUNK, planes // _SHARES)), 0, -1)
             chunk = max(sizes, key=lambda size: reduce.balance(-(-planes // size)))
-            shares = reduce.balanced_shares(-(-planes // chunk), problem.batch * row_blocks)
         else:
             while chunk > 1 and problem.batch * row_blocks * -(-planes // chunk) < _ITEMS:
                 chunk //= 2
@@ -147,8 +144,6 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         height=shape.height,
         vectors=1 if direct else shape.vectors,
         tap_cols=1 if direct else shape.tap_cols,
-        tap_rows=1 if direct else shape.tap_rows,
-        col_chunk=0 if direct else shape.col_chunk,
         pitch=0 if direct else shape.pitch,
         grad_pitch=shape.grad_pitch if to_filter and not direct else 0,
         source_width=shape.source_cols if short_source else 0,
@@ -157,7 +152,6 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         single=rows.source if row_blocks == 1 and rows.groups == shape.height else 0,
         slack=shape.slack if direct else (0, 0),
         reserve=shape.reserve if direct and not to_filter else 0,
-        together=1,
         tail=(shape.groups_w - 1) % shape.wide + 1
         if direct and to_filter and not shape.short_target
         else 0,
@@ -232,9 +226,7 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
     if shares == 1:
         return Plan(problem, name, (step,), serial=serial, story=story)
     elements = problem.rows.window * problem.cols.window * problem.out_c
-    last = reduce.step(problem.dtype.short, elements, shares)
-    if shape.unit:
-        last = reduce.tree_step(problem.dtype.short, elements, shares, pitch=elements)
+    last = reduce.tree_step(problem.dtype.short, elements, shares, pitch=elements)
     return Plan(
         problem,
         name,
@@ -290,7 +282,7 @@ class PlaneShape:
         self.wide = 64 // self.number
         """Chains of a filter gradient along a row."""
         self.unit: PixelBox | None = None
-        if problem.kind is Kind.FILTER_GRADIENT and not period and along_rows(problem):
+        if problem.kind is Kind.FILTER_GRADIENT:
             self.unit = pixel_contract(problem).unit
         self.taps = problem.rows.window * problem.cols.window
         self.few_taps = self.taps <= FEW_TAPS
@@ -311,7 +303,8 @@ class PlaneShape:
         self.direct = self._is_direct()
         self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
         self.height, self.vectors = self._tile()
-        self.tap_rows, self.tap_cols, self.col_chunk = self._taps_together()
+        self.tap_cols = max(1, _SUMS // problem.rows.window)
+        """Tap columns of a filter gradient that are summed in registers, with all their rows."""
 
     def _is_direct(self) -> bool:
         """Tell whether rows are to be read in place: small windows whose borders one masked load covers.
@@ -329,8 +322,6 @@ class PlaneShape:
         if self.repeat > 1:
             return False
         if problem.kind is Kind.INPUT_GRADIENT and problem.group_out > 1:
-            return False
-        if problem.kind is Kind.FILTER_GRADIENT and self.period:
             return False
         if self.groups_w <= lanes:
             return True
@@ -354,8 +345,10 @@ class PlaneShape:
             return True
         if self.problem.kind is not Kind.FILTER_GRADIENT:
             return False
-        by_cpu = self.problem.dtype.short == "f16" and self.target.has_half
-        return self.groups_w <= self.lanes or (by_cpu and self.groups_w > 2 * self.lanes)
+        # Pairs of neighbours would be of two vectors' chains where one vector has all of them.
+        alone = self.problem.dtype.short == "bf16" and self.lanes == self.wide
+        by_cpu = alone or (self.problem.dtype.short == "f16" and self.target.has_half)
+        return self.groups_w <= self.lanes or (by_cpu and self.groups_w > self.lanes)
 
     def _pitch(self) -> int:
         """Return a length every padded row fits in; few different ones, for kernels are made for each."""
@@ -371,20 +364,6 @@ class PlaneShape:
         """Round a number of vectors up, and return their elements."""
         unit = 1 << max(0, wanted.bit_length() - 3)
         return -(-wanted // unit) * unit * self.lanes
-
-    def _taps_together(self) -> tuple[int, int, int]:
-        """Return tap rows and columns of a filter gradient that are summed in registers, and columns for all taps.
-
-        Long windows read more rows at a time than the first cache holds: they go through some columns with all taps.
-        """
-        window, step = self.problem.rows.window, self.col_windows.step
-        if self.unit or (window <= _SUMS and self.taps <= _UNROLLED):
-            return window, max(1, _SUMS // window), 0
-        cols = step if step <= _SUMS // 2 else 1
-        parts = -(-window // (_SUMS // cols))
-        rows = self.block_rows(min(self.rows.groups, _LONGEST_SUM)) * step + _LONGEST_SUM
-        chunk = self.target.l1_bytes * 5 // 8 // (rows * self.number)
-        return -(-window // parts), cols, max(4 * self.lanes, chunk)
 
     def _tile(self) -> tuple[int, int]:
         """Return groups of rows and vectors of columns of a tile."""
@@ -437,8 +416,7 @@ class PlaneShape:
         groups = self.rows.groups
         if self.unit:
             return -(-groups // self.unit.rows)
-        most = _LONGEST_SUM if self.problem.kind is Kind.FILTER_GRADIENT else groups
-        blocks = -(-groups // most)
+        blocks = 1
         if self.direct:
             return blocks
         while (size := self.block_bytes(-(-groups // blocks))) > self.target.l1_bytes // 2:
@@ -456,11 +434,9 @@ class PlaneShape:
             size = self.wide + MEND_LEVELS + self.multiplier * (chains + sums)
             return -(-size // self.wide) * self.wide
         taps = kernel.window[0] * kernel.window[1] + (kernel.bias and kernel.period > 0)
-        across = self.lanes if kernel.kind is Kind.FILTER_GRADIENT else chunk
+        across = chunk
         if kernel.period:
             across = self.lanes + -(-kernel.period // 8) * 8
-            if kernel.kind is Kind.FILTER_GRADIENT:
-                across = self.lanes * kernel.period
         line = 64 // self.number
         return -(-taps * across * self.multiplier // line) * line
 

@@ -95,10 +95,6 @@ class PlaneKernel:
     """Vectors of columns of a tile (forward and input gradient)."""
     tap_cols: int
     """Tap columns whose sums are in registers together (filter gradient)."""
-    tap_rows: int
-    """Tap rows of them."""
-    col_chunk: int
-    """Columns that all taps meet before the next ones do, or 0: all of a row (filter gradient)."""
     pitch: int
     """Elements from sub-row to sub-row."""
     grad_pitch: int
@@ -115,8 +111,6 @@ class PlaneKernel:
     """What a tap may add to the last group of rows, and of columns, without leaving the source (direct)."""
     reserve: int
     """Groups by which a vector must stay before the last one to need no mask (direct)."""
-    together: int
-    """Images of one block of rows that are added up in one go (direct filter gradient)."""
     tail: int
     """Columns of a row behind the last whole piece of as many as there are chains: one at least (direct filter
     gradient)."""

@@ -90,7 +90,7 @@ def along_rows(problem: Problem) -> bool:
     are added as ever. There a vector holds neighbours of a plane, and one, two or four of them make the V chains.
 
     Larger windows are for channels in the lanes, as in NHWC: 5x5 and 7x7 windows on planes of 28 x 28 and less take
-    half the time so, though rows are transposed first.
+    half to two thirds of the time so, though rows are transposed first.
     """
     rows, cols = problem.rows, problem.cols
     taps = rows.window * cols.window
