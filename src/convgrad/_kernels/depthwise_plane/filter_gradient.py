@@ -15,6 +15,7 @@ first cache, with sums of its own, so that there are never more of them in regis
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,6 +34,8 @@ MEND_LEVELS = 64
 """Of the tree of one sum that is not finite, at most."""
 
 
+_SUMS = 10
+"""Tap rows whose sums are in registers together, at most."""
 _TOGETHER = 4
 """Vectors of taps that are put into the tree together; more are looped over."""
 
@@ -136,26 +139,27 @@ class FilterWriter:
         """Add the products of one block to the chains, a few taps at a time: columns of the window in loops."""
         k, kernel, frame = self.k, self.kernel, self.frame
         along = tap_loop(kernel.cols, kernel.tap_cols, kernel.cols.step)
-        tall = reads(kernel.rows, kernel.height)
-        if kernel.single:
-            tall = {r: uses for r, uses in tall.items() if r in frame.row_reads}
+        readers = frame.row_reads if kernel.single else reads(kernel.rows, kernel.height)
+        met = sorted({row for uses in readers.values() for _, row in uses})
+        parts = -(-len(met) // _SUMS)
+        size = max(1, -(-len(met) // max(1, parts)))
 
         def add(wide: Windows, j: Int, turn: Int) -> None:
             (taps,) = wide.phases
             for first in range(0, len(taps), kernel.tap_cols):
                 group = taps[first : first + kernel.tap_cols]
-                places = {
-                    (row, tap.offset): bank.offset(
-                        (
-                            (j * along.numbers + (row * kernel.window[1] + tap.number)) * self.turns
-                            + turn
-                        )
-                        * self.lanes
-                    )
-                    for row in sorted({row for uses in tall.values() for _, row in uses})
-                    for tap in group
-                }
-                self._products(rows, tall, places, j * along.distance, turn)
+                for start in range(0, len(met), size):
+                    tap_rows = met[start : start + size]
+                    places = {}
+                    for row, tap in itertools.product(tap_rows, group):
+                        number = j * along.numbers + (row * kernel.window[1] + tap.number)
+                        place = (number * self.turns + turn) * self.lanes
+                        places[row, tap.offset] = bank.offset(place)
+                    some: Reads = {}
+                    for source_row, uses in readers.items():
+                        if found := [use for use in uses if use[1] in tap_rows]:
+                            some[source_row] = found
+                    self._products(rows, some, places, j * along.distance, turn)
 
         with k.loop(0, self.turns, nonempty=True) as turn:
             with k.loop(0, along.count, nonempty=True) as j:
