@@ -36,6 +36,9 @@ MEND_LEVELS = 64
 
 _SUMS = 10
 """Tap rows whose sums are in registers together, at most."""
+_AHEAD = 8
+"""Rows from those in work to those asked for: 112 x 112 take 0.49 instead of 0.85 ms and 56 x 56 0.65 instead of 0.91
+(batch 8, 32 and 128 channels, one thread of Zen 5)."""
 _TOGETHER = 4
 """Vectors of taps that are put into the tree together; more are looped over."""
 
@@ -300,6 +303,8 @@ class FilterWriter:
         reach = self.in_place.reach
         width = (kernel.target_width or self.in_place.width) if at_end else reach
         mask = [lane < width for lane in range(reach)]
+        if kernel.ahead:
+            self._ask_ahead(sources, grads, q)
         values = [self.in_place.load(row.offset(q), part, mask) for row in grads]
         if kernel.cols.step == 2:
             values = [k.shuffle(value, None, self.in_place.parted) for value in values]
@@ -314,6 +319,16 @@ class FilterWriter:
                 for cell, tap_h in self.frame.row_reads[source_row]:
                     total = sums[tap_h * kernel.window[1] + tap.number]
                     total.value = k.fma(x, values[cell], total.value)
+
+    def _ask_ahead(self, sources: dict[int, Pointer], grads: list[Pointer], q: Int) -> None:
+        """Ask for the lines some rows below: the end of a unit is long, and turns let memory wait."""
+        k, kernel, frame = self.k, self.kernel, self.frame
+        step = kernel.rows.step
+        here = sources[sorted(sources)[min(1, len(sources) - 1)]].offset(q * kernel.cols.step)
+        for row in range(_AHEAD, _AHEAD + kernel.height):
+            grads[0].offset(q + frame.target_cols * row).prefetch()
+            below = frame.source_cols * (_AHEAD * step + row - _AHEAD)
+            here.offset(k.i64(below)).prefetch()
 
     # The end of a unit, and of a slice
 

@@ -155,6 +155,7 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         tail=(shape.groups_w - 1) % shape.wide + 1
         if direct and to_filter and not shape.short_target
         else 0,
+        ahead=direct and to_filter and shape.groups_w > shape.wide,
         turns=-(-min(shape.wide, shape.groups_w) // shape.reach) * (shape.reach // shape.lanes)
         if shape.unit
         else 1,
