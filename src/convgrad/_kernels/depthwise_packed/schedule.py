@@ -396,7 +396,7 @@ def _for_filter(
 ) -> PackedSizes:
     """Shrink a filter gradient's chunk until its ring stays in L2 and scratch is small.
 
-    The ring holds whole rows, so that units below each other need few new rows, or those under a run if rows are far too
+    The ring holds whole rows, so that units below each other need few new rows, or those under a run if rows are too
     long: a row of outputs packs all rows of its window then.
     """
     while True:
