@@ -165,7 +165,7 @@ def taken(name: str, case: Case, target: Target) -> tuple[str, ...]:
     if planner.switched_off(name, config.get("winograd")):
         return ()
     # Asking the one algorithm: to ask all of them for every case that is drawn took a fifth of the tests' time.
-    why_not = planner._why_not
+    why_not = planner.why_not
     return tuple(k for k in kinds if why_not(name, problem_of(case, k), target) is None)
 
 

@@ -3,8 +3,8 @@
 Usage: python -m tools.expected_bits [--check]      run after a change of the contract of sums, which is a new VERSION
 
 With --check nothing is written: status 1 if the file is another one. No kernel of a convolution is asked, so what
-`check bits` compares are two programs. Batch norm has no specification: its digests are those of this machine's kernels,
-which must have a fused multiply-add. Takes two minutes.
+`check bits` compares are two programs. Batch norm has no specification: its digests are those of this machine's
+kernels, which must have a fused multiply-add. Takes ten seconds.
 """
 
 from __future__ import annotations

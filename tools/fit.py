@@ -195,7 +195,8 @@ def picks(target: Target, found: list[Sample], count: int, winograd: str) -> lis
     """Return what the planner chooses for every measured case, under the prices as they stand."""
     by_case: dict[Case, dict[tuple[str, str], float]] = defaultdict(dict)
     for sample in found:
-        if sample.times.get(count) and not planner.switched_off(sample.algorithm, winograd):
+        unasked = planner.unasked(sample.algorithm, sample.case.problem, winograd)
+        if sample.times.get(count) and not unasked:
             by_case[sample.case][sample.algorithm, sample.label] = sample.times[count]
     result = []
     for case, times in by_case.items():

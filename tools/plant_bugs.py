@@ -88,9 +88,9 @@ BUGS = (
     ),
     Bug(
         "narrow accumulation",
-        "_kernels/reference.py",
-        "wide = np.int64 if problem.dtype.is_integer else np.float64",
-        "wide = np.int64 if problem.dtype.is_integer else problem.dtype.numpy",
+        "_problem/sums/arithmetic.py",
+        "return np.asarray((a + b).astype(np.float32).astype(np.float64))",
+        "return np.asarray((a + b).astype(np.float16).astype(np.float64))",
     ),
     Bug(
         "rounded twice to bfloat16",
@@ -125,8 +125,36 @@ BUGS = (
     Bug(
         "a tap's place in the filter is its neighbour's",
         "_kernels/dense_direct/tables.py",
-        "entries.append((place, displacement, it.depth))",
-        "entries.append((max(place - it.col, 0), displacement, it.depth))",
+        "entries.append((place, displacement, it.depth, run))",
+        "entries.append((max(place - it.col, 0), displacement, it.depth, run))",
+    ),
+    Bug(
+        "a run of dense_direct ends a tap early",
+        "_kernels/dense_direct/tables.py",
+        "run = number // contract.taps if contract.levels else 0",
+        "run = (number + 1) // contract.taps if contract.levels else 0",
+        tests=("tests/numeric/test_dense_sums.py",),
+    ),
+    Bug(
+        "a run of dense_grouped ends a tap early",
+        "_kernels/dense_grouped/geometry.py",
+        "run = number // contract.taps if contract.levels else 0",
+        "run = (number + 1) // contract.taps if contract.levels else 0",
+        tests=("tests/numeric/test_dense_sums.py",),
+    ),
+    Bug(
+        "a run of dense_planes ends a tap early",
+        "_kernels/dense_planes/lattice.py",
+        "j // taps for j in",
+        "(j + 1) // taps for j in",
+        tests=("tests/numeric/test_dense_sums.py",),
+    ),
+    Bug(
+        "totals are of one run less",
+        "_kernels/shared/levels.py",
+        "with k.when((run // GROUP).differs(before // GROUP)):",
+        "with k.when((run // (GROUP - 1)).differs(before // (GROUP - 1))):",
+        tests=("tests/numeric/test_dense_sums.py",),
     ),
     Bug(
         "a cell beyond the image is read",
@@ -137,8 +165,8 @@ BUGS = (
     Bug(
         "pixels left over from the last tile dropped",
         "_kernels/dense_direct/walk.py",
-        "k.loop(begin, end, height, carry=carry, nonempty=True) as first,",
-        "k.loop(begin, k.max(end - height + 1, begin + 1), height, carry=carry, nonempty=True) as first,",
+        "k.loop(0, count, height, carry=carry, nonempty=True) as first:",
+        "k.loop(0, k.max(count - height + 1, 1), height, carry=carry, nonempty=True) as first:",
     ),
     Bug(
         "the last panel overlaps by one channel too many",
@@ -173,8 +201,8 @@ BUGS = (
     Bug(
         "the last slice of a filter gradient is not added",
         "_kernels/dense_filter/merge.py",
-        "with k.loop(1, slices, carry=[total]) as part:",
-        "with k.loop(1, k.max(slices - 1, 1), carry=[total]) as part:",
+        'word["slice_pitch"], slices, lanes, stack)',
+        'word["slice_pitch"], k.max(slices - 1, 1), lanes, stack)',
     ),
     Bug(
         "merged groups taken off the diagonal",

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from ._arrays import borrow_any, pin
-from ._base import config
+from ._base import config, headroom
 from ._base.dtypes import DOUBLE, AnyArray, DType, find
 from ._base.errors import ArgumentError, ArgumentTypeError, DTypeError, shown
 from ._base.fp_mode import default_mode
@@ -410,6 +410,7 @@ def _run(
             raise ArgumentError(
                 f'{call.function}: with bits=True {reason}; options(winograd="off") gives plain sums.'
             )
+        headroom.ask(headroom.FOR_LOOPS + 32 * (copies[0].size + copies[1].size), "to add up")
         return np.ascontiguousarray(specification.compute(problem, *copies, numbers=numbers)[0])
     if exact:
         with default_mode():

@@ -24,17 +24,17 @@ def column(*values, dtype=None):
 
 @pytest.mark.parametrize("door", REFERENCE, ids=lambda door: door.id)
 def test_parameters_are_those_of_the_top_level(door):
-    """The same names, order and defaults, without `name` and with `exact`, which is keyword-only."""
+    """The same names, order and defaults, without `name` and with `exact` and `bits`, which are keyword-only."""
     ours = list(inspect.signature(door.function).parameters.values())
     theirs = list(inspect.signature(getattr(convgrad, door.op)).parameters.values())
-    assert [(each.name, each.default) for each in ours[:-1]] == [
+    assert [(each.name, each.default) for each in ours[:-2]] == [
         (each.name, each.default) for each in theirs[:-1]
     ]
-    assert (ours[-1].name, ours[-1].default, ours[-1].kind) == (
-        "exact",
-        False,
-        inspect.Parameter.KEYWORD_ONLY,
-    )
+    only = inspect.Parameter.KEYWORD_ONLY
+    assert [(each.name, each.default, each.kind) for each in ours[-2:]] == [
+        ("exact", False, only),
+        ("bits", False, only),
+    ]
 
 
 @pytest.mark.parametrize("door", REFERENCE, ids=lambda door: door.id)

@@ -27,6 +27,7 @@ SCRIPTS = [
     "digits_graph.py",
     "gradient_check.py",
     "moving_from_tf1.py",
+    "same_bits.py",
 ]
 PYTORCH = ["torch_digits.py", "torch_finetune.py"]  # run by tests/pytorch/test_examples.py
 JAX = ["jax_digits.py"]  # run by tests/jax_bridge/test_examples.py
@@ -137,6 +138,14 @@ def test_a_graph_fails_where_too_little_is_learnt(
     monkeypatch.setattr(sys, "argv", ["digits_graph.py", "--epochs", "1"])
     assert example.main() == 1
     assert "verdict: NOT LEARNT" in capsys.readouterr().out
+
+
+def test_weights_have_the_published_digest(tmp_path: Path) -> None:
+    """The one of the contract of sums, which docs/sums.md tells; it was computed without kernels."""
+    done = run("same_bits.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    digest = done.stdout.split()[-1]
+    assert digest in (EXAMPLES.parent / "docs" / "sums.md").read_text(encoding="utf-8")
 
 
 def test_gradients_agree(tmp_path: Path) -> None:

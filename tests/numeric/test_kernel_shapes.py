@@ -13,6 +13,7 @@ from cases import KINDS, Case, Data, random_case, run, whole_numbers
 from convgrad._base.errors import ArgumentError
 from convgrad._compiler import jit
 from convgrad._engine import planner
+from convgrad._kernels import ALGORITHMS
 from convgrad._kernels.dense_direct import sizes as dense_direct
 from convgrad._kernels.depthwise_packed.columns import columns
 from convgrad._problem.convolution import Kind
@@ -52,7 +53,8 @@ def test_special_shapes_are_exact(shape: str, data_format: str, dtype: str, chec
     case = replace(found, data_format=data_format, dtype=dtype)
     data = whole_numbers(case, rng, 2)
     for kind in KINDS:
-        refusals = planner.refusals(problem_of(case, kind), HOST)
+        problem = problem_of(case, kind)
+        refusals = {name: planner.why_not(name, problem, HOST) for name in ALGORITHMS}
         takers = [name for name in universal[kind] if refusals[name] is None]
         assert takers, (case, kind)
         expected = expected_exactly(case, kind, data).astype(np.float64)
@@ -141,7 +143,8 @@ def test_every_realistic_problem_has_a_kernel(depthwise: bool) -> None:
         case = random_case(rng, depthwise=depthwise)
         if 0 not in (*case.input_shape, *case.output_shape):
             for kind in KINDS:
-                refusals = planner.refusals(problem_of(case, kind), HOST)
+                problem = problem_of(case, kind)
+                refusals = {name: planner.why_not(name, problem, HOST) for name in ALGORITHMS}
                 takers = [refusals[name] for name in UNIVERSAL[depthwise][kind]]
                 assert None in takers, (case, kind)
 

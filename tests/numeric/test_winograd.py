@@ -21,6 +21,7 @@ from convgrad._kernels.winograd import fast as winograd_fast
 from convgrad._kernels.winograd import schedule as winograd
 from convgrad._kernels.winograd_gradient import schedule as winograd_gradient
 from convgrad._problem import oracle
+from convgrad._problem.sums.winograd import is_winograd
 from convgrad._runtime.run import run as run_program
 from kernels import Place, compute, expected_exactly, problem_of
 from machines import MACHINES
@@ -38,7 +39,7 @@ def case_of(rng: np.random.Generator, **fixed: Any) -> Case:
         draw: dict[str, Any] = {
             "depthwise": False,
             "batch": int(rng.integers(1, 4)),
-            "size": tuple(int(n) for n in rng.integers(1, 24, 2)),
+            "size": tuple(int(n) for n in rng.integers(8, 24, 2)),
             "groups": groups,
             "group_in": int(rng.integers(32, 70)),
             "group_out": int(rng.integers(32, 70)),
@@ -239,8 +240,10 @@ def test_refusals_name_their_reason() -> None:
         ({"dtype": "float64"}, "not exact enough for float64"),
         ({"window": (3, 1)}, "only 3x3"),
         ({"strides": (1, 2)}, "only stride 1"),
-        ({"group_in": 3}, "fewer than .* channels in a group"),
-        ({"group_in": 4000}, "a few tiles of all channels need .* KB of scratch"),
+        ({"group_in": 31}, "fewer than 32 channels in a group"),
+        ({"size": (7, 16)}, "fewer than 8 rows or columns"),
+        ({"dilations": (1, 3)}, "fewer than 8 rows or columns"),
+        ({"group_in": 8200}, "more than 8192 channels"),
     ):
         problem = problem_of(Case(**{**good, **change}), "forward")
         with pytest.raises(ArgumentError, match=f"winograd does not take this problem: {reason}"):
@@ -250,25 +253,54 @@ def test_refusals_name_their_reason() -> None:
 
 def test_workspace_stays_small(machine: Target) -> None:
     """The images may be huge and the channels many: only the transformed filter grows, with the filter."""
-    for channels, size in ((64, 100_000), (2048, 14)):
+    for channels, size in ((64, 100_000), (2048, 14), (8192, 14)):
         case = Case(False, 4, (size, size), 1, channels, channels, (3, 3), (1, 1), (1, 1), "SAME")
         plan = winograd.candidates(problem_of(case, "forward"), machine)[0].plan()
-        assert all(step.scratch_bytes <= 2 << 20 and not step.table for step in plan.steps)
+        most = 2 << 20 if channels <= 2048 else 4 << 20
+        assert all(step.scratch_bytes <= most and not step.table for step in plan.steps)
         assert plan.packed_bytes <= 8 * channels * channels * 16
 
 
-def test_where_the_transforms_take_what_the_products_save_it_is_not_chosen(
-    machine: Target,
-) -> None:
-    """It could: whether it pays is a matter of its predicted time."""
-    for size, batch, channels in ((1, 1, 64), (7, 8, 512)):
-        case = Case(
-            *(False, batch, (size, size), 1, channels, channels, (3, 3), (1, 1), (1, 1), "SAME")
-        )
-        for kind in KINDS:
-            problem = problem_of(case, kind)
-            assert winograd.why_not(problem, machine) is None
-            assert planner.choose(problem, machine).algorithm == "dense_direct", case
+def test_the_problem_alone_chooses(machine: Target) -> None:
+    """Where the transforms take what the products save it is not chosen; elsewhere it is, on every machine."""
+    for batch, size, channels, others, name in (
+        *((1, (1, 1), 64, 64, None), (8, (7, 7), 512, 512, None), (9, (40, 7), 64, 64, None)),
+        *((8, (56, 56), 31, 64, None), (8, (56, 56), 64, 31, None)),
+        *((1, (8, 8), 32, 32, winograd.NAME), (32, (8, 9), 33, 32, winograd.NAME)),
+        *((1, (8, 8), 2048, 32, winograd.NAME), (2, (9, 8), 32, 8192, winograd.NAME)),
+    ):
+        for data_format in ("NHWC", "NCHW"):
+            for groups in (1, 2):
+                case = Case(
+                    *(False, batch, size, groups, channels, others, (3, 3), (1, 1), (1, 1), "SAME"),
+                    data_format=data_format,
+                )
+                for kind in KINDS:
+                    problem = problem_of(case, kind)
+                    plan = planner.choose(problem, machine)
+                    taken = plan.algorithm == winograd.NAME
+                    assert taken == (name is not None) == is_winograd(problem), case
+
+
+@pytest.mark.parametrize("kind", ["forward", "input", "filter"])
+def test_every_width_and_cache_gives_the_same_bits(kind: str) -> None:
+    """Also where a panel is as wide as the group, and where channels are too many for a large block."""
+    rng = np.random.default_rng(6)
+    names = (winograd.NAME, winograd_fast.NAME) if kind != "filter" else (winograd_gradient.NAME,)
+    for group_in, group_out, size in ((32, 33, (8, 9)), (71, 70, (29, 21)), (2100, 32, (8, 8))):
+        for dtype in ("float32", "bfloat16"):
+            case = Case(
+                *(False, 2, size, 1, group_in, group_out, (3, 3), (1, 1), (1, 1), "SAME"),
+                dtype=dtype,
+            )
+            data = normal(case, rng)
+            for name in names:
+                results = {
+                    compute(name, row.with_vector_bits(bits), case, kind, data).tobytes()
+                    for row in (HOST, HOST.with_caches(16 << 10, 64 << 10, 1 << 20))
+                    for bits in (128, 256, 512)
+                }
+                assert len(results) == 1, (name, case)
 
 
 # The filter gradient, F(3,2)

@@ -50,10 +50,10 @@ def test_whole_numbers_come_out_exact(target: Target, checked: Any) -> None:
     rng = np.random.default_rng(31)
     cases = (
         grouped(7, 33, 48, padding=((3, 1), (0, 4))),
-        grouped(5, 40, 32, dtype="bfloat16", padding="VALID"),
-        grouped(11, 37, 35, dilations=(2, 3)),
+        grouped(5, 40, 32, size=(10, 13), dtype="bfloat16", padding="VALID"),
+        grouped(11, 37, 35, size=(17, 25), dilations=(2, 3)),
         grouped(3, 64, 34, data_format="NCHW"),
-        grouped(2, 200, 33, size=(1, 3)),
+        grouped(2, 200, 33, size=(8, 9)),
     )
     for turn, case in enumerate(cases):
         data = whole_numbers(case, rng, 3)

@@ -131,3 +131,10 @@ def test_help(name: str, tmp_path: Path) -> None:
     done = script(name, "--help", folder=tmp_path)
     assert done.returncode == 0 and done.stdout.startswith(f"usage: {name}")
     assert "--epochs" in done.stdout
+
+
+def test_weights_have_the_published_digest(tmp_path: Path) -> None:
+    """The same as with NumPy's arrays: the example exits with 1 where it is another one."""
+    done = script("same_bits.py", "--torch", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("torch: ")

@@ -31,6 +31,7 @@ from convgrad._apps.check.draws import (
 )
 from convgrad._apps.check.draws import pads as pads_of
 from convgrad._engine import planner
+from convgrad._kernels import ALGORITHMS
 from kernels import problem_of
 from layouts import LAYOUTS
 
@@ -236,12 +237,12 @@ def _named(rng: np.random.Generator, drawn: Trial) -> tuple[str, ...]:
     case = drawn.case
     if drawn.mixing or case.is_empty:
         return ()
-    reasons = planner.refusals(problem_of(case, drawn.kind), target_of(drawn))
-    chances = rng.random(len(reasons))
+    problem, target = problem_of(case, drawn.kind), target_of(drawn)
+    chances = rng.random(len(ALGORITHMS))
     return tuple(
         name
-        for (name, reason), chance in zip(reasons.items(), chances, strict=True)
+        for name, chance in zip(ALGORITHMS, chances, strict=True)
         if name != "reference"
-        and (reason is None or "opt-in" in reason or reason == "switched off")
+        and planner.why_not(name, problem, target) is None
         and chance < (0.25 if case.depthwise else 0.8)
     )

@@ -1,5 +1,8 @@
 """Which algorithm computes a problem, and why: algorithms offer candidates, the cheapest by predicted time is taken.
 
+Which numbers a result has is not theirs to choose: where the contract of sums says Winograd
+(`_problem/sums/winograd.py`), the algorithm of that class alone is asked.
+
 The prediction (`_compiler/costs`) is a function of the problem and the target; no clock is asked, so the choice is
 always the same. Equals are taken in the order of the table. The reference is taken only where no kernel is.
 
@@ -22,6 +25,7 @@ from .._kernels.plan import Plan
 from .._kernels.shared.pixel_sum import complete
 from .._kernels.shared.table import Candidate
 from .._problem.convolution import Problem
+from .._problem.sums.winograd import SUMS, numerical_class
 
 
 def choose(problem: Problem, target: Target) -> Plan:
@@ -40,7 +44,7 @@ def best(problem: Problem, target: Target, winograd: str) -> tuple[str, Candidat
     taken: tuple[str, Candidate] | None = None
     least = float("inf")
     for name, algorithm in ALGORITHMS.items():
-        if switched_off(name, winograd) or (name == reference.NAME and taken):
+        if unasked(name, problem, winograd) or (name == reference.NAME and taken):
             continue
         # Some take long to list their candidates, and even to tell whether they have any.
         at_least = getattr(algorithm, "at_least", None)
@@ -55,7 +59,7 @@ def best(problem: Problem, target: Target, winograd: str) -> tuple[str, Candidat
 
 def choose_named(problem: Problem, target: Target, name: str) -> Plan:
     """Return the plan of one algorithm, or raise with its reason to refuse."""
-    reason = _why_not(name, problem, target)
+    reason = why_not(name, problem, target)
     if reason is not None:
         raise ArgumentError(f"{name} does not take this problem: {reason}.")
     with default_mode():
@@ -66,13 +70,14 @@ def refusals(problem: Problem, target: Target) -> dict[str, str | None]:
     """Return, for every algorithm in order, why it refuses or is not asked, or None."""
     winograd = config.get("winograd")
     return {
-        name: _why_not(name, problem, target) or switched_off(name, winograd) for name in ALGORITHMS
+        name: why_not(name, problem, target) or unasked(name, problem, winograd)
+        for name in ALGORITHMS
     }
 
 
 def candidates(problem: Problem, target: Target, name: str) -> list[tuple[float, Candidate]]:
     """Return what an algorithm offers, best first, each with what it is ranked by; nothing where it refuses."""
-    if _why_not(name, problem, target) is not None:
+    if why_not(name, problem, target) is not None:
         return []
     offered = ALGORITHMS[name].candidates(problem, target)
     if problem.bias and not problem.adds_bias:
@@ -81,11 +86,20 @@ def candidates(problem: Problem, target: Target, name: str) -> list[tuple[float,
     return sorted(ranked, key=lambda pair: pair[0])
 
 
-def _why_not(name: str, problem: Problem, target: Target) -> str | None:
+def why_not(name: str, problem: Problem, target: Target) -> str | None:
     """Return why an algorithm refuses, or None. None of them is asked about nothing: they divide by sizes."""
     if problem.is_empty and name != reference.NAME:
         return "nothing to add up"
     return ALGORITHMS[name].why_not(problem, target)
+
+
+def unasked(name: str, problem: Problem, winograd: str) -> str | None:
+    """Return why an algorithm is not asked with the switch at a value, or None: what it computes has other bits."""
+    numbers = numerical_class(problem, winograd)
+    off = switched_off(name, winograd)
+    if off or numbers in (SUMS, name):
+        return off
+    return f"the numbers of this problem are those of {numbers}"
 
 
 def switched_off(name: str, winograd: str) -> str | None:

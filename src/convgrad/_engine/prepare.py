@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import _kernels as families
-from .._base import headroom
+from .._base import config, headroom
 from .._base.dtypes import AnyArray
 from .._compiler import jit
 from .._compiler.jit import functions
@@ -29,6 +29,7 @@ from .._problem.convolution import Kind, Problem, Shape
 from .._problem.filter_order import FilterOrder
 from .._problem.norm import Task
 from .._problem.norm import without_kernels as without_kernels_of_passes
+from .._problem.sums.winograd import numerical_class
 from .._runtime import code
 from .._runtime.bound import Bound
 from .._runtime.parfor import ParforSource
@@ -218,6 +219,7 @@ def load_functions(source: Functions, imports: Mapping[str, int] | None = None) 
 
 def _reference(problem: Problem) -> Executable:
     """Return the reference for a problem."""
+    numbers = numerical_class(problem, config.get("winograd"))
 
     def execute(first: int, second: int, result: int, bias: int = 0) -> None:
         shapes = {
@@ -229,7 +231,8 @@ def _reference(problem: Problem) -> Executable:
         places = zip((first, second, result), (*shapes, problem.result_shape), strict=True)
         arrays = [_array_at(place, shape, dtype) for place, shape in places]
         beside = _array_at(bias, (problem.bias_c,), dtype) if problem.bias else None
-        reference.fill(problem, arrays[0], arrays[1], arrays[2], beside)
+        headroom.ask(2 * headroom.FOR_LOOPS, "to add up")
+        reference.fill(problem, numbers, arrays[0], arrays[1], arrays[2], beside)
 
     return execute
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .._base import config, dtypes
+from .._base import dtypes
 from .._base.dtypes import AnyArray
 from .._base.fp_mode import default_mode
 from .._compiler.costs import Work
@@ -19,7 +19,6 @@ from .._compiler.targets import Target
 from .._problem import oracle
 from .._problem.convolution import Problem
 from .._problem.sums import specification
-from .._problem.sums.winograd import numerical_class
 from .plan import Plan
 from .shared.amounts import kind_of_work
 from .shared.table import Candidate
@@ -37,33 +36,25 @@ def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     taps = problem.rows.window * problem.cols.window
     amounts = {"products": problem.flops / 2, "taps": taps}
     done = Work(kind_of_work(NAME, problem), amounts, items=1, serial=True)
-    story = (("sums", numbers_of(problem)),)
+    story = (("sums", "the contract's where that is quick, else float64"),)
     return (Candidate(done, lambda: Plan(problem, NAME, serial=True, story=story)),)
 
 
-def follows_contract(problem: Problem) -> bool:
-    """Tell whether a problem gets the contract's bits, as the switches stand."""
-    numbers = numerical_class(problem, config.get("winograd"))
+def follows_contract(problem: Problem, numbers: str) -> bool:
+    """Tell whether a problem of a class gets the contract's bits."""
     return not specification.why_not(problem, numbers) and specification.is_quick(problem, numbers)
-
-
-def numbers_of(problem: Problem) -> str:
-    """Say which numbers a problem gets."""
-    if follows_contract(problem):
-        return "the contract's, by its specification"
-    return "float64, one tap at a time: not the contract's bits, which would take too long"
 
 
 def fill(
     problem: Problem,
+    numbers: str,
     first: AnyArray,
     second: AnyArray,
     result: AnyArray,
     bias: AnyArray | None = None,
 ) -> None:
-    """Fill `result`, the bias included; a filter gradient fills `bias` too."""
-    if follows_contract(problem):
-        numbers = numerical_class(problem, config.get("winograd"))
+    """Fill `result`, the bias included; a filter gradient fills `bias` too. `numbers` is the problem's class."""
+    if follows_contract(problem, numbers):
         given = bias if problem.adds_bias else None
         result[...], beside = specification.compute(problem, first, second, given, numbers)
         if beside is not None and bias is not None:

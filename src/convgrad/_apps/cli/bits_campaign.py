@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from math import prod
+from math import log2, prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,8 +18,9 @@ import convgrad
 
 from ... import _engine
 from ..._base import config
-from ..._base.dtypes import BFLOAT16, DOUBLE, FLOAT, HALF, INT32, AnyArray, DType
+from ..._base.dtypes import FLOATING, AnyArray, DType, accumulator
 from ..._problem import convolution
+from ..._problem.activations import ACTIVATIONS
 from ..._problem.convolution import Call, Kind, Problem, Settings, Side
 from ..._problem.layer_text import parse
 from ..._problem.sums import specification
@@ -44,8 +45,8 @@ LAYERS = (
     "14x14x128k3o128g32",
 )
 """Of known networks, on smaller images: dense and depthwise, with several blocks of channels, units and levels."""
-_BITS = {HALF: 11, BFLOAT16: 8, FLOAT: 24, DOUBLE: 53, INT32: 24}
-"""Digits of a number."""
+_INTEGER_BITS = 24
+"""Of whole numbers; floats are drawn with all their digits."""
 
 
 def hashed(seed: str, count: int) -> AnyArray:
@@ -62,7 +63,7 @@ def hashed(seed: str, count: int) -> AnyArray:
 def numbers(seed: str, shape: Sequence[int], dtype: DType) -> AnyArray:
     """Return numbers of a dtype between -4 and 4, each of its digits drawn; int32 wraps around when multiplied."""
     drawn = hashed(seed, prod(shape))
-    bits = _BITS[dtype]
+    bits = _INTEGER_BITS if dtype.is_integer else round(-log2(dtype.unit))
     whole = (drawn >> np.uint64(64 - bits)).astype(np.int64) - 2 ** (bits - 1)
     if dtype.is_integer:
         return np.asarray((whole * 97).astype(np.int32).reshape(shape))
@@ -93,7 +94,7 @@ def parts() -> Iterator[Part]:
         for dtype in call.allowed:
             drawn = (_problem(call, dtype, number) for number in range(PER_PART))
             yield Part(f"{call.function} {dtype.name}", tuple(drawn))
-    for dtype in (FLOAT, BFLOAT16):
+    for dtype in FLOATING[1:3]:
         yield Part(f"layers {dtype.name}", tuple(_layers(dtype)))
 
 
@@ -189,9 +190,8 @@ def specified(problem: Problem, given: Sequence[AnyArray]) -> list[AnyArray]:
     return [result] if beside is None else [result, beside]
 
 
-ACTIVATIONS = ("none", "relu", "silu", "gelu", "hardswish", "gelu_tanh")
-"""Which of those of batch norm are computed, each on two sizes and in two layouts."""
 NORM_SIZES = ((2, 7, 9, 24), (3, 20, 20, 5))
+"""Of batch norm, which is computed with each activation in both layouts."""
 
 
 def batch_norm(dtype: DType) -> Iterator[AnyArray]:
@@ -202,7 +202,7 @@ def batch_norm(dtype: DType) -> Iterator[AnyArray]:
                 plain = (images, height, width, channels)
                 shape = plain if layout == "NHWC" else (images, channels, height, width)
                 x, grad = (numbers(f"{activation} {name}", shape, dtype) for name in ("x", "grad"))
-                wide = DOUBLE if dtype is DOUBLE else FLOAT
+                wide = accumulator(dtype)
                 scale, offset = (numbers(name, (channels,), wide) for name in ("scale", "offset"))
                 how: Any = {"activation": activation, "data_format": layout}
                 made = convgrad.batch_norm_act(x, scale, offset, **how)
@@ -234,7 +234,7 @@ def receipts(compute: Compute = computed) -> Iterator[Receipt]:
                 for array in compute(problem, operands(problem, number))
             ]
             yield Receipt(part.name, len(part.problems), digest(arrays))
-        for dtype in (HALF, BFLOAT16, FLOAT, DOUBLE):
+        for dtype in FLOATING:
             passes = len(ACTIVATIONS) * len(NORM_SIZES) * 2 * 2
             yield Receipt(f"batch norm {dtype.name}", passes, digest(batch_norm(dtype)))
 

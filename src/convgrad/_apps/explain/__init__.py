@@ -104,7 +104,9 @@ class Explanation:
         """Why the bits are not those of the contract of sums, or None."""
         if not self.target.fuses(self.problem.dtype.itemsize) and not self.problem.dtype.is_integer:
             return f"{told.OUTSIDE} in {self.problem.dtype.name} on {self.target.label}"
-        if self.algorithm == "reference" and not reference.follows_contract(self.problem):
+        if self.algorithm == "reference" and not reference.follows_contract(
+            self.problem, self.numbers
+        ):
             return "outside the contract: the reference adds in float64"
         return None
 

@@ -20,12 +20,14 @@ from .work import Ranking, scratch
 
 _MOST_ITEMS = 32
 _MOST_SCRATCH = 1 << 20
+"""For a unit's copies."""
+_MOST_WORKSPACE = 1920 << 10
+"""For these, the lists of pixels, and what waits for its other half of a node."""
 _ROOM = 0.84
 """Of the second cache: where a unit's copies take more, blocks of channels are smaller."""
 _MOST_SLICES = 16
 """More make items that are small already: 1x1 56x56 64->256 took 16% longer with 32."""
 _MOST_PARTIAL = 8 << 20
-_MOST_STACK = 4 << 20
 _FOLDED = 8
 """Input channels up to which a window's columns are taken as channels."""
 
@@ -52,6 +54,9 @@ def schedules(problem: Problem, target: Target) -> tuple[Sizes, ...]:
             col_axis=_padded(problem.cols),
             fold=problem.group_in,
         )
+    if not base.big_tiles:
+        # Without the other kind of tiles the kernel is half as long.
+        base = replace(base, rows=base.few)
     ranking = Ranking(problem, target, NAME)
     return tuple(nsmallest(OFFERED, _candidates(base, target), key=ranking))
 
@@ -161,10 +166,15 @@ def _slices(part: Sizes, most_items: int, bounded: bool = True) -> Iterator[Size
                 large
                 or it.slices > _MOST_SLICES
                 or it.items > most_items
-                or it.stack_bytes > _MOST_STACK
+                or workspace(it) > _MOST_WORKSPACE
             ):
                 continue
         yield it
+
+
+def workspace(it: Sizes) -> int:
+    """Return the bytes a thread needs, about."""
+    return scratch(it) + it.lists_bytes + it.stack_bytes
 
 
 def _counts(total: int, most: int) -> list[int]:

@@ -11,11 +11,13 @@ layout and a tile.
 Where a bias's gradient is wanted, the copies are added up pixel by pixel as well (`pixels`).
 
 A chunk is a unit of the contract (`_problem/sums/pixels`), and its order is the contract's: a chain in registers for
-each run of pixels, runs added up in order, and units as the leaves of a binary tree. A slice is 2^j units. So an item has
-its own branch of the tree, and the sums of whole nodes wait in its scratch, one block of sums for each level: the block of
-unit u takes in as many of them as u has ones at its end, and waits in turn (`levels`). What is left at the end of the slice
-goes out once: to the filter gradient itself, or to partial sums with rows of their own length, which `merge` adds up by
-the rest of the tree.
+each run of pixels, runs added up in order, and units as the leaves of a binary tree. A slice is 2^j units, a node of
+it. Inside, the sums of what is whole wait for their other halves in the scratch of the item, one block for each level
+(`levels`). What comes out at the end of the slice is written once: to the filter gradient itself, or to partial sums
+with rows of their own length, which `merge` adds up by the rest of the tree.
+
+With few input channels a window's columns are taken as channels, and what lies beside the image is copied as zeros.
+Where dy is not finite these would not add nothing, so such a chunk is summed one by one (`_carefully`).
 """
 
 from __future__ import annotations
@@ -105,13 +107,20 @@ class _Writer:
 
     def write(self) -> KernelSource:
         k = self.k
-        held, listed = k.variable(k.i64(0)), k.variable(k.i64(-1))
-        with k.loop(k.begin, k.end, carry=[held, listed]) as number:
+        held = k.variable(k.i64(0))
+        listed, counted = k.variable(k.i64(-1)), k.variable(k.i64(-1))
+        with k.loop(k.begin, k.end, carry=[held, listed, counted]) as number:
             item = item_of(number, self.word)
             fresh = item.key.equals(0) | item.key.differs(held.value)
             held.value = item.key
-            with k.loop(item.chunk, item.chunk_end, carry=[listed], nonempty=True) as chunk:
-                self._chunk(item, chunk, fresh, listed)
+            chunks = item.chunk, item.chunk_end
+            parts = k.i64(1) if self.kernel.straight else self.word["tap_parts"]
+            carry = [listed, counted]
+            with (
+                k.loop(0, parts, carry=carry, nonempty=True) as part,
+                k.loop(*chunks, carry=carry, nonempty=True) as chunk,
+            ):
+                self._chunk(item, part, chunk, fresh, listed, counted)
         return k.finish()
 
     def _sources(self, corner: Corner) -> tuple[Pointer, Pointer]:
@@ -119,8 +128,16 @@ class _Writer:
         x, y = (self.k.arg_pointer(number, self.storage) for number in range(2))
         return x.offset(corner.x), y.offset(corner.y)
 
-    def _chunk(self, item: Item, chunk: Int, fresh: Bool, listed: Variable[Int]) -> None:
-        """Copy a chunk and add its products; `listed` is the shape whose lists of pixels are there."""
+    def _chunk(
+        self,
+        item: Item,
+        part: Int,
+        chunk: Int,
+        fresh: Bool,
+        listed: Variable[Int],
+        counted: Variable[Int],
+    ) -> None:
+        """Copy a chunk and add its products; its lists of pixels and the ends of its runs may be there already."""
         k, word = self.k, self.word
         corner = self.chunks.corner(chunk)
         x, y = self._sources(corner)
@@ -172,24 +189,31 @@ class _Writer:
         ahead = None
         if kernel.prefetch:
             ahead = self._sources(self.chunks.corner(k.min(chunk + 1, item.chunk_end - 1)))
-        with k.when(kind.differs(listed.value)):
-            if kernel.straight or kernel.sums:
+        if kernel.straight or kernel.sums:
+            with k.when(kind.differs(counted.value)):
                 self.lists.ends(shape)
-            if not kernel.straight:
-                self.lists.write(shape)
-        listed.value = kind
+            counted.value = kind
         runs = runs_of(k, word, shape).all
         leaf = self.levels.start(chunk - item.chunk, chunk.equals(item.chunk_end - 1))
         if self.pixels:
             # Of the items that copy the same pixels, one adds them up.
-            summed, part = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
-            with k.when(part.equals(0)):
+            summed, other = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
+            with k.when(other.equals(0) & part.equals(0)):
                 self.pixels.add(summed, runs, item.slice, leaf)
         edges = None
         if kernel.folded:
             count = shape.images * shape.y_pixels
             edges = Edges(self._odd(item, count), corner.x_col, shape.cols["cells"])
-        self._products(item, runs, leaf, ahead, edges)
+        taps = k.i64(0), word["taps"]
+        if not kernel.straight:
+            first = part * word["part_rows"]
+            end = k.min(first + word["part_rows"], word["tap_rows"])
+            number = kind * word["tap_parts"] + part
+            with k.when(number.differs(listed.value)):
+                self.lists.write(shape, first, end)
+            listed.value = number
+            taps = first * word["tap_cols"], end * word["tap_cols"]
+        self._products(item, runs, leaf, ahead, edges, taps)
 
     def _odd(self, item: Item, count: Int) -> Bool:
         """Tell whether zeros beside the image would meet an infinity or a NaN of dy, and not add nothing."""
@@ -217,6 +241,7 @@ class _Writer:
         leaf: Leaf,
         ahead: tuple[Pointer, Pointer] | None,
         edges: Edges | None,
+        taps: tuple[Int, Int],
     ) -> None:
         """Add the products of a chunk to those before, panel by panel, tap by tap, tile by tile."""
         k, word, kernel = self.k, self.word, self.kernel
@@ -236,8 +261,8 @@ class _Writer:
                 y = ys.offset(panel * word["y_tile"])
                 col = panel * self.width
                 place = out.offset(group * word["out_group"] + col)
-                with k.loop(0, word["taps"], carry=[waiting], nonempty=True) as tap:
-                    index = self.lists.index.offset(tap * runs)
+                with k.loop(*taps, carry=[waiting], nonempty=True) as tap:
+                    index = self.lists.index.offset((tap - taps[0]) * runs)
                     here = place.offset(tap * word["out_tap"])
                     for rows, start, stop, skipped in kinds:
                         with k.loop(start, stop, carry=[waiting]) as tile:
@@ -300,8 +325,8 @@ class _Writer:
                         chain.value = k.fma(left, right, chain.value)
                 total.value = total.value + chain.value
             totals.offset(number * lanes).store(total.value)
-        for number, each in enumerate(sums):
-            each.value = totals.offset(number * lanes).load(lanes)
+        for place, each in enumerate(sums):
+            each.value = totals.offset(place * lanes).load(lanes)
 
     def _ahead(
         self, item: Item, group: Int, panel: Int, tile: Int, next_x: Pointer, next_y: Pointer

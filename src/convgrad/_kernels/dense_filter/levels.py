@@ -1,8 +1,8 @@
 """Units as leaves of a binary tree: which sums of whole nodes a unit's sums are added to, and where they wait then.
 
-A node of level l is 2^l units from a multiple of 2^l on. Unit u is the end of a node of each level below the ones at its
-number's end, so it takes in the first halves of these, and what comes out waits for its own other half. The last unit of
-a slice takes in all that waits, from the lowest level on: a node without a right half is its left half.
+A node of level l is 2^l units from a multiple of 2^l on. A unit whose number ends with l ones ends nodes of the levels
+up to l, so it takes in their first halves, and what comes out waits for its own other half. The last unit of a slice
+takes in all that waits, from the lowest level on: a node without a right half is its left half.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 A list is the product of a row of steps along the rows and one along the columns, so the table holds these: for each tap
 of an axis the first output that meets a cell, how many do, where the first of those cells lies in the copy and how far
-apart they are. A run is a box of outputs, so it has a list for each tap. Lists of one shape of chunk are written when the first chunk of that shape comes, about a nanosecond a
-pair, and serve all tiles of all chunks that follow. As tables they took 15 times the memory of the kernels.
+apart they are. A run of the contract is a box of outputs, and has a list for each tap. Lists of one shape of chunk are
+written when the first chunk of that shape comes, about a nanosecond a pair, and serve all tiles of all chunks that
+follow. As tables they took 15 times the memory of the kernels.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class Lists:
     """Channels of a pixel in the copy of x."""
     y_width: int
 
-    def write(self, shape: Shape) -> None:
-        """Write the lists of all taps; each is padded with pairs of zero pixels."""
+    def write(self, shape: Shape, first: Int, end: Int) -> None:
+        """Write the lists of some rows of taps; each is padded with pairs of zero pixels."""
         k, word = self.k, self.word
         at = k.variable(k.i64(0))
         cols = word["tap_cols"]
@@ -42,7 +43,7 @@ class Lists:
         runs = runs_of(k, word, shape)
         carry = [at, number]
         with (
-            k.loop(0, word["tap_rows"], carry=carry, nonempty=True) as r,
+            k.loop(first, end, carry=carry, nonempty=True) as r,
             k.loop(0, cols, carry=carry, nonempty=True) as s,
         ):
             row = load_row(taps.offset((shape.rows["taps"] + r) * len(TAP)), TAP)

@@ -1,8 +1,8 @@
 """The kernel that ends a dense filter gradient whose sums lie in blocks of partial sums.
 
-``result[t, c, g, k] = sum over slices, as nodes of a tree, of partial[slice][g / m][t][g % m * C + c][g % m * K + k]``, rounded
-once. Rows of partial sums are padded to whole tiles, and where m narrow groups were computed as one, only the blocks on
-the diagonal mean anything.
+``result[t, c, g, k] = sum over slices of partial[slice][g / m][t][g % m * C + c][g % m * K + k]``, rounded once. Slices
+are nodes of the tree of sums, and are added as such. Rows of partial sums are padded to whole tiles, and where m narrow
+groups were computed as one, only the blocks on the diagonal mean anything.
 """
 
 from __future__ import annotations

@@ -307,10 +307,11 @@ class ChunkPacker:
             to, here = place.offset(p * pack.width), source.offset(p * run.apart)
             _, first, last = self._columns(pack, run, p)
             self._clear(to, pack.width)
-            start = k.max(first * fold, channel)
-            with k.loop(start, k.min(last * fold, channel + pack.width)) as number:
-                value = here.offset(self._plane(pack, number)).load()
-                to.offset(number - channel).store(value)
+            with k.loop(first, last) as col, k.loop(0, fold, nonempty=True) as plane:
+                number = col * fold + plane - channel
+                with k.when(number.inside(pack.width)):
+                    value = here.offset(plane * self._word(pack, "channel") + col).load()
+                    to.offset(number).store(value)
 
     def _plane(self, pack: Pack, channel: Int) -> Int:
         """Return where a channel's pixels are; a folded channel is a column of the window and a channel."""

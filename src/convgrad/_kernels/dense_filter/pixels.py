@@ -28,7 +28,7 @@ class PixelSums:
         ends: Pointer,
         levels: Levels,
     ) -> None:
-        """`room` is memory for the sums of one tile, which nobody needs between two tiles; `ends` says where runs end."""
+        """`room` is memory for the sums of a tile, which nobody needs between two tiles; `ends` says where runs end."""
         self.k, self.word, self.room, self.ends, self.levels = k, word, room, ends, levels
         self.number = arithmetic(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
@@ -52,28 +52,27 @@ class PixelSums:
             several = [k.min(first + i, pack.tile_end - 1) for i in range(some)]
             pixels = [pack.place(group, tile) + at for tile in several for at in parts]
             zero = k.zeros(self.number, self.lanes)
-            totals, chains = ([k.variable(zero) for _ in pixels] for _ in range(2))
+            totals = [k.variable(zero) for _ in pixels]
             begin = k.variable(k.i64(0))
             with k.loop(0, runs, carry=[*totals, begin], nonempty=True) as run:
                 end = self.ends.offset(run).load_int()
-                for chain in chains:
-                    chain.value = zero
+                chains = [k.variable(zero) for _ in pixels]
                 with k.loop(begin.value, end, carry=chains) as at:
                     for place, chain in zip(pixels, chains, strict=True):
                         chain.value = chain.value + place.offset(at * pack.width).load(self.lanes)
                 for total, chain in zip(totals, chains, strict=True):
                     total.value = total.value + chain.value
                 begin.value = end
-            for number, tile in enumerate(several):
+            for number, each in enumerate(several):
                 found = totals[number * len(parts) :][: len(parts)]
-                place = waiting.offset(((group - pack.group) * tiles + tile - pack.tile) * room)
+                place = waiting.offset(((group - pack.group) * tiles + each - pack.tile) * room)
                 self.levels.add(found, place, pitch, leaf)
                 with k.branch(leaf.last) as either:
                     with either.then():
-                        for at, total in zip(parts, found, strict=True):
-                            self.room.offset(at).store(total.value)
-                        start = pack.start(tile)
-                        channels = k.min(pack.start(tile + 1), pack.channels) - start
+                        for part, total in zip(parts, found, strict=True):
+                            self.room.offset(part).store(total.value)
+                        start = pack.start(each)
+                        channels = k.min(pack.start(each + 1), pack.channels) - start
                         there = row.offset(group * pack.channels + start)
                         with k.loop(0, channels, nonempty=True) as i:
                             there.offset(i).store(self.room.offset(i).load())

@@ -48,8 +48,6 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return f"the lists of taps would have {taps} entries"
     if max(size for axis in flat(problem)[1:] for size in (axis.size, axis.out)) > FARTHEST:
         return f"the table holds places along an axis up to {FARTHEST}"
-    if problem.group_in == 1 and problem.data_format == "NCHW":
-        return "channels that are not summed over add their pixels in another order in NCHW"
     pairs = schedules(problem, target)[0].pairs
     if pairs > _MOST_PAIRS:
         return f"the lists of pixels would have {pairs} entries"
@@ -184,7 +182,7 @@ def _tables(
     ends_at = -(-(y_at + y_tiles * y_tile + slack) // 16) * 16
     words_of = lists.WORD.size // it.number
     lists_at = ends_at + lists.index_room(1, it.runs) * words_of
-    index_room = 0 if it.straight else lists.index_room(it.taps, it.runs)
+    index_room = 0 if it.straight else lists.index_room(it.part_taps, it.runs)
     stack_at = whole_lines(lists_at + (index_room + it.pairs) * words_of, it.number)
     stack_pitch = whole_lines(it.stack_pitch, it.number)
     sums_stack_at = stack_at + it.levels * stack_pitch
@@ -212,6 +210,8 @@ def _tables(
         "y_block_cols": unit.cols,
         "classes": len(it.row_blocks.classes) + len(it.col_blocks.classes),
         "taps": it.taps,
+        "tap_parts": -(-it.row_axis.window // it.part_rows),
+        "part_rows": it.part_rows,
         "tap_rows": it.row_axis.window,
         "tap_cols": it.col_axis.window,
         "ends_at": ends_at,

@@ -12,9 +12,16 @@ from typing import NamedTuple
 
 from ..._problem.convolution import Problem
 from ..._problem.geometry import Axis, tap_span
-from ..._problem.sums.pixels import PixelBox, PixelContract, is_flat
+from ..._problem.sums.pixels import PixelBox, PixelContract, even, is_flat
 from .tables import Blocks, blocks
 from .words import UNROLL
+
+_MOST_LISTS = 1 << 16
+"""Pairs in the lists of all taps, about: half a megabyte. Larger windows go through a slice's chunks in parts."""
+
+
+_MOST_SUMS = 128 << 10
+"""Bytes of the sums of a tile for all taps, about."""
 
 
 class Geometry(NamedTuple):
@@ -139,7 +146,9 @@ class Sizes:
         """Sums of an item, in whole tiles."""
         groups = -(-self.groups // self.group_parts)
         tiles, panels = -(-self.tiles // self.tile_parts), -(-self.panels // self.panel_parts)
-        return groups * tiles * panels * self.taps * self.rows * self.vectors * self.lanes
+        taps = self.taps if self.straight else self.part_taps
+        rows = self.rows if self.big_tiles else self.few
+        return groups * tiles * panels * taps * rows * self.vectors * self.lanes
 
     @property
     def stack_bytes(self) -> int:
@@ -210,10 +219,31 @@ class Sizes:
         return blocks(self.col_axis, self.unit.cols)
 
     @property
+    def part_rows(self) -> int:
+        """Rows of taps whose sums are taken at a time: all of them but for large windows."""
+        rows, tile = self.row_axis.window, self.rows * self.vectors * self.lanes * self.number
+        most = min(_MOST_LISTS // self._row_pairs, _MOST_SUMS // (self.col_axis.window * tile))
+        return even(rows, most)
+
+    @property
+    def part_taps(self) -> int:
+        return self.part_rows * self.col_axis.window
+
+    @property
+    def _row_pairs(self) -> int:
+        """Entries of the lists of a row of taps, at most."""
+        return self.col_axis.window * (prod(self.unit) + self.runs * (UNROLL - 1))
+
+    @property
     def pairs(self) -> int:
         """Entries of the lists of pixels, at most."""
-        pixels = prod(self.unit) + self.runs * (UNROLL - 1)
-        return 0 if self.straight else self.taps * pixels
+        return 0 if self.straight else self.part_rows * self._row_pairs
+
+    @cached_property
+    def lists_bytes(self) -> int:
+        """Memory for them and their index."""
+        index = 0 if self.straight else self.part_taps * self.runs
+        return (self.pairs + index + self.runs) * 8
 
     @property
     def most_tiles(self) -> int:

@@ -23,7 +23,17 @@ RUN = ("first", "count", "apart", "place")
 
 WORDS = (
     *("row_spans", "col_spans", "col_spans_at", "classes_at", "taps_at", "runs_at"),
-    *("ends_at", "lists_at", "index_room", "tap_rows", "tap_cols", "stack_at", "stack_pitch"),
+    *(
+        "ends_at",
+        "lists_at",
+        "index_room",
+        "tap_parts",
+        "part_rows",
+        "tap_rows",
+        "tap_cols",
+        "stack_at",
+        "stack_pitch",
+    ),
     *("chunks", "slice_chunks", "groups", "group_parts", "tile_parts", "panel_parts"),
     *("keeps_x",),
     *("row_blocks", "col_blocks", "image_blocks", "images", "last_images"),
@@ -38,7 +48,8 @@ WORDS = (
     *("out_slice", "out_group", "out_tap", "out_row", "out_rows", "out_cols"),
 )
 """Run-time words behind the pointers (x, dy, out, table). Places in the table count 4 bytes, all others elements;
-`ends_at`, `lists_at` and `stack_at` are places in scratch. Spans of rows stand first. The blocks' words are cells from one block to the next."""
+`ends_at`, `lists_at` and `stack_at` are places in scratch. Spans of rows stand first. The blocks' words are cells from
+one block to the next."""
 
 SUM_WORDS = ("sums_at", "sums_pitch", "sums_stack_at")
 """Behind them where pixels are added up besides, and the partial sums' pointer stands before the table: elements from

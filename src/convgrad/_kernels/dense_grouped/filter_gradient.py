@@ -4,19 +4,23 @@
 
 ::
 
-    for each item: L groups x some channels c x a share of the units (images x rows):
-        for each unit:
+    for each item: L groups x some channels c x a slice of the units:
+        for each unit (images, rows and columns):
             turn what it reads into x[tile][pixel][c][group] and dy[tile][pixel][j][group]
             for each tile of c and j, and each tap:
-                bank[tap][c][j] += sums over the unit's pixels the tap meets, in runs
-        turn the bank back into the result, or into partial sums
+                sum = the unit's pixels the tap meets, in runs
+                for the nodes of the tree that end with this unit:  sum = bank[level][tap][c][j] + sum
+                bank[next level][tap][c][j] = sum
+        turn the last sums back into the result, or into partial sums
 
-No product is broadcast: a tile of 4 x 3 channels loads 7 vectors for 12 products of a pixel. Sums are added in runs of
-about 48 products, runs to a unit's total and units to the bank; shares are added in float64 by `shared.reduce`.
+No product is broadcast: a tile of 4 x 3 channels loads 7 vectors for 12 products of a pixel. Units, runs and the tree
+are those of `_problem/sums/pixels.py`, so neither slices nor tiles show in the bits; `shared.reduce` adds the slices.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -33,6 +37,7 @@ from ..._compiler.codegen import (
 )
 from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
+from ..shared.reduce import carries
 from ..shared.stage import fill_zeros
 from ..shared.words import arguments, load_row
 from .turn import Places, pixels_from_lanes, pixels_to_lanes, planes_to_lanes
@@ -47,30 +52,31 @@ WORDS = (
     "window_rows",
     "window_cols",
     "lane_blocks",
-    "row_blocks",
+    "row_blocks",  # units are images x row blocks x column blocks
+    "col_blocks",
     "images",  # of a unit
     "batch",
     "units",
-    "shares",
-    "row_run",  # rows and columns of a run of products
-    "col_run",
+    "slice_units",  # a power of two
+    "levels",  # of the tree of a slice, below its root
+    "run_images",
+    "run_rows",
+    "run_cols",
     "tap_rows_at",  # places in the table
     "tap_cols_at",
-    "blocks_at",
+    "row_blocks_at",
+    "col_blocks_at",
     "grads_at",  # elements of scratch in front of dy
-    "bank_at",  # ... and in front of the bank
-    "share_pitch",  # elements of partial sums from share to share
+    "totals_at",  # ... in front of the sums of a unit's taps
+    "bank_at",  # ... and in front of the banks
+    "slice_pitch",  # elements of partial sums from slice to slice
 )
 """The run-time words behind the four pointers: input, out_backprop, result or partial sums, table."""
 
 TAP = ("first", "last", "shift")
 """What the table says of a tap along an axis: the outputs it meets, and where output 0 would read."""
 UNIT = ("source", "source_count", "start", "count")
-"""What it says of the rows of a unit."""
-
-
-_ROWS = 2
-"""Rows whose products are added side by side: the end of a row costs as much as three of its pixels."""
+"""What it says of the rows and of the columns of a unit."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,8 @@ class GroupedFilterKernel:
     """Most channels of x and of dy in a tile."""
     planes: bool
     """Whether images are NCHW."""
+    chains: int
+    """Of a run: one, or two that take turns."""
 
 
 def emit(kernel: GroupedFilterKernel, target: Target) -> KernelSource:
@@ -110,6 +118,41 @@ class _Turned(NamedTuple):
     """How the words of its sizes begin."""
 
 
+class _Box(NamedTuple):
+    """A unit."""
+
+    image: Int
+    images: Int
+    rows: dict[str, Int]
+    cols: dict[str, Int]
+
+
+class _Nodes(NamedTuple):
+    """What a unit's sums are added to."""
+
+    bits: Int
+    """Levels of the tree."""
+    levels: Int
+    """How many of the bits count."""
+    place: Int
+    """The level whose node the sum becomes."""
+
+
+class _Steps(NamedTuple):
+    """Elements from pixel to pixel, from row to row and from image to image of the outputs, in x and in dy."""
+
+    x: Int
+    x_row: Int
+    x_image: Int
+    dy: Int
+    dy_row: Int
+    dy_image: Int
+
+
+_Run = tuple[tuple[Int, Int], Int, Int]
+"""Images from and to, rows, columns."""
+
+
 class _FilterWriter:
     """Writes one kernel; methods go from the outside in."""
 
@@ -125,171 +168,271 @@ class _FilterWriter:
         self.x, self.dy = k.arg_pointer(0, storage), k.arg_pointer(1, storage)
         self.result, self.table = k.arg_pointer(2, element(kernel.result)), k.arg_pointer(3, I32)
         self.word = arguments(k, 4, WORDS)
-        self.totals = k.scratch(self.number, kernel.tile[0] * kernel.tile[1] * self.lanes)
         self.inputs = k.scratch(self.number, 0)
+        self.totals = self.inputs.offset(self.word["totals_at"])
         self.grads = self.inputs.offset(self.word["grads_at"])
         self.bank = self.inputs.offset(self.word["bank_at"])
         self.taps = self.word["window_rows"] * self.word["window_cols"]
+        self._most = 12 if target.vector_registers < 32 else 24
+        """Sums in registers."""
 
     def write(self) -> KernelSource:
         k, word, kernel = self.k, self.word, self.kernel
         parts = kernel.group_in // kernel.channels
         with k.loop(k.begin, k.end) as item:
             part, rest = item % parts, item // parts
-            lane, share = rest % word["lane_blocks"], rest // word["lane_blocks"]
-            fill_zeros(k, self.bank, self.taps * (kernel.channels * kernel.group_out * self.lanes))
-            first = share * word["units"] // word["shares"]
-            last = (share + 1) * word["units"] // word["shares"]
-            with k.loop(first, last) as unit:
-                self._unit(unit, lane, part * kernel.channels)
-            self._store(share, lane, part * kernel.channels)
+            lane, number = rest % word["lane_blocks"], rest // word["lane_blocks"]
+            first = number * word["slice_units"]
+            last = k.min(first + word["slice_units"], word["units"])
+            with k.loop(first, last, nonempty=True) as unit:
+                self._unit(unit, self._nodes(unit - first, last - first), lane, part)
+            self._store(number, lane, part * kernel.channels)
         return k.finish()
 
-    def _unit(self, unit: Int, lane: Int, channel: Int) -> None:
-        """Add the products of some images' rows to the bank."""
+    def _nodes(self, number: Int, count: Int) -> _Nodes:
+        """Return which nodes of the tree a unit ends, of so many: behind the last one, all that are left."""
+        k, ends = self.k, carries(self.k, number)
+        last = (number + 1).equals(count)
+        low = (number ^ (number + 1)) >> 1
+        levels = k.select(last, self.word["levels"], ends)
+        return _Nodes(k.select(last, number, low), levels, k.select(last, k.i64(0), ends))
+
+    def _unit(self, unit: Int, nodes: _Nodes, lane: Int, part: Int) -> None:
+        """Add the products of a unit to the tree."""
         k, word = self.k, self.word
-        image = unit // word["row_blocks"] * word["images"]
-        images = k.min(word["images"], word["batch"] - image)
-        at = word["blocks_at"] + unit % word["row_blocks"] * len(UNIT)
-        rows = load_row(self.table.offset(at), UNIT)
-        self._stage(image, images, lane, channel, rows)
+        above, col_block = unit // word["col_blocks"], unit % word["col_blocks"]
+        image = above // word["row_blocks"] * word["images"]
+        at = word["row_blocks_at"] + above % word["row_blocks"] * len(UNIT)
+        box = _Box(
+            image,
+            k.min(word["images"], word["batch"] - image),
+            load_row(self.table.offset(at), UNIT),
+            load_row(self.table.offset(word["col_blocks_at"] + col_block * len(UNIT)), UNIT),
+        )
+        self._stage(box, lane, part * self.kernel.channels)
         across, up = self.kernel.group_out, self.kernel.channels
         for first, last, height in pieces(up, self.kernel.tile[0]):
             for begin, end, width in pieces(across, self.kernel.tile[1]):
                 with k.loop(first, last, height) as c, k.loop(begin, end, width) as j:
-                    self._taps(images, rows, c, j, height, width)
+                    self._tile(box, nodes, c, j, height, width)
 
-    def _stage(
-        self, image: Int, images: Int, lane: Int, channel: Int, rows: dict[str, Int]
-    ) -> None:
-        """Turn the rows of both images that a unit reads."""
+    def _stage(self, box: _Box, lane: Int, channel: Int) -> None:
+        """Turn what a unit reads of both images."""
         kernel = self.kernel
         x = _Turned(self.x, self.inputs, kernel.group_in, kernel.channels, kernel.tile[0], "source")
-        self._turn(x, image, images, lane, channel, rows["source"], rows["source_count"])
+        self._turn(x, box, lane, channel, ("source", "source_count"))
         dy = _Turned(
             self.dy, self.grads, kernel.group_out, kernel.group_out, kernel.tile[1], "target"
         )
-        self._turn(dy, image, images, lane, self.k.i64(0), rows["start"], rows["count"])
+        self._turn(dy, box, lane, self.k.i64(0), ("start", "count"))
 
     def _turn(
-        self,
-        it: _Turned,
-        image: Int,
-        images: Int,
-        lane: Int,
-        channel: Int,
-        first: Int,
-        count: Int,
+        self, it: _Turned, box: _Box, lane: Int, channel: Int, names: tuple[str, str]
     ) -> None:
         k, cols = self.k, self.word[f"{it.words}_cols"]
         plane = self.word[f"{it.words}_rows"] * cols
         channels = self.word["lane_blocks"] * (self.lanes * it.group)
         left = lane * (self.lanes * it.group) + channel
-        pixels = count * cols
-        cut = pieces(it.channels, it.tile)
-        places = Places(it.target, cut, images * pixels, self.lanes)
-        with k.loop(0, images) as number:
-            start, begin = (image + number) * plane * channels, number * pixels
+        (top, height), (first, width) = [
+            [axis[name] for name in names] for axis in (box.rows, box.cols)
+        ]
+        pixels = height * width
+        places = Places(it.target, pieces(it.channels, it.tile), box.images * pixels, self.lanes)
+        # Rows that are read as a whole follow each other.
+        whole = width.equals(cols)
+        lines = k.select(whole, k.i64(1), height)
+        line = k.select(whole, pixels, width)
+        with k.loop(0, box.images) as number, k.loop(0, lines) as row:
+            start = (box.image + number) * plane * channels
+            begin = number * pixels + row * width
+            pixel = (top + row) * cols + first
             if self.kernel.planes:
-                here = it.source.offset(start + left * plane + first * cols)
-                planes_to_lanes(k, here, places, begin, pixels, plane, it.group)
+                here = it.source.offset(start + left * plane + pixel)
+                planes_to_lanes(k, here, places, begin, line, plane, it.group)
             else:
-                here = it.source.offset(start + first * cols * channels + left)
-                pixels_to_lanes(k, here, places, begin, pixels, channels, it.channels, it.group)
+                here = it.source.offset(start + pixel * channels + left)
+                pixels_to_lanes(k, here, places, begin, line, channels, it.channels, it.group)
 
-    def _taps(
-        self, images: Int, rows: dict[str, Int], c: Int, j: Int, height: int, width: int
-    ) -> None:
-        """Add the products of one tile of channels, tap by tap."""
-        k, word, kernel = self.k, self.word, self.kernel
-        with k.loop(0, word["window_rows"]) as tap_row:
-            down = load_row(self.table.offset(word["tap_rows_at"] + tap_row * len(TAP)), TAP)
-            first = k.max(down["first"], rows["start"])
-            last = k.min(down["last"], rows["start"] + rows["count"])
-            with k.loop(0, word["window_cols"]) as tap_col:
-                at = word["tap_cols_at"] + tap_col * len(TAP)
-                along = load_row(self.table.offset(at), TAP)
-                tap = tap_row * word["window_cols"] + tap_col
-                bank = self.bank.offset(
-                    ((tap * kernel.channels + c) * kernel.group_out + j) * self.lanes
-                )
-                place = (down["shift"] - rows["source"]) * word["source_cols"] + along["shift"]
-                pixels = images * rows["source_count"] * word["source_cols"]
-                x = self.inputs.offset((c * pixels + place * height) * self.lanes)
-                place = rows["start"] * word["target_cols"]
-                pixels = images * rows["count"] * word["target_cols"]
-                dy = self.grads.offset((j * pixels - place * width) * self.lanes)
-                with k.when((first < last) & (along["first"] < along["last"])):
-                    totals = self._sums(
-                        images,
-                        rows,
-                        x,
-                        dy,
-                        (first, last),
-                        (along["first"], along["last"]),
-                        height,
-                        width,
-                    )
-                    for i in range(height):
-                        for n in range(width):
-                            there = bank.offset((i * kernel.group_out + n) * self.lanes)
-                            before = there.load(self.lanes, aligned=True)
-                            value = totals[i * width + n].load(self.lanes, aligned=True)
-                            there.store(before + value, aligned=True)
+    def _tile(self, box: _Box, nodes: _Nodes, c: Int, j: Int, height: int, width: int) -> None:
+        """Add the products of one tile of channels to the tree."""
+        k, kernel, size = self.k, self.kernel, height * width * self.lanes
+        bank_size = self.taps * (kernel.channels * kernel.group_out * self.lanes)
+        fill_zeros(k, self.totals, self.taps * size)
+        self._runs(box, c, j, height, width)
+        with k.loop(0, self.taps, nonempty=True) as tap:
+            bank = self.bank.offset(
+                ((tap * kernel.channels + c) * kernel.group_out + j) * self.lanes
+            )
+            places = [
+                bank.offset((i * kernel.group_out + n) * self.lanes)
+                for i in range(height)
+                for n in range(width)
+            ]
+            found = self._totals(tap, height * width)
+            totals = [k.variable(each.load(self.lanes, aligned=True)) for each in found]
+            bits = k.variable(nodes.bits)
+            with k.loop(0, nodes.levels, carry=[*totals, bits]) as level:
+                with k.when((bits.value & 1).differs(0)):
+                    for total, place in zip(totals, places, strict=True):
+                        before = place.offset(level * bank_size).load(self.lanes, aligned=True)
+                        total.value = before + total.value
+                bits.value = bits.value >> 1
+            for total, place in zip(totals, places, strict=True):
+                place.offset(nodes.place * bank_size).store(total.value, aligned=True)
 
-    def _sums(
+    def _totals(self, tap: Int, count: int) -> list[Pointer]:
+        """Return where the sums of a tap over a unit are."""
+        first = self.totals.offset(tap * (count * self.lanes))
+        return [first.offset(i * self.lanes) for i in range(count)]
+
+    def _runs(self, box: _Box, c: Int, j: Int, height: int, width: int) -> None:
+        """Add the products of one tile to the totals, run by run: what a run reads stays near for all taps."""
+        k, word = self.k, self.word
+        x = self.inputs.offset(
+            c * (box.images * box.rows["source_count"] * box.cols["source_count"]) * self.lanes
+        )
+        dy = self.grads.offset(
+            j * (box.images * box.rows["count"] * box.cols["count"]) * self.lanes
+        )
+        top, left = box.rows["start"], box.cols["start"]
+        bottom, right = top + box.rows["count"], left + box.cols["count"]
+        dy = dy.offset((top * box.cols["count"] + left) * (-width * self.lanes))
+        with (
+            self._steps(k.i64(0), box.images, "run_images") as image,
+            self._steps(top, bottom, "run_rows") as row,
+            self._steps(left, right, "run_cols") as col,
+        ):
+            images = (image, k.min(image + word["run_images"], box.images))
+            below = k.min(row + word["run_rows"], bottom)
+            behind = k.min(col + word["run_cols"], right)
+            with k.loop(0, word["window_rows"], nonempty=True) as tap_row:
+                at = word["tap_rows_at"] + tap_row * len(TAP)
+                down = load_row(self.table.offset(at), TAP)
+                # What the tap meets of the run's box.
+                rows = (k.max(down["first"], row), k.min(down["last"], below))
+                line = (down["shift"] - box.rows["source"]) * box.cols["source_count"]
+                line = line - box.cols["source"]
+                with k.when(rows[0] < rows[1]), k.loop(0, word["window_cols"]) as tap_col:
+                    at = word["tap_cols_at"] + tap_col * len(TAP)
+                    along = load_row(self.table.offset(at), TAP)
+                    cols = (k.max(along["first"], col), k.min(along["last"], behind))
+                    with k.when(cols[0] < cols[1]):
+                        here = x.offset((line + along["shift"]) * (height * self.lanes))
+                        sums = self._run(box, here, dy, images, rows, cols, height, width)
+                        tap = tap_row * word["window_cols"] + tap_col
+                        for sum_, total in zip(
+                            sums, self._totals(tap, height * width), strict=True
+                        ):
+                            total.store(total.load(self.lanes, aligned=True) + sum_, aligned=True)
+
+    @contextmanager
+    def _steps(self, begin: Int, end: Int, size: str) -> Iterator[Int]:
+        """Walk from `begin` to below `end` by steps of a word."""
+        step = self.word[size]
+        with self.k.loop(0, (end - begin + (step - 1)) // step, nonempty=True) as number:
+            yield begin + number * step
+
+    def _run(
         self,
-        images: Int,
-        rows: dict[str, Int],
+        box: _Box,
         x: Pointer,
         dy: Pointer,
-        row_range: tuple[Int, Int],
-        col_range: tuple[Int, Int],
+        images: tuple[Int, Int],
+        rows: tuple[Int, Int],
+        cols: tuple[Int, Int],
         height: int,
         width: int,
-    ) -> list[Pointer]:
-        """Add the products of one tile and one tap over a unit's pixels, run by run; return where the totals are."""
-        k, word = self.k, self.word
-        zero = k.zeros(self.number, self.lanes)
-        totals = [self.totals.offset(i * self.lanes) for i in range(height * width)]
-        for total in totals:
-            total.store(zero, aligned=True)
-        x_pixel, dy_pixel = height * self.lanes, width * self.lanes
-        x_step = word["col_stride"] * x_pixel
-        x_row = word["row_stride"] * word["source_cols"] * x_pixel
-        x_image = rows["source_count"] * word["source_cols"] * x_pixel
-        dy_row = word["target_cols"] * dy_pixel
-        dy_image = rows["count"] * dy_row
-        with k.loop(0, images, nonempty=True) as image:
-            top = k.variable(row_range[0])
-            blocks = (row_range[1] - row_range[0] + word["row_run"] - 1) // word["row_run"]
-            with k.loop(0, blocks, carry=[top]):
-                bottom = k.min(top.value + word["row_run"], row_range[1])
-                left = k.variable(col_range[0])
-                runs = (col_range[1] - col_range[0] + word["col_run"] - 1) // word["col_run"]
-                with k.loop(0, runs, carry=[left]):
-                    right = k.min(left.value + word["col_run"], col_range[1])
-                    acc = [k.variable(zero) for _ in totals]
-                    paired = bottom - (bottom - top.value) % _ROWS
-                    for begin, end, rows_ in ((top.value, paired, _ROWS), (paired, bottom, 1)):
-                        with k.loop(begin, end, rows_, carry=acc) as row:
-                            at = image * x_image + row * x_row + left.value * x_step
-                            to = image * dy_image + row * dy_row + left.value * dy_pixel
-                            a, b = k.variable(x.offset(at)), k.variable(dy.offset(to))
-                            carry: list[Variable[Any]] = [*acc, a, b]
-                            with k.loop(left.value, right, carry=carry, nonempty=True):
-                                for i in range(rows_):
-                                    ours = a.value.offset(x_row) if i else a.value
-                                    theirs = b.value.offset(dy_row) if i else b.value
-                                    self._products(acc, ours, theirs, height, width)
-                                a.value = a.value.offset(x_step)
-                                b.value = b.value.offset(dy_pixel)
-                    for sum_, total in zip(acc, totals, strict=True):
-                        before = total.load(self.lanes, aligned=True)
-                        total.store(before + sum_.value, aligned=True)
-                    left.value = right
-                top.value = bottom
-        return totals
+    ) -> list[Vector]:
+        """Return the sums of a run."""
+        k, word, count = self.k, self.word, cols[1] - cols[0]
+        x_line = box.cols["source_count"] * (height * self.lanes)
+        dy_row = box.cols["count"] * (width * self.lanes)
+        steps = _Steps(
+            word["col_stride"] * (height * self.lanes),
+            word["row_stride"] * x_line,
+            box.rows["source_count"] * x_line,
+            k.i64(width * self.lanes),
+            dy_row,
+            box.rows["count"] * dy_row,
+        )
+        a = x.offset(rows[0] * steps.x_row + cols[0] * steps.x)
+        b = dy.offset(rows[0] * steps.dy_row + cols[0] * steps.dy)
+        box_ = (images, rows[1] - rows[0], count)
+        if self.kernel.chains == 1:
+            return self._chain(a, b, steps, box_, height, width)
+        if 2 * height * width <= self._most:
+            return self._pair(a, b, steps, box_, height, width)
+        one, two = (self._turns(a, b, steps, box_, height, width, turn) for turn in range(2))
+        return [left + right for left, right in zip(one, two, strict=True)]
+
+    def _fresh(self, count: int) -> list[Variable[Vector]]:
+        return [self.k.variable(self.k.zeros(self.number, self.lanes)) for _ in range(count)]
+
+    def _chain(
+        self, x: Pointer, dy: Pointer, by: _Steps, box: _Run, height: int, width: int
+    ) -> list[Vector]:
+        """Add all pixels. A loop's end costs as much as three of them, so rows are one: their last steps further."""
+        k, (images, rows, count) = self.k, box
+        chain = self._fresh(height * width)
+        x_next, dy_next = by.x_row - (count - 1) * by.x, by.dy_row - (count - 1) * by.dy
+        with k.loop(*images, carry=chain, nonempty=True) as image:
+            a, b = (
+                k.variable(x.offset(image * by.x_image)),
+                k.variable(dy.offset(image * by.dy_image)),
+            )
+            left = k.variable(count)
+            with k.loop(0, rows * count, carry=[*chain, a, b, left], nonempty=True):
+                self._products(chain, a.value, b.value, height, width)
+                end = left.value.equals(1)
+                a.value = a.value.offset(k.select(end, x_next, by.x))
+                b.value = b.value.offset(k.select(end, dy_next, by.dy))
+                left.value = k.select(end, count, left.value - 1)
+        return [each.value for each in chain]
+
+    def _pair(
+        self, x: Pointer, dy: Pointer, by: _Steps, box: _Run, height: int, width: int
+    ) -> list[Vector]:
+        """Add all pixels to two chains in turn, both in registers."""
+        k, (images, rows, count) = self.k, box
+        chains = [self._fresh(height * width) for _ in range(2)]
+        carry: list[Variable[Any]] = [each for chain in chains for each in chain]
+        with k.loop(*images, carry=carry, nonempty=True) as image:
+            a, b = (
+                k.variable(x.offset(image * by.x_image)),
+                k.variable(dy.offset(image * by.dy_image)),
+            )
+            with k.loop(0, rows, carry=[*carry, a, b], nonempty=True):
+                line, other = a.value, b.value
+                with k.loop(0, count // 2, carry=[*carry, a, b]):
+                    for chain in chains:
+                        self._products(chain, a.value, b.value, height, width)
+                        a.value, b.value = a.value.offset(by.x), b.value.offset(by.dy)
+                with k.when((count & 1).differs(0)):
+                    self._products(chains[0], a.value, b.value, height, width)
+                    # The next pixel is the other chain's: which of them is added to which does not show.
+                    for one, two in zip(*chains, strict=True):
+                        one.value, two.value = two.value, one.value
+                a.value, b.value = line.offset(by.x_row), other.offset(by.dy_row)
+        return [one.value + two.value for one, two in zip(*chains, strict=True)]
+
+    def _turns(
+        self, x: Pointer, dy: Pointer, by: _Steps, box: _Run, height: int, width: int, turn: int
+    ) -> list[Vector]:
+        """Add every other pixel from number `turn` on: registers hold one of two chains."""
+        k, (images, rows, count) = self.k, box
+        chain, skip = self._fresh(height * width), k.variable(k.i64(turn))
+        with k.loop(*images, carry=[*chain, skip], nonempty=True) as image:
+            line = k.variable(x.offset(image * by.x_image))
+            other = k.variable(dy.offset(image * by.dy_image))
+            with k.loop(0, rows, carry=[*chain, skip, line, other], nonempty=True):
+                a = k.variable(line.value.offset(skip.value * by.x))
+                b = k.variable(other.value.offset(skip.value * by.dy))
+                with k.loop(0, (count - skip.value + 1) // 2, carry=[*chain, a, b]):
+                    self._products(chain, a.value, b.value, height, width)
+                    a.value, b.value = a.value.offset(by.x * 2), b.value.offset(by.dy * 2)
+                skip.value = (skip.value + count) & 1
+                line.value, other.value = line.value.offset(by.x_row), other.value.offset(by.dy_row)
+        return [each.value for each in chain]
 
     def _products(
         self, acc: list[Variable[Vector]], x: Pointer, dy: Pointer, height: int, width: int
@@ -305,14 +448,14 @@ class _FilterWriter:
                 sum_ = acc[i * one + n * other]
                 sum_.value = k.fma(each, value, sum_.value)
 
-    def _store(self, share: Int, lane: Int, channel: Int) -> None:
-        """Turn the bank back: ``[tap][channel][group][output]``."""
+    def _store(self, number: Int, lane: Int, channel: Int) -> None:
+        """Turn the first bank back: ``[tap][channel][group][output]``."""
         k, word, kernel = self.k, self.word, self.kernel
         width, row = kernel.group_out, word["lane_blocks"] * (self.lanes * kernel.group_out)
         with k.loop(0, self.taps) as tap:
             here = self.bank.offset(tap * (kernel.channels * width * self.lanes))
             at = (tap * kernel.group_in + channel) * row + lane * (self.lanes * width)
-            there = self.result.offset(share * word["share_pitch"] + at)
+            there = self.result.offset(number * word["slice_pitch"] + at)
             count = k.i64(kernel.channels)
             pixels_from_lanes(k, here, there, count, row, width, k.i64(0), k.i64(width))
 

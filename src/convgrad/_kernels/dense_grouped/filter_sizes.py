@@ -1,4 +1,4 @@
-"""How `dense_grouped` cuts a filter gradient: its tile, the units its sums are added in, and who adds them."""
+"""How a grouped filter gradient is cut: units as the contract of sums has them, in slices, channels at a time."""
 
 from __future__ import annotations
 
@@ -9,25 +9,20 @@ from typing import NamedTuple
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
-from ..shared import reduce
+from ..._problem.geometry import Axis
+from ..._problem.sums.pixels import is_flat, pixel_contract
 from ..shared.gather import Gather, gather
 from .filter_gradient import pieces
 from .sizes import LARGE_FLOPS, THREADS, is_busy
 
-_UNIT_SHARE = 0.4
-"""Part of the second cache for what a unit stages."""
-_RUN = 48
-"""Products of a running sum, about: longer ones cost digits, shorter ones time."""
 _MOST_PARTIAL = 64 << 20
 
 
 class Cut(NamedTuple):
-    """Units are images x rows of the target; an item adds a share of them for some of the input channels."""
+    """An item adds a slice of ``2**levels`` units for some of the input channels."""
 
-    images: int
-    rows: int
     channels: int
-    shares: int
+    levels: int
 
 
 class GroupedFilterSizes:
@@ -35,102 +30,90 @@ class GroupedFilterSizes:
 
     def __init__(self, problem: Problem, target: Target) -> None:
         self.problem, self.target = problem, target
+        self.contract = pixel_contract(problem)
         self.number = arithmetic(element(problem.dtype.short)).size
         self.lanes = target.lanes(self.number)
         self.lane_blocks = problem.groups // self.lanes
-        self.rows: Gather = gather(problem.rows, problem.kind)
-        self.cols: Gather = gather(problem.cols, problem.kind)
+        self.row_axis, self.col_axis = problem.rows, problem.cols
+        if is_flat(problem):
+            pixels = problem.rows.out * problem.cols.out
+            self.row_axis = Axis(1, 1, 1, 1, 0, 0, 1)
+            self.col_axis = Axis(pixels, 1, 1, 1, 0, 0, pixels)
+        self.rows: Gather = gather(self.row_axis, problem.kind)
+        self.cols: Gather = gather(self.col_axis, problem.kind)
         self.taps = problem.rows.window * problem.cols.window
         self.planes = problem.data_format == "NCHW"
         self.tile = (4, 3) if target.vector_registers < 32 else (6, 4)
-        self.wide = element(reduce.partial_type(problem.dtype.short)).size
-        self.cut = min(self._cuts(), key=self.cost)
+        self.units = self.contract.units
+        self.cut = min(self.cuts(), key=self.cost)
 
-    @property
-    def exact(self) -> bool:
-        """Whether the length of a running sum shows in the result."""
-        return self.problem.dtype.itemsize == self.number
-
-    def runs(self, cut: Cut) -> tuple[int, int]:
-        """Return rows and columns of a running sum."""
-        rows, cols = cut.rows, self.cols.target
-        if not self.exact:
-            return rows, cols
-        if cols > _RUN * 4 // 3:
-            return 1, -(-cols // -(-cols // _RUN))
-        return -(-rows // max(1, round(rows * cols / _RUN))), cols
-
-    def row_blocks(self, cut: Cut) -> int:
-        return -(-self.rows.target // cut.rows)
-
-    def units(self, cut: Cut) -> int:
-        return -(-self.problem.batch // cut.images) * self.row_blocks(cut)
+    def slices(self, cut: Cut) -> int:
+        return -(-self.units >> cut.levels)
 
     def items(self, cut: Cut) -> int:
-        return cut.shares * self.lane_blocks * (self.problem.group_in // cut.channels)
+        return self.slices(cut) * self.lane_blocks * (self.problem.group_in // cut.channels)
 
-    def read_rows(self, rows: int) -> int:
-        """Return how many rows of the input some neighbouring rows of the output read, about and at most."""
-        shape = self.rows.footprint
-        return min(self.rows.source, (rows - 1) * shape.step + shape.highest - shape.lowest + 1)
-
-    def unit_pixels(self, cut: Cut) -> tuple[int, int]:
-        """Return the pixels of both images that a unit stages."""
-        x = cut.images * self.read_rows(cut.rows) * self.cols.source
-        return x, cut.images * cut.rows * self.cols.target
+    @property
+    def unit_pixels(self) -> tuple[int, int]:
+        """Pixels of both images that a unit stages, at most."""
+        unit, x = self.contract.unit, self.contract.unit.images
+        for axis, size in ((self.rows, unit.rows), (self.cols, unit.cols)):
+            shape = axis.footprint
+            reach = (size - 1) * shape.step + shape.highest - shape.lowest + 1
+            x *= min(axis.source, reach)
+        return x, unit.images * unit.rows * unit.cols
 
     def unit_bytes(self, cut: Cut) -> int:
-        x, dy = self.unit_pixels(cut)
+        x, dy = self.unit_pixels
         return (x * cut.channels + dy * self.problem.group_out) * self.lanes * self.number
 
+    def bank_size(self, cut: Cut) -> int:
+        """Sums of one node of the tree."""
+        return self.taps * cut.channels * self.problem.group_out * self.lanes
+
     def bank_bytes(self, cut: Cut) -> int:
-        return self.taps * cut.channels * self.problem.group_out * self.lanes * self.number
+        """Return the bytes of the nodes that wait for another one."""
+        return max(1, cut.levels) * self.bank_size(cut) * self.number
 
     def partial_bytes(self, cut: Cut) -> int:
-        size = prod(self.problem.filter_shape) * self.wide
-        return size * cut.shares if cut.shares > 1 else 0
+        size = prod(self.problem.filter_shape) * self.number
+        return size * self.slices(cut) if self.slices(cut) > 1 else 0
 
-    def _cuts(self) -> Iterator[Cut]:
-        """Offer cuts whose units fit the cache, and the one with the smallest."""
-        batch, whole, depth = self.problem.batch, self.rows.target, self.problem.group_in
+    def cuts(self) -> Iterator[Cut]:
+        """Offer all slices, with all input channels and with some vectors of them."""
+        depth = self.problem.group_in
         channels = [depth]
         if depth % self.lanes == 0:
             channels += [n for n in range(self.lanes, depth, self.lanes) if depth % n == 0]
-        yield Cut(1, 1, min(channels), 1)
-        room = self.target.l2_bytes * _UNIT_SHARE
-        sizes = {-(-whole // parts) for parts in range(1, 33)}
-        for rows in sizes:
-            for images in {1, 2, 4, 8} if rows == whole else {1}:
-                for count in channels:
-                    cut = Cut(images, rows, count, 1)
-                    if images > batch or (rows > 1 and self.unit_bytes(cut) > room):
-                        continue
-                    units = self.units(cut)
-                    for shares in {1, 2, 3, 4, 6, 8, 12, 16, 32}:
-                        if shares <= units:
-                            yield cut._replace(shares=shares)
+        for count in channels:
+            for levels in range((self.units - 1).bit_length() + 1):
+                yield Cut(count, levels)
 
     def amounts(self, cut: Cut) -> dict[str, float]:
         """Count what a cut makes a kernel do, in vectors."""
-        problem = self.problem
-        units, across = self.units(cut), self.lane_blocks
+        problem, contract = self.problem, self.contract
+        units, across = self.units, self.lane_blocks
         parts = problem.group_in // cut.channels
-        x, dy = self.unit_pixels(cut)
+        x, dy = self.unit_pixels
         height, width = (
             sum((last - first) // size for first, last, size in pieces(total, most))
             for total, most in zip((cut.channels, problem.group_out), self.tile, strict=True)
         )
         tiles = self.taps * height * parts * width * across
-        row_run, col_run = self.runs(cut)
-        runs = -(-cut.rows // row_run) * -(-self.cols.target // col_run) * cut.images
+        runs = prod(
+            -(-all_ // each) for all_, each in zip(contract.unit, contract.run, strict=True)
+        )
         filter_ = self.taps * problem.group_in * problem.group_out * across
+        ends = (
+            contract.run.images if contract.chains == 1 else contract.run.images * contract.run.rows
+        )
         return {
-            "rows": tiles * units * cut.images * cut.rows,
+            "rows": tiles * units * runs * (ends - 1),
             "runs": tiles * units * runs,
             "unit sums": units * filter_,
             "turned x": units * x * problem.group_in * across,
             "turned dy": units * dy * problem.group_out * parts * across,
-            "stored": cut.shares * filter_,
+            "stored": self.slices(cut) * filter_,
             "items": self.items(cut),
         }
 
@@ -139,11 +122,15 @@ class GroupedFilterSizes:
         found = self.amounts(cut)
         problem = self.problem
         products = problem.flops / 2 / self.lanes
-        cost = products + 10 * found["rows"] + 40 * found["runs"] + 3 * found["unit sums"]
+        # Sums of a unit come from the second cache, or from behind it; half of the nodes have just been used.
+        near = self.unit_bytes(cut) + 2 * self.bank_size(cut) * self.number < self.target.l2_bytes
+        cost = products + 10 * found["rows"] + 40 * found["runs"]
+        cost += (3 if near else 8) * found["unit sums"]
         cost += 8 * (found["turned x"] + found["turned dy"]) + 20 * found["stored"]
         cost += 4000 * found["items"]
         items = self.items(cut)
         cost *= -(-items // 2) * 2 / items
         if problem.flops > LARGE_FLOPS and not is_busy(items, THREADS):
-            cost *= 100
+            # Units may be too few for that; then those come first that keep most of them busy.
+            cost *= 100 * THREADS * -(-items // THREADS) / items
         return cost * (100 if self.partial_bytes(cut) > _MOST_PARTIAL else 1)

@@ -76,6 +76,6 @@ def filter_work(name: str, it: GroupedFilterSizes, serial: bool) -> Work:
             **traffic(problem, it.target),
         },
         it.items(cut),
-        launches=2 if cut.shares > 1 else 1,
+        launches=2 if it.slices(cut) > 1 else 1,
         serial=serial,
     )

@@ -7,17 +7,16 @@ bytes and registers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
+from ..._problem.sums.pixels import is_flat, one_row, pixel_contract
 from ..plan import Operand, Plan, Step
-from ..shared import reduce
+from ..shared import reduce, units
 from ..shared.gather import Footprint, Gather, gather
-from ..shared.pixel_sum import with_bias
 from ..shared.table import Candidate
 from ..shared.words import in_order
 from .words import WORDS, DirectKernel, Tile
@@ -34,7 +33,7 @@ _SERIAL_FLOPS = 400_000
 _ITEMS = 16
 """Items a forward pass or an input gradient is cut into at least, where its rows allow."""
 _SUMS_BYTES = 24 << 10
-"""Sums of a filter gradient's chunk, both levels: more would leave no room in L2 for the images."""
+"""Sums of a filter gradient's chunk, of runs and units: more would leave no room in L2 for the images."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
@@ -52,18 +51,18 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return f"fewer channels than lanes ({problem.in_c} < {lanes})"
     if problem.kind is Kind.INPUT_GRADIENT and max(problem.rows.stride, problem.cols.stride) > 2:
         return "input gradients of strides above 2 have too many phases for one tile"
-    if not _widths(problem.kind, gather(problem.cols, problem.kind), _registers(target)):
+    if not _widths(problem, _gathers(problem)[1], _registers(target)):
         return "the windows at the left and right border overlap"
     return None
 
 
 def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     """Offer the tile of a rule: of all that were tried it is near the best for its kind of image."""
-    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    rows, cols = _gathers(problem)
     tile, chunk, row_block = _tile(problem, target, rows, cols)
     split = _Split.of(problem, target, tile, chunk, row_block)
     to_filter = problem.kind is Kind.FILTER_GRADIENT
-    items = (split.shares if to_filter else split.units) * split.chunks
+    items = (split.slices if to_filter else split.units) * split.chunks
     serial = problem.flops < _SERIAL_FLOPS
     done = work(NAME, problem, target, tile, rows, cols, items, serial)
     return (Candidate(done, lambda: plan_with(problem, target, tile, chunk, row_block)),)
@@ -78,31 +77,34 @@ class _Split:
     row_block: int
     row_blocks: int
     units: int
-    shares: int
+    slices: int
     """Of a filter gradient."""
+    slice_units: int
 
     @staticmethod
     def of(problem: Problem, target: Target, tile: Tile, chunk: int, row_block: int) -> _Split:
         lanes = target.lanes(_number_size(problem))
-        rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+        rows, _ = _gathers(problem)
         chunk = min(chunk, -(-problem.in_c // lanes) * lanes)
-        if problem.kind is Kind.FILTER_GRADIENT:
-            row_block = _unit_pixels(tile) // cols.groups
-        row_block = min(max(1, row_block // tile.rows), -(-rows.groups // tile.rows)) * tile.rows
         chunks = -(-problem.in_c // chunk)
+        if problem.kind is Kind.FILTER_GRADIENT:
+            contract = pixel_contract(problem)
+            row_block, count = contract.unit.rows, contract.units
+            each = units.slice_size(problem, count, chunks, _number_size(problem))
+            if tile.rows > 1:
+                each = max(2, each)  # so that a slice begins with a whole tile: see `_tall`
+            row_blocks = -(-rows.groups // row_block)
+            return _Split(chunk, chunks, row_block, row_blocks, count, -(-count // each), each)
+        row_block = min(max(1, row_block // tile.rows), -(-rows.groups // tile.rows)) * tile.rows
         row_blocks = -(-rows.groups // row_block)
-        units = problem.batch * row_blocks
-        wide = element(reduce.partial_type(problem.dtype.short)).size
-        most = min(units, reduce.affordable_shares(problem, wide))
-        shares = reduce.balanced_shares(chunks, most)
-        return _Split(chunk, chunks, row_block, row_blocks, units, shares)
+        return _Split(chunk, chunks, row_block, row_blocks, problem.batch * row_blocks, 0, 0)
 
 
 def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_block: int) -> Plan:
     """Plan with a given tile, channels per chunk and groups of rows per block (filter gradients choose the last)."""
     number = _number_size(problem)
     lanes = target.lanes(number)
-    rows, cols = gather(problem.rows, problem.kind), gather(problem.cols, problem.kind)
+    rows, cols = _gathers(problem)
     channels = problem.in_c
     split = _Split.of(problem, target, tile, chunk, row_block)
     to_filter = problem.kind is Kind.FILTER_GRADIENT
@@ -114,14 +116,14 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         (problem.rows.window, problem.cols.window),
         tile,
         single=tile.cols == cols.groups,
+        pieces=to_filter and pixel_contract(problem).run.cols < cols.groups,
         channels=channels if problem.kind is Kind.FILTER_GRADIENT else 0,
         alternate=split.chunks == 1 and _alternates(problem, lanes),
         bias=problem.adds_bias or (to_filter and problem.bias == "output"),
     )
     taps = problem.rows.window * problem.cols.window
     bank_rows = taps + (to_filter and kernel.bias)
-    wide = element(reduce.partial_type(problem.dtype.short)).size
-    chunk, shares = split.chunk, split.shares
+    chunk = split.chunk
     words = in_order(
         WORDS,
         source_rows=rows.source,
@@ -136,7 +138,6 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         row_block=split.row_block,
         row_blocks=split.row_blocks,
         units=split.units,
-        shares=shares,
     )
     scratch = (chunk + (lanes if kernel.alternate else 0)) * bank_rows * number
     story = (
@@ -154,28 +155,43 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
             operands = (*operands, "bias")
         step = Step(kernel, operands, words, split.units * split.chunks, 1, scratch)
         return Plan(problem, NAME, (step,), serial=serial, story=story)
-    partial = reduce.partial_type(problem.dtype.short)
-    scratch += chunk * bank_rows * wide
-    step = Step(kernel, ("first", "second", "partial"), words, shares * split.chunks, 1, scratch)
-    elements = taps * channels
-    ends: tuple[Step, ...] = (reduce.step(problem.dtype.short, elements, shares, partial),)
+    contract = pixel_contract(problem)
+    words += in_order(units.WORDS, **units.words(contract, split.slice_units))
+    run_parts = -(-contract.unit.cols // contract.run.cols)
+    # The runs of a tile, the total of their unit, and the levels of the tree above it.
+    banks = (tile.rows * run_parts if tile.rows > 1 else 1) + 1 + units.levels(split.slice_units)
+    scratch = chunk * bank_rows * number * banks
+    slices, pitch = split.slices, bank_rows * channels
+    step = Step(kernel, ("first", "second", "partial"), words, slices * split.chunks, 1, scratch)
+    dtype, elements = problem.dtype.short, taps * channels
+    ends = [reduce.tree_step(dtype, elements, slices, pitch=pitch)]
     if kernel.bias:
-        ends = with_bias(problem.dtype.short, partial, shares, elements, channels)
+        ends.append(
+            reduce.tree_step(dtype, channels, slices, pitch=pitch, start=elements, to="bias")
+        )
     return Plan(
         problem,
         NAME,
         (step, *ends),
-        partial_bytes=shares * bank_rows * channels * wide,
+        partial_bytes=slices * pitch * number,
         serial=serial,
-        story=(*story, ("shares", str(shares))),
+        story=(*story, ("slices", str(slices))),
     )
+
+
+def _gathers(problem: Problem) -> tuple[Gather, Gather]:
+    """Return rows and columns; a filter gradient sees an image whose pixels have a window each as one row."""
+    rows, cols = problem.rows, problem.cols
+    if problem.kind is Kind.FILTER_GRADIENT and is_flat(problem):
+        rows, cols = one_row(problem)
+    return gather(rows, problem.kind), gather(cols, problem.kind)
 
 
 def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple[Tile, int, int]:
     """Return the tile, the channels of a chunk and the groups of rows of a block."""
     registers = _registers(target)
     lanes = target.lanes(_number_size(problem))
-    widths = _widths(problem.kind, cols, registers)
+    widths = _widths(problem, cols, registers)
     image = _image_bytes(problem, rows, cols)
     window = max(problem.rows.window, problem.cols.window)
     to_filter = problem.kind is Kind.FILTER_GRADIENT
@@ -185,10 +201,10 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
         """Come as near as the problem allows to the tile asked for."""
         if problem.in_c % (lanes * vectors):
             vectors = 1
-        height = _height(rows_, rows.groups, to_filter)
+        height = (rows_ if _tall(problem, rows_) else 1) if to_filter else min(rows_, rows.groups)
         width = max((width for width in widths if width <= cols_), default=min(widths))
         tile = Tile(height, width, vectors, ahead)
-        return replace(tile, order=_order(problem, tile, registers)) if to_filter else tile
+        return _ordered(problem, tile, registers) if to_filter else tile
 
     dilated = max(problem.rows.dilation, problem.cols.dilation) > 1
     streams = image > _LARGE_IMAGE and window <= 3 and not dilated
@@ -202,27 +218,37 @@ def _tile(problem: Problem, target: Target, rows: Gather, cols: Gather) -> tuple
         if pairs and (streams or (stride == 1 and cols.groups % 4 == 0)):
             return pick(1, 4, 2, 0), everything, whole_rows
         streams = False
+    if streams and to_filter:
+        # Two rows read every source row half as often: 56x56x144 takes 0.85 ms, with one row 1.05, where rows are asked
+        # for in time, and 1.3 where not (batch 8, one thread of Zen 5).
+        if _tall(problem, 2):
+            # Half a line at a time, and every other column: 112x112x96 takes 1.36 ms, 2x4 1.7 (AVX2).
+            if stride == 2 and lanes * _number_size(problem) < 64:
+                return pick(2, 2, 2, 512), everything, whole_rows
+            return pick(2, 4, 1, 512), everything, whole_rows
+        width = min(widths, key=lambda width: (_left_over(problem, cols, width), -width))
+        return pick(1, width, 1, 512), everything, whole_rows
     if streams and stride == 2:
         if problem.kind is Kind.INPUT_GRADIENT:
             return pick(2, 1, 1, 0), everything, whole_rows
         return pick(2, 1, 2, 512), everything, whole_rows
     if streams and stride == 1:
-        large = image > 3 * _LARGE_IMAGE // 2 and problem.in_c >= 64
-        if large:
-            return pick(2, 2, 1, 512) if to_filter else pick(4, 1, 1, 512), everything, whole_rows
+        if image > 3 * _LARGE_IMAGE // 2 and problem.in_c >= 64:
+            return pick(4, 1, 1, 512), everything, whole_rows
         return pick(1, 4, 2, 512), everything, whole_rows
     if several:
         return pick(2, 1, 1, 0), everything, whole_rows
     if dilated and image > _LARGE_IMAGE and window <= 3:
         return pick(1, 4, 2, 512), everything, whole_rows
-    if window > 3 and stride == 1 and cols.groups >= 20 and not to_filter:
+    if to_filter:
+        width = min(widths, key=lambda width: (_left_over(problem, cols, width), -width))
+        taps = problem.rows.window * problem.cols.window
+        chunk = _even_chunk(problem.in_c, _SUMS_BYTES // (taps * 12), lanes)
+        return _ordered(problem, Tile(1, width, 1), registers), chunk, whole_rows
+    if window > 3 and stride == 1 and cols.groups >= 20:
         return pick(2, 4, 1, 0), everything, whole_rows
     width = min(widths, key=lambda width: (_waste(cols.groups, width), -width))
-    taps = problem.rows.window * problem.cols.window
-    chunk = (
-        _even_chunk(problem.in_c, _SUMS_BYTES // (taps * 12), lanes) if to_filter else everything
-    )
-    return Tile(1, width, 1), chunk, whole_rows
+    return Tile(1, width, 1), everything, whole_rows
 
 
 def _alternates(problem: Problem, lanes: int) -> bool:
@@ -246,20 +272,25 @@ def _even_chunk(channels: int, most: int, lanes: int) -> int:
     return -(-vectors // chunks) * lanes
 
 
-def _unit_pixels(tile: Tile) -> int:
-    """Return the pixels of a filter gradient's unit: about 48 additions in a row, for errors of about 2 u.
-
-    A tile's own products form a chain of their own, except where all sums stay in registers.
-    """
-    return 96 if tile.order == "resident" else 48 * tile.rows * tile.cols
-
-
-def _order(problem: Problem, tile: Tile, registers: int) -> Literal["rows", "columns", "resident"]:
-    """Keep all sums of a filter gradient in registers if they fit beside the tile, else those of one column."""
+def _ordered(problem: Problem, tile: Tile, registers: int) -> Tile:
+    """Keep all sums of a filter gradient in registers if they fit beside the tile, else those of one source row."""
     taps = problem.rows.window * problem.cols.window
-    if (taps + tile.rows * tile.cols) * tile.vectors + 1 <= registers:
-        return "resident"
-    return "columns" if tile.rows > 1 else "rows"
+    sums = tile.rows * (taps + tile.cols) * tile.vectors
+    return replace(tile, order="resident" if sums + 1 <= registers else "rows")
+
+
+def _tall(problem: Problem, height: int) -> bool:
+    """Tell whether tiles of a filter gradient may have several rows: these are runs of their own then.
+
+    Images, and slices of two units or more, must begin with a whole tile.
+    """
+    out, unit, run, _ = pixel_contract(problem)
+    if run.images * run.rows > 1 or unit.cols < out.cols or out.rows % height:
+        return False
+    sums = problem.rows.window * problem.cols.window * problem.in_c * _number_size(problem)
+    if sums * height * -(-unit.cols // run.cols) > _SUMS_BYTES:
+        return False
+    return unit.rows % height == 0 or (height == 2 and -(-out.rows // unit.rows) % 2 == 0)
 
 
 def _waste(groups: int, width: int) -> float:
@@ -267,18 +298,37 @@ def _waste(groups: int, width: int) -> float:
     return -(-groups // width) * width / groups + (0.06 if width < 7 else 0.0)
 
 
-def _height(wanted: int, groups: int, exact: bool) -> int:
-    """Return the largest tile height up to `wanted`; a filter gradient's must divide the rows."""
-    fits = (size for size in range(1, min(wanted, groups) + 1) if not exact or groups % size == 0)
-    return max(fits)
+def _left_over(problem: Problem, cols: Gather, width: int) -> float:
+    """Rate a width for a filter gradient: tiles of a row, those of one column for the half of one."""
+    if width == cols.groups:
+        return 1.0
+    shape, found = cols.footprint, 0.0
+    for begin, end in _runs(problem):
+        inner = end - begin
+        inner -= width if shape.before and begin == 0 else 0
+        inner -= width if shape.after and end == cols.groups else 0
+        found += (end - begin - inner) // width + inner // width + inner % width * 0.4
+    return found * (width + 2)
 
 
-def _widths(kind: Kind, cols: Gather, registers: int) -> list[int]:
+def _runs(problem: Problem) -> Iterator[tuple[int, int]]:
+    """Yield where the runs of a row begin and end: the first ones, and the last."""
+    out, unit, run, _ = pixel_contract(problem)
+    last = (out.cols - 1) // unit.cols * unit.cols
+    for begin in dict.fromkeys((0, last)):
+        end = min(begin + unit.cols, out.cols)
+        for start in range(begin, end, run.cols):
+            yield start, min(start + run.cols, end)
+
+
+def _widths(problem: Problem, cols: Gather, registers: int) -> list[int]:
     """Return the widths (in groups of columns) at which a tile meets one border only, or spans all columns."""
     shape: Footprint = cols.footprint
+    to_filter = problem.kind is Kind.FILTER_GRADIENT
     phases = len(shape.phases)
     taps = max(len(taps) for taps in shape.phases)
     most = max(1, min(8, registers - taps - 2) // phases)
+    runs = list(_runs(problem)) if to_filter else []
     fits = []
     for width in range(1, most + 1):
         if cols.groups == width:
@@ -286,9 +336,16 @@ def _widths(kind: Kind, cols: Gather, registers: int) -> list[int]:
             continue
         if width < max(shape.before, shape.after):
             continue
-        if kind is Kind.FILTER_GRADIENT:
-            borders = (width if shape.before else 0) + (width if shape.after else 0)
-            if cols.groups >= max(borders, width):
+        if to_filter:
+            borders = [
+                bool(shape.before and begin == 0) + bool(shape.after and end == cols.groups)
+                for begin, end in runs
+            ]
+            room = [end - begin for begin, end in runs]
+            room_enough = all(
+                width * each <= size for each, size in zip(borders, room, strict=True)
+            )
+            if room_enough and cols.groups >= width:
                 fits.append(width)
         elif cols.groups >= width + shape.before + shape.after:
             fits.append(width)

@@ -22,7 +22,6 @@ from ..._compiler.codegen import (
 )
 from ..._problem.convolution import Kind
 from ..shared.gather import Footprint
-from ..shared.pixel_sum import added_up
 from ..shared.statistics import Counted
 from .statistics import Range, RowStatistics
 from .words import DirectKernel
@@ -56,6 +55,8 @@ class Strip:
     """Those that no strip before it has had, and that belong to its run."""
     fresh: Bool
     """Whether statistics begin a run with it."""
+    banks: tuple[Pointer, ...] = ()
+    """Filter gradient: the sums of the run that each of its rows belongs to."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,8 @@ class _Body:
     columns: TilePosition
     rows: dict[int, Pointer]
     targets: list[Pointer]
-    bank: Pointer
+    banks: tuple[Pointer, ...]
+    """Weights, or the sums of each row's run."""
     bias: Pointer | None
     channel: Int
     """Of its chunk."""
@@ -124,7 +126,9 @@ class TileWriter:
                 columns=columns,
                 rows={offset: pointer.offset(place) for offset, pointer in rows.items()},
                 targets=[pointer.offset(place) for pointer in targets],
-                bank=self.bank.offset(c * self.bank_rows),
+                banks=tuple(
+                    bank.offset(c * self.bank_rows) for bank in strip.banks or (self.bank,)
+                ),
                 bias=self.bias.offset(strip.first + place) if self.bias else None,
                 channel=c,
                 counted=counted,
@@ -290,59 +294,58 @@ class TileWriter:
         return pointer.offset(z * self.lanes).load(self.lanes)
 
     def _sum_products(self, body: _Body) -> None:
-        """Filter gradient: the tile of out_backprop in registers, sums loaded from and stored to L1."""
-        k, tile = self.k, self.tile
+        """Filter gradient: the tile of out_backprop in registers, sums loaded from and stored to L1.
+
+        Each row of the tile belongs to a run of its own, and its columns come in order: a sum goes on where the tile
+        before left it.
+        """
+        tile = self.tile
         grads: dict[tuple[int, int, int], Vector] = {}
         for row, pointer in enumerate(body.targets):
             for cell, place in self._along(pointer, self._cells(body.columns)).items():
                 for z in range(tile.vectors):
                     grads[row, cell, z] = place.offset(z * self.lanes).load(self.lanes)
         if self.kernel.bias:
-            for z in range(tile.vectors):
-                there = self._bank(body, self.taps, z)
-                more = added_up([value for (_, _, each), value in grads.items() if each == z])
-                there.store(there.load(self.lanes, aligned=True) + more, aligned=True)
-
-        def add(offsets: list[int], columns: list[int]) -> None:
-            """Add the products of some source rows and columns, columns outermost."""
-            live: dict[tuple[int, int], Vector] = {}
-            last = {tap: column for column in columns for _, tap in body.col_reads[column]}
-            sources = {offset: self._along(body.rows[offset], columns) for offset in offsets}
-            for column in columns:
-                for offset in offsets:
-                    for z in range(tile.vectors):
-                        x = sources[offset][column].offset(z * self.lanes).load(self.lanes)
-                        for row, tap_h in body.row_reads[offset]:
-                            for cell, tap_w in body.col_reads[column]:
-                                tap = tap_h * self.kernel.window[1] + tap_w
-                                y = grads[row, cell, z]
-                                live[tap, z] = (
-                                    k.fma(x, y, live[tap, z]) if (tap, z) in live else x * y
-                                )
-                for tap, z in list(live):
-                    if last[tap % self.kernel.window[1]] == column:
-                        place = self._bank(body, tap, z)
-                        total = place.load(self.lanes, aligned=True) + live.pop((tap, z))
-                        place.store(total, aligned=True)
-
-        columns = sorted(body.col_reads)
-        if tile.order == "columns" and columns:
-            sure = [offset for offset in body.rows if offset not in body.strip.inside]
-            if sure:
-                add(sure, columns)
-            for offset, inside in body.strip.inside.items():
-                with k.when(inside):
-                    add([offset], columns)
-        elif tile.order == "rows" and columns:
-            self._guarded_rows(body, lambda offset: add([offset], columns))
-        else:
+            for row in range(tile.rows):
+                for z in range(tile.vectors):
+                    there = self._bank(body, self.taps, z, row)
+                    total = there.load(self.lanes, aligned=True)
+                    for (at, _, each), value in grads.items():
+                        total = total + value if (at, each) == (row, z) else total
+                    there.store(total, aligned=True)
+        if tile.order == "resident" or not body.col_reads:
             self._sum_resident(body, grads)
+        else:
+            self._guarded_rows(body, lambda offset: self._sum_row(body, grads, offset))
+
+    def _sum_row(self, body: _Body, grads: dict[tuple[int, int, int], Vector], offset: int) -> None:
+        """Add the products of one source row."""
+        live: dict[tuple[int, int, int], Vector] = {}
+        last = {
+            tap: column for column in sorted(body.col_reads) for _, tap in body.col_reads[column]
+        }
+        sources = self._along(body.rows[offset], list(body.col_reads))
+        for column, uses in sorted(body.col_reads.items()):
+            for z in range(self.tile.vectors):
+                x = sources[column].offset(z * self.lanes).load(self.lanes)
+                for row, tap_h in body.row_reads[offset]:
+                    for cell, tap_w in uses:
+                        key = (row, tap_h * self.kernel.window[1] + tap_w, z)
+                        if key not in live:
+                            there = self._bank(body, key[1], z, row)
+                            live[key] = there.load(self.lanes, aligned=True)
+                        live[key] = self.k.fma(x, grads[row, cell, z], live[key])
+            for row, tap, z in list(live):
+                if last[tap % self.kernel.window[1]] == column:
+                    there = self._bank(body, tap, z, row)
+                    there.store(live.pop((row, tap, z)), aligned=True)
 
     def _sum_resident(self, body: _Body, grads: dict[tuple[int, int, int], Vector]) -> None:
         """Filter gradient of a small tile: all sums stay in registers from the first row to the last."""
         k = self.k
         sums = {
-            (tap, z): k.variable(self._bank(body, tap, z).load(self.lanes, aligned=True))
+            (row, tap, z): k.variable(self._bank(body, tap, z, row).load(self.lanes, aligned=True))
+            for row in range(self.tile.rows)
             for tap in range(self.taps)
             for z in range(self.tile.vectors)
         }
@@ -354,15 +357,15 @@ class TileWriter:
                     x = sources[column].offset(z * self.lanes).load(self.lanes)
                     for row, tap_h in body.row_reads[offset]:
                         for cell, tap_w in uses:
-                            total = sums[tap_h * self.kernel.window[1] + tap_w, z]
+                            total = sums[row, tap_h * self.kernel.window[1] + tap_w, z]
                             total.value = k.fma(x, grads[row, cell, z], total.value)
 
         self._guarded_rows(body, one_row)
-        for (tap, z), total in sums.items():
-            self._bank(body, tap, z).store(total.value, aligned=True)
+        for (row, tap, z), total in sums.items():
+            self._bank(body, tap, z, row).store(total.value, aligned=True)
 
-    def _bank(self, body: _Body, tap: int, z: int) -> Pointer:
-        return body.bank.offset((z * self.bank_rows + tap) * self.lanes)
+    def _bank(self, body: _Body, tap: int, z: int, row: int = 0) -> Pointer:
+        return body.banks[row].offset((z * self.bank_rows + tap) * self.lanes)
 
     def _guarded_rows(self, body: _Body, one_row: Callable[[int], None]) -> None:
         for offset in sorted(body.rows):

@@ -22,9 +22,8 @@ WORDS = (
     "row_block",
     "row_blocks",
     "units",
-    "shares",
 )
-"""The run-time words behind the pointers, three and a bias; units and shares are those of the filter gradient."""
+"""The run-time words behind the pointers, three and a bias."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class Tile:
     """Vectors of channels."""
     prefetch: int = 0
     """Elements ahead in the same row to ask for, only in rows new to the window; 0 for none."""
-    order: Literal["rows", "columns", "resident"] = "rows"
-    """Filter gradient: which sums are in registers: those of one source row, those of one source column, or all."""
+    order: Literal["rows", "resident"] = "rows"
+    """Filter gradient: which sums are in registers: those of one source row, or all."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,8 @@ class DirectKernel:
     alternate: bool = False
     """bfloat16 only: a vector holds every other channel of twice as many, which are cheaper to convert than neighbours.
     The two vectors are computed one after the other, so that the tile needs no more registers."""
+    pieces: bool = added_field(False)
+    """Filter gradient: whether a row has several runs or units."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""
     statistics: bool = added_field(False)

@@ -8,13 +8,16 @@
         copy source rows that are new to the window into the ring of rows, pads and all
         list the kernel rows whose source row exists: (its place in the ring, its place in the bank)
         for phase:  for tile of T columns:  for vector of channels:
-          acc[T] = 0;  for (x, w) in list:  for column j, tap: acc[i] += x[j] * w[tap];  store acc
+          acc[T] = 0;  for (x, w) in list:  for column j, tap: acc[i] += x[j] * w[tap];  [totals += acc];  store acc
 
-    item (filter gradient) = (share of the units, chunk of channels)
-      sums = 0;  for unit:  bank[vector][tap][lane] = 0
-        ... the same nest, with y[T] = out_backprop in registers: bank[tap] += x[j] * y[i]
-        sums += bank                                                   # blocked summation: short chains, small errors
-      sums -> partial[share][tap][channel]
+    item (filter gradient) = (slice of the units, chunk of channels)
+      for unit:  for run:  bank[vector][tap][lane] = 0
+          ... the same nest over the run's rows and columns, with y[T] = out_backprop: bank[tap] += x[j] * y[i]
+          total += bank
+        total joins its neighbours in the tree of units
+      sums of the slice -> partial[slice][tap][channel]
+
+Units, runs and the tree are those of `_problem.sums.pixels`. The ring outlives a unit: the next one goes on below.
 
 The list is what makes rows cheap: strides, dilations, phases, pads, the ring and the planes of a multiplier are all
 worked out once per row, and the innermost loop knows none of them. So the code depends on the columns and the tile
@@ -23,7 +26,7 @@ only, and one kernel serves any window height, stride and dilation of the rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -41,12 +44,12 @@ from ..._compiler.kernel import KernelSource
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind
 from ..._problem.sums.gather import RUN
-from ..shared.pixel_sum import added_up
+from ..shared import units
 from ..shared.words import arguments
 from .columns import Phase
 from .rows import Chunk, Image, RowCopies
 from .tile import Body, ColumnTiles
-from .words import WORDS, PackedKernel, entry_words
+from .words import RING_WORDS, WORDS, PackedKernel, entry_words
 
 
 def emit(kernel: PackedKernel, target: Target) -> KernelSource:
@@ -63,6 +66,17 @@ class _Strip:
     stop: Int
     origin: Int
     """The q whose leftmost column the ring's rows start with; tiles moved left may lie before `first`."""
+
+
+class _Ring:
+    """What the ring of a filter gradient holds: it outlives units."""
+
+    def __init__(self, k: KernelBuilder) -> None:
+        self.packed = k.variable(k.i64(0))
+        """Source rows that have been packed, but for those above the first window."""
+        self.place = k.variable(k.i64(-1))
+        """The image and the column they begin at."""
+        self.variables = [self.packed, self.place]
 
 
 class _Writer:
@@ -84,7 +98,8 @@ class _Writer:
         self.repeat = 1 if self.to_input else kernel.multiplier
         self.by_channel = kernel.data_format == "NCHW"
         self.bias = k.arg_pointer(3, self.storage) if kernel.bias and not self.to_filter else None
-        self.word = arguments(k, 4 if self.bias else 3, WORDS)
+        words = (*WORDS, *RING_WORDS, *units.WORDS) if self.to_filter else WORDS
+        self.word = arguments(k, 4 if self.bias else 3, words)
         self.channels = self.word["channels"]
         self.rows = RowCopies(
             k, self.storage, self.chunk, self.channels, kernel.small, self.by_channel
@@ -114,7 +129,7 @@ class _Writer:
                 first = k.min(first, self.channels - self.lanes)
             chunk = Chunk(first, k.min(self.channels - first, self.chunk))
             if self.to_filter:
-                self._share(rest, chunk)
+                self._slice(rest, chunk)
             else:
                 self._pack_weights(chunk)
                 self._unit(rest, chunk)
@@ -142,28 +157,61 @@ class _Writer:
                 place.store(value, aligned=True)
                 place = place.offset(plane)
 
-    def _share(self, share: Int, chunk: Chunk) -> None:
-        """Add up the units of one share, block by block, and leave the sums in its row of partial sums."""
-        k, units, shares = self.k, self.word["units"], self.word["shares"]
-        sums = self._scratch("sums_at")
-        size = (chunk.width + (self.lanes - 1)) // self.lanes * self.lanes * self.bank_rows
-        zero = k.zeros(self.number, self.lanes)
+    def _slice(self, number: Int, chunk: Chunk) -> None:
+        """Add up the units of one slice, and leave the sums in its row of partial sums."""
+        k, rows, ring = self.k, self.bank_rows, _Ring(self.k)
+        totals, zero = self._scratch("sums_at"), k.zeros(self.number, self.lanes)
+        size = (chunk.width + (self.lanes - 1)) // self.lanes * self.lanes * rows
         with k.loop(0, size, self.lanes, nonempty=True) as i:
-            sums.offset(i).store(zero, aligned=True)
-        begin, end = share * units // shares, (share + 1) * units // shares
-        with k.loop(begin, end, nonempty=True) as unit:
-            with k.loop(0, size, self.lanes, nonempty=True) as i:
-                self.bank.offset(i).store(zero, aligned=True)
-            self._unit(unit, chunk)
-            with k.loop(0, size, self.lanes, nonempty=True) as i:
-                block = self.bank.offset(i).load(self.lanes, aligned=True)
-                total = sums.offset(i).load(self.lanes, aligned=True)
-                sums.offset(i).store(total + block, aligned=True)
-        rows = self.bank_rows
-        partial = k.arg_pointer(2, self.number).offset(share * (self.channels * rows))
-        with self._vectors(chunk) as (c, at), k.loop(0, rows, nonempty=True) as tap:
-            value = sums.offset(c * rows + tap * self.lanes).load(self.lanes, aligned=True)
-            self.rows.store(partial.offset(tap * self.channels + chunk.first + at), value)
+            self.bank.offset(i).store(zero, aligned=True)
+            totals.offset(i).store(zero, aligned=True)
+        begin = number * self.word["slice_units"]
+        end = k.min(begin + self.word["slice_units"], self.word["units"])
+
+        def leave(finished: Callable[[Int], Vector]) -> None:
+            partial = k.arg_pointer(2, self.number).offset(number * (self.channels * rows))
+            with self._vectors(chunk) as (c, at), k.loop(0, rows, nonempty=True) as tap:
+                place = partial.offset(tap * self.channels + chunk.first + at)
+                self.rows.store(place, finished(c * rows + tap * self.lanes))
+
+        ends = (self.word["target_rows"], self.word["target_cols"])
+        with k.loop(begin, end, carry=ring.variables, nonempty=True) as unit:
+            with units.runs(k, self.word, ends, unit, ring.variables) as (images, down, cols):
+                with (
+                    k.loop(*images, carry=ring.variables, nonempty=True) as image,
+                    k.loop(*down, carry=ring.variables, nonempty=True) as row,
+                ):
+                    self._row_products(image, row, cols, ring, chunk)
+                units.add_run(k, self.bank, totals, size, zero)
+            last = (unit + 1).equals(end)
+            pitch = rows * self.chunk
+            units.end_unit(k, unit - begin, last, totals, pitch, size, zero, leave)
+
+    def _row_products(
+        self, image: Int, row: Int, cols: tuple[Int, Int], ring: _Ring, chunk: Chunk
+    ) -> None:
+        """Add the products of some columns of a row of out_backprop."""
+        k, word = self.k, self.word
+        whole = word["col_block"] >= word["target_cols"]
+        first = k.select(whole, k.i64(0), cols[0])
+        strip = _Strip(first, k.select(whole, word["target_cols"], cols[1]), first)
+        place = image * word["target_cols"] + first
+        top, bottom = self._needed(row)
+        packed = k.select(place.equals(ring.place.value), ring.packed.value, k.i64(0))
+        source = self._image(0, "source", image, self.channels // self.repeat * self.planes)
+        target = self._image(1, "target", image, self.channels)
+        with k.loop(k.max(packed, top), bottom) as new:
+            self._pack_row(source, new, self.slots, strip, chunk)
+        ring.packed.value, ring.place.value = k.max(packed, bottom), place
+        entries = self._list(row, self.slots)
+        run = _Strip(cols[0], cols[1], first)
+        if self.by_channel:
+            self.rows.pack(target, row, cols[0], cols[1] - cols[0], self.plane, chunk)
+            grads = self.plane.offset(cols[0] * -self.chunk)
+        else:
+            grads = target.at.offset(row * (word["target_cols"] * self.channels) + chunk.first)
+        for phase in self.columns.phases:
+            self._phase(phase, run, entries, grads, chunk)
 
     # Rows
 
@@ -174,7 +222,7 @@ class _Writer:
         image = unit // parts // word["row_blocks"]
         block = unit // parts % word["row_blocks"]
         source = self._image(0, "source", image, self.channels // self.repeat * self.planes)
-        target = self._image(1 if self.to_filter else 2, "target", image, self.channels)
+        target = self._image(2, "target", image, self.channels)
         start = block * word["row_block"]
         stop = k.min(start + word["row_block"], word["target_rows"])
         spread, tile = self.columns.spread, self.kernel.tile
@@ -182,9 +230,7 @@ class _Writer:
         begin, end = part * word["col_blocks"] // parts, (part + 1) * word["col_blocks"] // parts
         with k.loop(begin, end, nonempty=True) as index:
             first = index * word["col_block"]
-            origin = first
-            if not self.to_filter:
-                origin = k.max(k.min(first, word["target_cols"] // spread - tile), 0)
+            origin = k.max(k.min(first, word["target_cols"] // spread - tile), 0)
             strip = _Strip(first, k.min(first + word["col_block"], groups), origin)
             slots = self.slots.offset(-self._needed(start)[0])
             packed = k.variable(k.i64(0))
@@ -195,21 +241,15 @@ class _Writer:
                 packed.value = k.max(packed.value, bottom)
                 entries = self._list(row, slots)
                 if self.by_channel:
-                    place = self.plane
-                    if self.to_filter:
-                        count = strip.stop - strip.first
-                        self.rows.pack(target, row, strip.first, count, place, chunk)
-                        place = place.offset(strip.first * -self.chunk)
-                    else:
-                        place = place.offset((row - start) * word["target_cols"] * self.chunk)
+                    place = self.plane.offset((row - start) * word["target_cols"] * self.chunk)
                 else:
                     pitch = word["target_cols"] * self.channels
                     place = target.at.offset(row * pitch + chunk.first)
-                if self.columns.has_holes and not self.to_filter:
+                if self.columns.has_holes:
                     self._clear(place, strip, chunk)
                 for phase in self.columns.phases:
                     self._phase(phase, strip, entries, place, chunk)
-        if self.by_channel and not self.to_filter:
+        if self.by_channel:
             pixels = (stop - start) * word["target_cols"]
             self.rows.unpack(target, start, pixels, self.plane, chunk)
 
@@ -241,14 +281,18 @@ class _Writer:
             k.loop(0, word["window_rows"], carry=[count], nonempty=True) as number,
         ):
             # By ascending source rows.
-            tap = word["window_rows"] - 1 - number if self.to_input else number
+            tap = (
+                word["window_rows"] - 1 - number
+                if self.kernel.kind is Kind.INPUT_GRADIENT
+                else number
+            )
             source = near + tap * word["row_step"]
             meets = source >= 0
             if self.kernel.strided:
                 meets = meets & (source % word["row_stride"]).equals(0)
                 source = source // word["row_stride"]
             with k.when(meets & (source < word["source_rows"])):
-                x = slots.offset(source).load_int()
+                x = self._slot(slots, source).load_int()
                 w = tap * (self.columns.window * self.lanes)
                 place = self.list.offset(count.value * entry_words(self.kernel.levels))
                 place.store_int(x + word["plane_pitch"] * plane)
@@ -259,13 +303,17 @@ class _Writer:
                 count.value = count.value + 1
         return count.value
 
+    def _slot(self, slots: Pointer, row: Int) -> Pointer:
+        """Return where it is written which place of the ring a source row has."""
+        return slots.offset(row & self.word["slot_mask"] if self.to_filter else row)
+
     def _pack_row(
         self, image: Image, row: Int, slots: Pointer, strip: _Strip, chunk: Chunk
     ) -> None:
         """Copy a source row into the ring, with zeros where the windows reach past the image."""
         k, columns = self.k, self.columns
         slot = row % self.word["ring_rows"] * self.word["ring_pitch"]
-        slots.offset(row).store_int(slot)
+        self._slot(slots, row).store_int(slot)
         place = self.ring.offset(slot)
         start = strip.origin * columns.step + columns.lowest
         span = columns.highest - columns.lowest + 1
@@ -352,7 +400,9 @@ class _Writer:
                 grads = [self._load(pointer) for pointer in pointers]
                 if self.kernel.bias:
                     there = bank.offset(self.taps * self.lanes)
-                    total = there.load(self.lanes, aligned=True) + added_up(grads)
+                    total = there.load(self.lanes, aligned=True)
+                    for grad in grads:
+                        total = total + grad
                     there.store(total, aligned=True)
                 self.tiles.sum_products(body, grads)
             else:

@@ -14,17 +14,18 @@ from dataclasses import dataclass, replace
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
+from ..._problem.geometry import Axis
 from ..._problem.sums.gather import gather_contract
+from ..._problem.sums.pixels import PixelContract, is_flat, one_row, pixel_contract
 from ..plan import Operand, Plan, Step
-from ..shared import reduce
+from ..shared import reduce, units
 from ..shared.gather import MOST_LISTED, listed_taps
-from ..shared.pixel_sum import with_bias
 from ..shared.register_levels import levels_of
 from ..shared.table import Candidate
 from ..shared.words import in_order
 from .columns import Columns, columns
 from .rows import overrun
-from .words import WORDS, PackedKernel, entry_words
+from .words import RING_WORDS, WORDS, PackedKernel, entry_words
 from .work import work
 
 NAME = "depthwise_packed"
@@ -43,10 +44,8 @@ _SMALL_PLANE = 512
 """Pixels up to which a NCHW plane of 32 channels stays near while it is transposed."""
 _BLOCK_ROWS = 256
 """Rows of a block, at most: more would only need more scratch."""
-_MOST_UNROLLED = 32
-"""Outputs of a channel that an input gradient unrolls: compiling takes 0.2 s for 32 of them and 1.5 s for 128."""
-_UNIT_ROWS = 14
-"""Rows of one unit of a filter gradient: longer chains of sums cost digits (3 times the error at 112 rows)."""
+_MOST_UNROLLED = 10
+"""Outputs of a channel that an input gradient unrolls: the text grows with them, and compiling takes 0.2 s for 32."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
@@ -80,14 +79,14 @@ def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
     """Offer the tile, the chunk of channels and the split of the work that a rule chooses."""
     it = _schedule(problem, target)
     to_filter = problem.kind is Kind.FILTER_GRADIENT
-    items = (it.shares(problem) if to_filter else it.units(problem.batch)) * it.chunks
+    items = (it.slices(problem) if to_filter else it.units(problem.batch)) * it.chunks
     done = work(NAME, problem, target, it, items, problem.flops < _SERIAL_FLOPS)
     return (Candidate(done, lambda: _plan(problem, it)),)
 
 
 def _plan(problem: Problem, it: PackedSizes) -> Plan:
     to_filter = problem.kind is Kind.FILTER_GRADIENT
-    rows, cols = problem.rows, problem.cols
+    rows, cols = _axes(problem)
     tiles = it.fixed_tiles(to_filter)
     kernel = PackedKernel(
         kind=problem.kind,
@@ -105,7 +104,7 @@ def _plan(problem: Problem, it: PackedSizes) -> Plan:
         bias=problem.adds_bias or it.sums_pixels,
         levels=it.levels,
     )
-    units, shares = it.units(problem.batch), it.shares(problem)
+    count = it.units(problem.batch)
     to_input = problem.kind is Kind.INPUT_GRADIENT
     slots_at, bank_at, sums_at, ring_at, plane_at = it.places
     words = in_order(
@@ -118,8 +117,7 @@ def _plan(problem: Problem, it: PackedSizes) -> Plan:
         chunks=it.chunks,
         row_block=it.row_block,
         row_blocks=it.row_blocks,
-        units=units,
-        shares=shares,
+        units=count,
         col_block=it.col_block,
         col_blocks=it.col_blocks,
         col_parts=it.col_parts,
@@ -153,25 +151,39 @@ def _plan(problem: Problem, it: PackedSizes) -> Plan:
             operands = ("second", "first", "result")
         if problem.bias:
             operands = (*operands, "bias")
-        step = Step(kernel, operands, words, units * it.chunks, 1, it.scratch_bytes)
+        step = Step(kernel, operands, words, count * it.chunks, 1, it.scratch_bytes)
         return Plan(problem, NAME, (step,), serial=serial, story=story)
+    assert it.contract is not None
+    words += in_order(
+        (*RING_WORDS, *units.WORDS),
+        slot_mask=it.slots - 1,
+        **units.words(it.contract, it.slice_units(problem)),
+    )
     operands = ("first", "second", "partial")
-    step = Step(kernel, operands, words, shares * it.chunks, 1, it.scratch_bytes)
+    slices, dtype = it.slices(problem), problem.dtype.short
+    step = Step(kernel, operands, words, slices * it.chunks, 1, it.scratch_bytes)
     elements = rows.window * cols.window * it.channels
-    ends: tuple[Step, ...] = (reduce.step(problem.dtype.short, elements, shares),)
-    row = elements
+    pitch = elements + (it.channels if it.sums_pixels else 0)
+    ends = [reduce.tree_step(dtype, elements, slices, pitch=pitch)]
     if it.sums_pixels:
-        row = elements + it.channels
-        number = arithmetic(element(problem.dtype.short)).short
-        ends = with_bias(problem.dtype.short, number, shares, elements, it.channels)
+        ends.append(
+            reduce.tree_step(dtype, it.channels, slices, pitch=pitch, start=elements, to="bias")
+        )
     return Plan(
         problem,
         NAME,
         (step, *ends),
-        partial_bytes=shares * row * it.number,
+        partial_bytes=slices * pitch * it.number,
         serial=serial,
-        story=(*story, ("shares", str(shares))),
+        story=(*story, ("slices", str(slices))),
     )
+
+
+def _axes(problem: Problem) -> tuple[Axis, Axis]:
+    """Return rows and columns; a filter gradient sees an image whose pixels have a window each as one row."""
+    if problem.kind is Kind.FILTER_GRADIENT and is_flat(problem):
+        return one_row(problem)
+    return problem.rows, problem.cols
 
 
 @dataclass(frozen=True)
@@ -204,9 +216,13 @@ class PackedSizes:
     sums_pixels: bool = False
     """Whether out_backprop is added up besides: the gradient of a bias."""
     levels: int = 0
-    """RegisterLevels above the chains of a sum."""
+    """Levels above the chains of a sum."""
     col_parts: int = 1
     """Parts of the blocks of columns that are units of their own."""
+    contract: PixelContract | None = None
+    """Of a filter gradient."""
+    tree_levels: int = 0
+    """Of the tree of units, in a slice."""
 
     @property
     def groups(self) -> int:
@@ -230,12 +246,24 @@ class PackedSizes:
 
     def units(self, batch: int) -> int:
         """Return into how many pieces the pixels of a chunk of channels are cut."""
+        if self.contract is not None:
+            return self.contract.units
         return batch * self.row_blocks * self.col_parts
 
-    def shares(self, problem: Problem) -> int:
+    def slice_units(self, problem: Problem) -> int:
+        """Return how many units of a filter gradient an item adds up."""
+        return units.slice_size(problem, self.units(problem.batch), self.chunks, self.number)
+
+    def slices(self, problem: Problem) -> int:
         """Return how many items of a filter gradient share the units of a chunk."""
-        affordable = reduce.affordable_shares(problem, self.number)
-        return reduce.balanced_shares(self.chunks, min(self.units(problem.batch), affordable))
+        return -(-self.units(problem.batch) // self.slice_units(problem))
+
+    @property
+    def slots(self) -> int:
+        """Source rows of which it is written where in the ring they lie."""
+        if self.to_filter:
+            return 1 << (self.ring_rows - 1).bit_length()
+        return min(self.source_rows, self.row_block * self.row_scale + self.ring_rows)
 
     @property
     def ring_cols(self) -> int:
@@ -264,12 +292,14 @@ class PackedSizes:
         bank = self.chunk * (self.taps + self.sums_pixels) * self.planes * self.number
         plane = 0
         if self.by_channel:
-            pixels = self.col_block if self.to_filter else self.row_block * self.target_cols
+            pixels = self.row_block * self.target_cols
+            if self.contract is not None:
+                pixels = self.contract.run.cols
             plane = (pixels + self.lanes) * self.chunk * self.number
         ring = self.ring_rows * self.ring_pitch * self.number
         entries = 8 * entry_words(self.levels) * self.window_rows * self.planes
-        slots = 8 * min(self.source_rows, self.row_block * self.row_scale + self.ring_rows)
-        sizes = (entries, slots, bank, bank if self.to_filter else 0, ring, plane)
+        sums = bank * (1 + self.tree_levels) if self.to_filter else 0
+        sizes = (entries, 8 * self.slots, bank, sums, ring, plane)
         return tuple(-(-size // _LINE) * _LINE for size in sizes)
 
     @property
@@ -303,7 +333,7 @@ class PackedSizes:
 def _schedule(problem: Problem, target: Target) -> PackedSizes:
     number = arithmetic(element(problem.dtype.short)).size
     lanes = target.lanes(number)
-    rows, cols = problem.rows, problem.cols
+    rows, cols = _axes(problem)
     shape = columns(cols, problem.kind)
     to_input = problem.kind is Kind.INPUT_GRADIENT
     to_filter = problem.kind is Kind.FILTER_GRADIENT
@@ -315,7 +345,9 @@ def _schedule(problem: Problem, target: Target) -> PackedSizes:
         source, over, channels = (rows.size, cols.size), (rows.out, cols.out), problem.out_c
     by_channel = problem.data_format == "NCHW"
     groups = -(-over[1] // shape.spread)
-    tile = _tile(max(1, over[1] // shape.spread))
+    contract = pixel_contract(problem) if to_filter else None
+    # A row is gone through run by run.
+    tile = _tile(max(1, (contract.run.cols if contract else over[1]) // shape.spread))
     repeat = 1 if to_input else problem.group_out
     vectors = 8 if max(rows.window, cols.window) < 7 else 4
     if shape.step > 2:
@@ -347,11 +379,35 @@ def _schedule(problem: Problem, target: Target) -> PackedSizes:
         tile=tile,
         vectors=vectors,
         col_block=groups,
-        row_block=min(over[0], _UNIT_ROWS) if to_filter else over[0],
+        row_block=contract.unit.rows if contract else over[0],
+        contract=contract,
         sums_pixels=to_filter and problem.bias == "output",
         levels=0 if to_filter else levels_of(gather_contract(problem)),
     )
+    if contract:
+        return _for_filter(schedule, contract, problem, target)
     return _within(_near(schedule, target), problem.batch)
+
+
+def _for_filter(
+    schedule: PackedSizes, contract: PixelContract, problem: Problem, target: Target
+) -> PackedSizes:
+    """Shrink a filter gradient's chunk until its ring stays in L2 and scratch is small.
+
+    The ring holds whole rows, so that units below each other need few new rows, or those under a run if rows are far too
+    long: a row of outputs packs all rows of its window then.
+    """
+    while True:
+        schedule = replace(schedule, tree_levels=units.levels(schedule.slice_units(problem)))
+        ring = schedule.ring_rows * schedule.ring_pitch * schedule.number
+        if ring <= target.l2_bytes // 2 and schedule.scratch_bytes <= _WANTED_SCRATCH:
+            return schedule
+        if schedule.vectors > 1:
+            schedule = replace(schedule, vectors=schedule.vectors // 2)
+        elif schedule.col_block > contract.run.cols:
+            schedule = replace(schedule, col_block=contract.run.cols)
+        else:
+            return schedule
 
 
 def _near(schedule: PackedSizes, target: Target) -> PackedSizes:
@@ -377,26 +433,27 @@ def _near(schedule: PackedSizes, target: Target) -> PackedSizes:
 
 def _within(schedule: PackedSizes, batch: int) -> PackedSizes:
     """Shrink blocks until threads have enough to share and scratch is small."""
-    if not schedule.to_filter:
-        wanted = -(-_SHARES // (batch * schedule.chunks))
-        # Rows that blocks share are copied twice, which large windows do not notice.
-        shared = min(2 * schedule.ring_rows, 128 * schedule.ring_rows // schedule.taps)
-        rows = max(8, shared, -(-schedule.target_rows // wanted))
-        rows = min(rows, max(_BLOCK_ROWS, 8 * schedule.ring_rows), schedule.target_rows)
-        schedule = replace(schedule, row_block=rows)
+    images = batch * schedule.chunks
+    wanted = -(-_SHARES // images)
+    wanted = max(range(wanted, 2 * wanted), key=lambda parts: reduce.balance(parts * images))
+    # Rows that blocks share are copied twice, which large windows do not notice.
+    shared = min(2 * schedule.ring_rows, 128 * schedule.ring_rows // schedule.taps)
+    rows = max(8, shared, -(-schedule.target_rows // wanted))
+    rows = min(rows, max(_BLOCK_ROWS, 8 * schedule.ring_rows), schedule.target_rows)
+    schedule = replace(schedule, row_block=rows)
     while schedule.scratch_bytes > _WANTED_SCRATCH:
         sizes = schedule.sizes
-        if sizes[5] > _WANTED_SCRATCH // 4 and schedule.row_block > 1 and not schedule.to_filter:
+        if sizes[5] > _WANTED_SCRATCH // 4 and schedule.row_block > 1:
             schedule = replace(schedule, row_block=schedule.row_block // 2)
         elif schedule.vectors > 1:
             schedule = replace(schedule, vectors=schedule.vectors // 2)
         elif schedule.col_block > 2 * schedule.tile:
             schedule = replace(schedule, col_block=2 * schedule.tile)
-        elif schedule.row_block > 1 and schedule.by_channel and not schedule.to_filter:
+        elif schedule.row_block > 1 and schedule.by_channel:
             schedule = replace(schedule, row_block=schedule.row_block // 2)
         else:
             break
-    if not schedule.by_channel or schedule.to_filter:
+    if not schedule.by_channel:
         # Images of few rows are shared by columns; a NCHW result is transposed in whole rows.
         units = batch * -(-schedule.target_rows // schedule.row_block)
         wanted = -(-_SHARES // (units * schedule.chunks))

@@ -64,9 +64,8 @@ class ColumnTiles:
         """Forward and input gradient: all sums in registers."""
         k, phase = self.k, body.phase
         zero = k.zeros(self.number, self.lanes)
-        sums: RegisterLevels[int, int] = RegisterLevels(
-            k, zero, {0: range(body.width)}, self.levels
-        )
+        cells = [(cell,) for cell in range(body.width)]
+        sums = RegisterLevels(k, zero, {0: cells}, self.levels)
 
         def add(x: Pointer, w: Pointer, taps: range) -> None:
             weights: dict[int, Vector] = {}
@@ -75,7 +74,7 @@ class ColumnTiles:
                 for cell, tap in uses:
                     if tap not in weights:
                         weights[tap] = w.offset(tap * self.lanes).load(self.lanes, aligned=True)
-                    total = sums.now[cell]
+                    total = sums.now[cell,]
                     total.value = k.fma(value, weights[tap], total.value)
 
         with k.loop(0, body.entries, carry=sums.carry) as entry:

@@ -18,7 +18,6 @@ WORDS = (
     "row_block",
     "row_blocks",
     "units",
-    "shares",
     "col_block",  # q per block of columns
     "col_blocks",
     "col_parts",  # into which the blocks of columns are divided among units
@@ -38,6 +37,8 @@ WORDS = (
     "plane_at",
 )
 """The run-time words behind the pointers: three, and a bias."""
+RING_WORDS = ("slot_mask",)
+"""Behind them for a filter gradient, and those of `shared.units`: the list of slots is a ring of a power of two."""
 
 
 def entry_words(levels: int) -> int:

@@ -29,6 +29,8 @@ def work(
     runs = met * tiles * across * it.planes
     read = min(it.source_rows, it.row_block * it.row_scale + it.ring_rows - 1)
     rows = batch * it.row_blocks * read * it.col_blocks
+    if it.to_filter and it.col_blocks == 1:
+        rows = batch * it.source_rows  # the ring outlives units
     copied = rows * it.ring_cols * it.planes * across
     if it.to_filter and it.by_channel:
         copied += batch * it.target_rows * it.target_cols * across  # out_backprop too

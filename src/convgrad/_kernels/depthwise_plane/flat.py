@@ -32,6 +32,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "only several channels: one is a plane"
     if problem.group_out != 1 and problem.kind is Kind.INPUT_GRADIENT:
         return "no input gradients of multipliers"
+    if problem.kind is Kind.FILTER_GRADIENT:
+        return "no filter gradients: pixels in the lanes are added in another order"
     if problem.dtype.is_integer:
         return "no integers"
     lanes = target.lanes(arithmetic(element(problem.dtype.short)).size)

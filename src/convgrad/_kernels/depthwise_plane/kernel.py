@@ -18,6 +18,7 @@ All sizes are run-time words, but for those of images smaller than a vector or a
       weights of the chunk -> bank[output][tap]
       for n, c:  padded: copy the plane's rows;  for m:  for R groups of rows:  for U vectors of columns:
           for source row, tap column:  x = load;  acc[row] += x * w[tap]  for every tap that reads it
+          [at the end of a row of the window: totals += acc]
           store acc                                        # phases of an input gradient are interleaved here
 
     item (filter gradient) = (share of the units, chunk of channels); unit = (image, block of rows)
@@ -25,6 +26,9 @@ All sizes are run-time words, but for those of images smaller than a vector or a
         for group of tap columns:  acc[tap] = 0 in registers;  for R rows, vector of columns: acc[tap] += x * y
           sums += acc                                      # blocked summation: short chains, small errors
         lanes of sums -> result, or partial[share]
+
+The order of a sum is the contract's (`_problem/sums/gather.py`): rows of the window outside its columns. Rows of a tile
+are different sums and go side by side (`loops.moments`).
 
 Rows are covered by whole tiles and columns by whole vectors: the last one is moved back, and what it computes twice
 gets the same bits; the filter gradient meets zeros there instead. Zeros spoil a filter gradient only where
@@ -44,7 +48,7 @@ from ..._compiler.targets import Target
 from ..._problem.convolution import Kind
 from ..._problem.sums.gather import RUN
 from ..shared.edges import store_first
-from ..shared.register_levels import RegisterLevels
+from ..shared.register_levels import Key, RegisterLevels
 from .filter_gradient import FilterWriter
 from .frame import BlockRows, Frame, Reads, reads
 from .in_place import InPlace
@@ -52,8 +56,6 @@ from .loops import WRITTEN, moments, piece_size, rows_together, tap_loop
 from .padded import Padded
 from .words import FEW_TAPS, PlaneKernel, Windows
 
-_Sums = RegisterLevels[int, tuple[int, int, int]]
-"""By target row, phase of the columns, and vector of columns."""
 _Add = Callable[[Reads, Windows, Int, Int], None]
 """Adds some source rows at some columns: rows, columns, and how far along the window they are."""
 
@@ -235,11 +237,12 @@ class _Writer:
         """Compute R groups of rows at some vectors of columns and store them."""
         k, kernel = self.k, self.kernel
         height, width = kernel.height * len(kernel.rows.phases), len(kernel.cols.phases)
+        # By target row, phase of the columns, and vector of columns.
         turns = {
             row: [(row, phase, i) for phase in range(width) for i in range(len(at))]
             for row in range(height)
         }
-        sums: _Sums = RegisterLevels(k, k.zeros(self.number, self.lanes), turns, kernel.levels)
+        sums = RegisterLevels(k, k.zeros(self.number, self.lanes), turns, kernel.levels)
 
         def leave(row: int) -> None:
             self._store_row(row, sums.finish(row), strip, at)
@@ -254,9 +257,7 @@ class _Writer:
         for row in turns:
             leave(row)
 
-    def _store_row(
-        self, row: int, sums: dict[tuple[int, int, int], Vector], strip: _Strip, at: list[Int]
-    ) -> None:
+    def _store_row(self, row: int, sums: dict[Key, Vector], strip: _Strip, at: list[Int]) -> None:
         """Store a target row of a tile."""
         kernel, width = self.kernel, len(self.kernel.cols.phases)
         if strip.bias:
@@ -275,20 +276,18 @@ class _Writer:
             for i, q in enumerate(at):
                 self._store(there, q, [sums[row, phase, i] for phase in range(width)])
 
-    def _add_bias(
-        self, sums: dict[tuple[int, int, int], Vector], bias: Pointer, at: list[Int]
-    ) -> dict[tuple[int, int, int], Vector]:
+    def _add_bias(self, sums: dict[Key, Vector], bias: Pointer, at: list[Int]) -> dict[Key, Vector]:
         """Add the channel's bias to finished sums, or those of the channels that alternate along a row."""
         period = self.kernel.period
         if period:
             added = [bias.offset(q % period).load(self.lanes) for q in at]
         else:
             added = [bias.broadcast(self.lanes)] * len(at)
-        return {(row, phase, i): sum_ + added[i] for (row, phase, i), sum_ in sums.items()}
+        return {key: sum_ + added[key[2]] for key, sum_ in sums.items()}
 
     def _add_products(
         self,
-        sums: _Sums,
+        sums: RegisterLevels,
         strip: _Strip,
         at: list[Int],
         at_start: bool,
@@ -334,7 +333,7 @@ class _Writer:
 
         self._walk_rows(sums, add, plane * kernel.window[0], leave)
 
-    def _walk_rows(self, sums: _Sums, add: _Add, first: Int, leave: Callable[[int], None]) -> None:
+    def _walk_rows(self, sums: RegisterLevels, add: _Add, first: Int, leave: Callable[[int], None]) -> None:
         """Walk the window: pieces of many rows in a loop. `first` is the number of its first row."""
         k, kernel = self.k, self.kernel
         size = piece_size(kernel.rows.longest)
@@ -360,7 +359,7 @@ class _Writer:
             leave(row)
 
     def _walk_moments(
-        self, sums: _Sums, add: _Add, rows: _Rows, leave: Callable[[int], None] | None
+        self, sums: RegisterLevels, add: _Add, rows: _Rows, leave: Callable[[int], None] | None
     ) -> None:
         """Walk some rows of the window: each target row in order, several of them side by side."""
         k, kernel = self.k, self.kernel
@@ -369,8 +368,8 @@ class _Writer:
         ends = {
             row: n for n, part in enumerate(found) for row, _ in itertools.chain(*part.values())
         }
-        for row in sums.turns if leave else ():
-            if row not in ends:
+        for row in sums.turns:
+            if leave and row not in ends:
                 leave(row)
         for n, moment in enumerate(found):
             if not self.few_weights and not kernel.direct:
@@ -382,12 +381,12 @@ class _Writer:
             if loop.rest:
                 last = k.i64(loop.count)
                 self._walk_run(sums, add, moment, loop.rest, rows, last, k.i64(0))
-            for row in sums.turns if leave else ():
-                if ends.get(row) == n:
+            for row in sums.turns:
+                if leave and ends.get(row) == n:
                     leave(row)
 
     def _walk_run(
-        self, sums: _Sums, add: _Add, moment: Reads, cols: Windows, rows: _Rows, run: Int, far: Int
+        self, sums: RegisterLevels, add: _Add, moment: Reads, cols: Windows, rows: _Rows, run: Int, far: Int
     ) -> None:
         """Walk one run of some rows, pieces of many columns in a loop; it lies `far` times a run along the window."""
         k, kernel = self.k, self.kernel

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from .frame import Frame, Reads
 from .words import Phases, Windows
 
+_LINE = 64
 WRITTEN = 8
 """Taps of a phase that are written out; of more, a piece and what is left."""
 
@@ -83,13 +84,17 @@ def moments(found: Reads, windows: Windows, together: int) -> list[Reads]:
 
 
 def rows_together(frame: Frame) -> int:
-    """Return how many groups of rows should read a source row at the same time: the number with the fewest loads."""
+    """Return how many groups of rows should read a source row at the same time: the number with the fewest loads.
+
+    Vectors as long as a line lie in two lines wherever they begin, which are read one after the other.
+    """
     kernel = frame.kernel
     weight = kernel.vectors if kernel.period else 1
+    vector = kernel.vectors * (2 if frame.lanes * frame.number.size >= _LINE else 1)
 
     def loads(together: int) -> int:
         found = moments(frame.row_reads, kernel.rows, together)
         weights = [len({tap for uses in part.values() for _, tap in uses}) for part in found]
-        return kernel.vectors * sum(map(len, found)) + weight * sum(weights)
+        return vector * sum(map(len, found)) + weight * sum(weights)
 
     return min(range(1, kernel.height + 1), key=loads)

@@ -29,6 +29,10 @@ def store_first(pointer: Pointer, values: Vector, count: int) -> None:
     if count >= values.lanes:
         pointer.store(values)
         return
+    if "avx512bw" in pointer.emitter.target.needs and count > values.lanes // 2 > 1:
+        # One instruction: 14 x 14, 5x5 4% less.
+        pointer.store(values, mask=[lane < count for lane in range(values.lanes)])
+        return
     part = _power(count)
     pointer.store(values.part(0, part))
     if part < count:

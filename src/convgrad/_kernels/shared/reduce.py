@@ -12,6 +12,7 @@ from math import prod
 from ..._base.dtypes import by_short
 from ..._compiler.codegen import (
     Int,
+    IntLike,
     KernelBuilder,
     Mask,
     Pointer,
@@ -224,7 +225,7 @@ def carries(k: KernelBuilder, number: Int) -> Int:
 
 
 def finish_tree(
-    k: KernelBuilder, total: Variable[Vector], last: Int, stack: Pointer, pitch: int
+    k: KernelBuilder, total: Variable[Vector], last: Int, stack: Pointer, pitch: IntLike
 ) -> None:
     """Add what waits on the stack to the last leaf's sum, and zero, so that no sum is -0; levels are `pitch` apart."""
     rest, place = k.variable(last), k.variable(stack)

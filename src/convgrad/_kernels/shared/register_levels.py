@@ -1,4 +1,4 @@
-"""The sums of a tile in levels that all fit registers, under the contract of sums: chains, runs, totals and grand totals.
+"""The sums of a tile in levels that all fit registers: chains, runs, totals and grand totals.
 
 The order is told in `_problem/sums/gather.py`. Runs are numbered by position, so it does not matter how a kernel walks
 the window as long as each result meets its own products in order.
@@ -6,15 +6,15 @@ the window as long as each result meets its own products in order.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from ..._compiler.codegen import Int, Variable, Vector
 from ..._compiler.codegen.builder import Writer
 from ..._problem.sums.gather import GROUP, GatherContract
 
-Turn = TypeVar("Turn", bound=Hashable)
-Key = TypeVar("Key", bound=Hashable)
+Key = tuple[int, ...]
+"""Which sum of a tile."""
 
 
 def levels_of(contract: GatherContract) -> int:
@@ -24,11 +24,11 @@ def levels_of(contract: GatherContract) -> int:
     return 1 if contract.blocks * contract.block_runs <= GROUP else 2
 
 
-class RegisterLevels(Generic[Turn, Key]):
+class RegisterLevels:
     """One sum for each key. Keys of one turn go through the window together."""
 
     def __init__(
-        self, k: Writer, zero: Vector, turns: Mapping[Turn, Iterable[Key]], levels: int
+        self, k: Writer, zero: Vector, turns: Mapping[int, Iterable[Key]], levels: int
     ) -> None:
         self._k, self._zero = k, zero
         self.turns = {turn: [*keys] for turn, keys in turns.items()}
@@ -45,7 +45,7 @@ class RegisterLevels(Generic[Turn, Key]):
         levels = (self.now, self._totals, self._grand)
         return [*(each for level in levels for each in level.values()), *self._group.values()]
 
-    def begin_run(self, turn: Turn, run: Int) -> None:
+    def begin_run(self, turn: int, run: Int) -> None:
         """Before the products of a run: if it belongs to another total, end the one before."""
         if not self._grand:
             return
@@ -56,13 +56,13 @@ class RegisterLevels(Generic[Turn, Key]):
                 self._totals[key].value = self._zero
         before.value = group
 
-    def end_run(self, turn: Turn) -> None:
+    def end_run(self, turn: int) -> None:
         """After the products of a run: add it to its total."""
         for key in self.turns[turn] if self._totals else ():
             self._totals[key].value = self._totals[key].value + self.now[key].value
             self.now[key].value = self._zero
 
-    def finish(self, turn: Turn) -> dict[Key, Vector]:
+    def finish(self, turn: int) -> dict[Key, Vector]:
         """Return the sums of a turn; those that are zero are +0."""
         found = {}
         for key in self.turns[turn]:

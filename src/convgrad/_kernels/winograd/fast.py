@@ -13,17 +13,18 @@ from collections.abc import Sequence
 
 from ..._compiler.targets import Target
 from ..._problem.convolution import Problem
+from ..._problem.sums.winograd import F4, refusal
 from ..shared.table import Candidate
 from . import schedule
 
-NAME = "winograd_fast"
+NAME = F4
 WINOGRAD = "fast"
 """The least value of the switch that allows it."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
-    return schedule.refusal(problem, target, 4)
+    return refusal(problem)
 
 
 def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:

@@ -13,10 +13,9 @@ Where there are few tiles, panels are divided among many items, and each would t
 written by a launch of its own to memory that all share, and the items of the next do the rest.
 
 Accuracy shapes the product. M is 1.67 times as large as y, and its errors with it: a running sum over 64 channels is
-off by 4.4 units of rounding where the promise is 2.5. So products are added up by fours, fours in a run, and runs in M,
-three levels of short sums, the first two of them in registers. That leaves room for a tile of 3 x 2 vectors only (16
-registers) and costs 10 to 15% of the time against 6 x 2 with one running sum (Zen 3); the additions have pipes of
-their own. Results of 16 bits do not show the difference and take 6 x 2.
+off by 4.4 units of rounding where the promise is 2.5. So products are added up by eights, eights in a run, and runs in
+M, three levels of short sums, the first two of them in registers (`_problem/sums/winograd.py`). That leaves room for a
+tile of 3 x 2 vectors only (16 registers). Results of 16 bits do not show the difference and take 6 x 2.
 """
 
 from __future__ import annotations
@@ -165,14 +164,24 @@ class _Writer:
             products.offset(i * self.width + v * lanes) for i in range(rows) for v in range(vectors)
         ]
         totals = [k.variable(k.zeros(F32, lanes)) for _ in places]
-        with k.loop(0, length, UNROLL, carry=totals, nonempty=True) as at:
+
+        def add(at: Int, count: int) -> None:
             column = weights.offset(at * self.width)
             here = [line.offset(at) for line in lines]
-            sums = [] if self.kernel.by_fours else [total.value for total in totals]
-            for u in range(UNROLL):
+            sums = [] if self.kernel.chain else [total.value for total in totals]
+            for u in range(count):
                 self._step(column.offset(u * self.width), [line + u for line in here], sums)
             for total, each in zip(totals, sums, strict=True):
-                total.value = total.value + each if self.kernel.by_fours else each
+                total.value = total.value + each if self.kernel.chain else each
+
+        most = self.kernel.chain or UNROLL
+        # All runs but the last have whole chains.
+        whole = length - length % most if most > UNROLL else length
+        with k.loop(0, whole, most, carry=totals, nonempty=True) as at:
+            add(at, most)
+        if most > UNROLL:
+            with k.loop(whole, length, UNROLL, carry=totals) as at:
+                add(at, UNROLL)
         with k.branch(first) as kind:
             with kind.then():
                 for place, total in zip(places, totals, strict=True):

@@ -13,20 +13,19 @@ from dataclasses import replace
 from functools import partial
 
 from ..._compiler.targets import Target
-from ..._problem.convolution import Kind, Problem
+from ..._problem.convolution import Problem
+from ..._problem.sums.winograd import F2, RUN, refusal
 from ..plan import Operand, Plan, Step
 from ..shared.table import Candidate
 from ..shared.winograd_scheme import SCHEMES
 from .filter_transform import FilterTransformKernel
-from .sizes import ITEMS, RUN, VECTORS, WinogradSizes
+from .sizes import ITEMS, VECTORS, WinogradSizes
 from .work import work
 
-NAME = "winograd"
+NAME = F2
 WINOGRAD = "auto"
 """The least value of the switch that allows it."""
 
-_LARGEST_SCRATCH = 2 << 20
-"""Bytes per thread, far above L2, beyond which no pass is fused: from about 2500 channels on."""
 _LARGEST_SHARED = 8 << 20
 """Bytes of V that are written by a launch of their own: as much as the third cache holds beside the rest."""
 _SERIAL_FLOPS = 400_000
@@ -34,29 +33,7 @@ _SERIAL_FLOPS = 400_000
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
-    return refusal(problem, target, 2)
-
-
-def refusal(problem: Problem, target: Target, outputs: int) -> str | None:
-    """Return why a scheme cannot compute the problem, or None if it can."""
-    rows, cols = problem.rows, problem.cols
-    if problem.depthwise:
-        return "only dense problems"
-    if problem.kind is Kind.FILTER_GRADIENT:
-        return "no filter gradients"
-    if problem.dtype.accumulator != "f32":
-        return f"not exact enough for {problem.dtype.name}"
-    if (rows.window, cols.window) != (3, 3):
-        return "only 3x3 windows"
-    if (rows.stride, cols.stride) != (1, 1):
-        return "only stride 1"
-    fewest = VECTORS * target.lanes(4)
-    if min(problem.group_in, problem.group_out) < fewest:
-        return f"fewer than {fewest} channels in a group"
-    scratch = WinogradSizes(problem, target, SCHEMES[outputs]).scratch_bytes
-    if scratch > _LARGEST_SCRATCH:
-        return f"a few tiles of all channels need {scratch >> 10} KB of scratch per thread"
-    return None
+    return refusal(problem)
 
 
 def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:

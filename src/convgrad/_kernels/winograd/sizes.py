@@ -8,6 +8,7 @@ from math import prod
 
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
+from ..._problem.sums.winograd import CHAIN, RUN
 from ..shared.winograd_scheme import Scheme
 from ..shared.winograd_tiles import tiles_along
 from ..shared.words import in_order
@@ -17,9 +18,6 @@ from .words import Stage, WinogradKernel, words_of
 
 _LINE = 16
 """Numbers of a cache line."""
-RUN = 32
-"""k added up in registers, by fours; runs are added up in L1. Errors on N8 28x28x64-64 and N2 14x14x256-256, in units
-of 2^-24: runs of 16 2.35 and 3.01, of 32 2.44 and 2.83, of 64 2.75 and 2.99; PyTorch's plain sums 7.1 and 13.8."""
 VECTORS = 2
 ITEMS = 32
 """Items wanted: enough for 8 threads to finish together."""
@@ -29,9 +27,8 @@ _BUNDLE = 128
 _LARGE_BUNDLE = 512
 """Channels summed over of all groups of an item, at most, and where tiles are many. One thread, Zen 3, no bundle,
 128 and 512: N8 28x28x512-512 in 32 groups 18.1, 17.9 and 15.1 ms, N8 14x14x1024-1024 12.3, 10.8 and 10.6 ms."""
-_LEAST_TILES = 12
 _LARGE_BLOCK = 2 << 20
-"""Tiles of a block however many channels are summed over, and bytes of V from which on there are no more than these."""
+"""Bytes of V, far above L2, beyond which a block has as few tiles as registers hold: from about 2500 channels on."""
 _LARGE = 10**8
 _THREADS = 16
 _GOOD_SPEEDUP = 12
@@ -63,7 +60,7 @@ class WinogradSizes:
             rows=self.rows,
             vectors=VECTORS,
             most_tiles=self.most_tiles,
-            by_fours=self.by_fours,
+            chain=CHAIN if self.exact else 0,
             run=RUN,
             dilated=self.dilated,
             bundled=self.bundle > 1,
@@ -97,12 +94,25 @@ class WinogradSizes:
 
     @property
     def rows(self) -> int:
-        """Tiles in registers: with a broadcast and the panel's vectors they fill the register file."""
-        return self.most_tiles // (8 if self.by_fours else 4)
+        """Tiles in registers: with a broadcast and the panel's vectors they fill the register file.
+
+        Half as many where V of so many would be too large: from 3000 channels on.
+        """
+        rows = self.most_tiles // (8 if self.exact else 4)
+        while rows % 2 == 0 and rows * self._tile_bytes > _LARGE_BLOCK:
+            rows //= 2
+        return rows
 
     @property
-    def by_fours(self) -> bool:
-        """Whether short sums are worth registers of their own: 16-bit results do not show them.
+    def _tile_bytes(self) -> int:
+        """Bytes of V for a tile, and of the pixels that NCHW stages for it."""
+        staged = self.scheme.outputs * self.scheme.points
+        numbers = self.scheme.frequencies + (staged if self.problem.data_format == "NCHW" else 0)
+        return 4 * numbers * self.row_pitch
+
+    @property
+    def exact(self) -> bool:
+        """Whether chains are worth registers of their own: 16-bit results do not show them.
 
         F(4,3) would gain 0 to 7% without, and err by 21.6 units instead of 16.
         """
@@ -171,7 +181,7 @@ class WinogradSizes:
         """Tiles of a block: more use U more often, fewer keep V in L2."""
         bytes_ = 4 * self.scheme.frequencies * self.rows * self.row_pitch
         most = self.most_tiles // self.rows
-        least = min(most // 2, max(_LEAST_TILES // self.rows, _LARGE_BLOCK // bytes_))
+        least = min(most // 2, max(1, _LARGE_BLOCK // (self.rows * self._tile_bytes)))
         fit = min(max(self.target.l2_bytes * 5 // 8 // bytes_, least), most)
         groups = -(-self.tiles // self.rows)
         sizes = [-(-groups // -(-groups // some)) * self.rows for some in range(fit, fit // 2, -1)]

@@ -79,10 +79,10 @@ class WinogradKernel:
     """Vectors of channels held in registers: a panel."""
     most_tiles: int
     """Tiles of a block, at most; a multiple of `rows`."""
-    by_fours: bool
-    """Whether products are added up by fours in registers of their own."""
+    chain: int
+    """k of a chain, in registers of its own; 0 where a run is one chain."""
     run: int
-    """k of a run; a multiple of `UNROLL`."""
+    """k of a run; a multiple of `chain`."""
     dilated: bool
     """Whether a tile's cells lie a dilation apart."""
     bundled: bool

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..._compiler.targets import Target
-from ..._problem.convolution import Kind, Problem
+from ..._problem.convolution import Problem
+from ..._problem.sums.winograd import BLOCK, CHUNK, F2_FILTER, filter_refusal, slices
 from ..plan import Operand, Plan, Step
 from ..shared.table import Candidate
 from ..shared.winograd_scheme import F2
@@ -29,52 +30,18 @@ from .merge import TapsKernel
 from .words import GradientKernel, words_of
 from .work import work
 
-NAME = "winograd_filter_gradient"
+NAME = F2_FILTER
 WINOGRAD = "fast"
 """The least value of the switch that allows it."""
 
-_FEWEST = 32
-"""Channels on either side, below which the transforms are most of the work."""
 _VECTORS = 2
-_CHUNK = 32
-"""Tiles whose products are added up in registers."""
-_BLOCK_IN = 64
-"""Channels of a block, about, at most: smaller ones transform the other side more often, larger ones leave the second
-cache."""
-_BLOCK_OUT = 64
-_ITEMS = 16
-"""Items wanted."""
-_SLICE = 64
-"""Tiles of a slice, at least."""
-_LARGEST_PARTIAL = 18 * 10**6
-"""Bytes: dU is 16/9 times the filter, once per slice. 512 channels on both sides still fit."""
 _SERIAL_FLOPS = 6_000_000
 """As in `dense_filter`."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
-    rows, cols = problem.rows, problem.cols
-    if problem.depthwise or problem.groups != 1:
-        return "only dense problems of one group"
-    if problem.kind is not Kind.FILTER_GRADIENT:
-        return "only filter gradients"
-    if problem.dtype.accumulator != "f32":
-        return f"not exact enough for {problem.dtype.name}"
-    if problem.data_format != "NHWC":
-        return "only NHWC"
-    if (rows.window, cols.window) != (3, 3):
-        return "only 3x3 windows"
-    if (rows.stride, cols.stride) != (1, 1):
-        return "only stride 1"
-    if problem.is_empty:
-        return "nothing to add up"
-    if min(problem.in_c, problem.out_c) < _FEWEST:
-        return f"fewer than {_FEWEST} channels"
-    slice_bytes = GradientSizes(problem, target).slice_bytes
-    if slice_bytes > _LARGEST_PARTIAL:
-        return f"the transformed filter needs {slice_bytes // 10**6} MB"
-    return None
+    return filter_refusal(problem)
 
 
 def candidates(problem: Problem, target: Target) -> Sequence[Candidate]:
@@ -103,7 +70,7 @@ def _plan(problem: Problem, it: GradientSizes) -> Plan:
                 "F(3,2): 3x3 taps from 2x2 tiles of the gradient and 4x4 patches of the input",
             ),
             ("tile", f"{it.rows} x {it.width} channels"),
-            ("tiles per chunk", str(_CHUNK)),
+            ("tiles per chunk", str(CHUNK)),
             ("items", f"{it.slices} slices x {it.in_blocks * it.out_blocks} blocks of channels"),
             ("scratch", f"{it.kernel.scratch_bytes >> 10} KB per thread"),
             ("partial sums", f"{it.slices * it.slice_bytes >> 10} KB"),
@@ -140,11 +107,11 @@ class GradientSizes:
 
     @property
     def most_in(self) -> int:
-        return -(-_BLOCK_IN // self.rows) * self.rows
+        return -(-BLOCK // self.rows) * self.rows
 
     @property
     def kernel(self) -> GradientKernel:
-        sizes = (self.rows, _VECTORS, self.most_in, _BLOCK_OUT, _CHUNK)
+        sizes = (self.rows, _VECTORS, self.most_in, BLOCK, CHUNK)
         return GradientKernel(self.problem.dtype.short, *sizes, self.dilated)
 
     @property
@@ -157,11 +124,11 @@ class GradientSizes:
 
     @property
     def out_blocks(self) -> int:
-        return _blocks(self.problem.out_c, self.width, _BLOCK_OUT)[0]
+        return _blocks(self.problem.out_c, self.width, BLOCK)[0]
 
     @property
     def block_out(self) -> int:
-        return _blocks(self.problem.out_c, self.width, _BLOCK_OUT)[1]
+        return _blocks(self.problem.out_c, self.width, BLOCK)[1]
 
     @property
     def tile_rows(self) -> int:
@@ -184,8 +151,7 @@ class GradientSizes:
 
     @property
     def slices(self) -> int:
-        wanted = -(-_ITEMS // (self.in_blocks * self.out_blocks))
-        return max(1, min(wanted, self.tiles // _SLICE, _LARGEST_PARTIAL // self.slice_bytes))
+        return slices(self.problem, self.tiles)
 
     @property
     def items(self) -> int:

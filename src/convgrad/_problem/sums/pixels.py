@@ -1,8 +1,8 @@
 """Filter gradients and the gradients of a bias: sums over the pixels of all images, added up as a tree.
 
-Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, both in the order n, p,
-q. A run is one chain over its pixels, a unit adds its runs in order. Units are the leaves of a binary tree: unit 2i and
-unit 2i + 1 make node i of the next level, and so on; a node without a right half is its left half. So work may be cut at
+Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, in the order n, p, q.
+A run is one chain over its pixels, a unit adds its runs in order. Units are the leaves of a binary tree: units 2i and
+2i + 1 make node i of the next level, and so on; a node without a right half is its left half. So work may be cut at
 every node, among any number of threads, and pairs of sums of equal length keep errors small without wider numbers.
 """
 
@@ -24,6 +24,20 @@ FLAT = 1 << 20
 """Pixels of an image that are seen as one row, at most, where each has a window of its own."""
 
 
+BAND = 2
+"""Rows that are walked together where chains lie along rows: of more rows at a time, large planes are streams that are
+read twice as slowly; of one, each row of the input is loaded half as often again."""
+FEW_TAPS = 9
+"""Taps of a depthwise window up to which chains lie along rows in NCHW; of larger ones only where rows are wide."""
+WIDE = 64
+"""Columns of such rows, at least."""
+MOST_ROWS = 10
+MOST_TAPS = 128
+"""Of a large window whose chains lie along rows."""
+NEAR = 1 << 16
+"""Elements of the input under a unit whose chains lie along rows, at most: they are copied together."""
+
+
 class PixelBox(NamedTuple):
     """Images, rows and columns of outputs."""
 
@@ -42,6 +56,8 @@ class PixelContract(NamedTuple):
     chains: int
     """Chains of a run: pixels take turns, those whose tap lies in the padding not counted. Added first to last; 8 and
     more (see `bias_contract`) halves onto halves."""
+    lanes: int = 1
+    """Where chains lie along rows: the pixel at column q belongs to chain q % lanes. See `along_rows`."""
 
     @property
     def units(self) -> int:
@@ -52,6 +68,10 @@ class PixelContract(NamedTuple):
 
 def pixel_contract(problem: Problem) -> PixelContract:
     """Return how the products of a filter gradient are added."""
+    if along_rows(problem):
+        unit = _unit_along_rows(problem)
+        out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
+        return PixelContract(out, unit, unit, 1, LINE // sum_bytes(problem))
     out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, out.rows * out.cols)
@@ -59,6 +79,44 @@ def pixel_contract(problem: Problem) -> PixelContract:
     run = unit if is_coarse(problem) else box(unit, PIXELS)
     narrow = problem.groups > 1 and max(problem.group_in, problem.group_out) <= NARROW
     return PixelContract(out, unit, run, 2 if narrow and problem.group_in > 1 else 1)
+
+
+def along_rows(problem: Problem) -> bool:
+    """Tell whether a filter gradient has a chain for each of 64 bytes of columns: depthwise, NCHW.
+
+    The pixel at column q of its row belongs to chain q % V, for V sums in 64 bytes. A run is a unit, a box in which no
+    chain has more than 64 pixels. Each of its images is walked in bands of two rows, a band in pieces of V columns side
+    by side, a piece row by row. Then chains are added halves onto halves, (0 + V/2), (1 + V/2 + 1) and so on, and units
+    are added as ever. There a vector holds neighbours of a plane, and one, two or four of them make the V chains.
+
+    Larger windows are for channels in the lanes, as in NHWC: 5x5 and 7x7 windows on planes of 28 x 28 and less take
+    half the time so, though rows are transposed first.
+    """
+    rows, cols = problem.rows, problem.cols
+    taps = rows.window * cols.window
+    if problem.data_format != "NCHW" or problem.group_in != 1 or problem.groups == 1:
+        return False
+    if problem.dtype.is_integer or cols.stride > 2 or problem.is_empty:
+        return False
+    if cols.out > PIXELS * (LINE // sum_bytes(problem)):
+        return False
+    large = cols.out >= WIDE and rows.window <= MOST_ROWS and taps <= MOST_TAPS
+    height = (_unit_along_rows(problem).rows - 1) * rows.stride + _span(rows)
+    return (taps <= FEW_TAPS or large) and height * (cols.size + _span(cols)) <= NEAR
+
+
+def _unit_along_rows(problem: Problem) -> PixelBox:
+    """Return a box of whole bands in which a chain has at most as many pixels as a run."""
+    wide = LINE // sum_bytes(problem)
+    rows, cols = problem.rows.out, problem.cols.out
+    images, height, _ = box(PixelBox(problem.batch, rows, -(-cols // wide)), PIXELS)
+    if 1 < height < rows:
+        height -= height % BAND
+    return PixelBox(images, height, cols)
+
+
+def _span(axis: Axis) -> int:
+    return (axis.window - 1) * axis.dilation + 1
 
 
 def bias_contract(problem: Problem) -> PixelContract:
@@ -107,6 +165,13 @@ def is_flat(problem: Problem) -> bool:
     """Tell whether the pixels of an image are one row: each has a window of its own."""
     axes = (problem.rows, problem.cols)
     return all(map(_plain, axes)) and problem.rows.out * problem.cols.out <= FLAT
+
+
+def one_row(problem: Problem) -> tuple[Axis, Axis]:
+    """Return rows and columns of an image that is seen as one row: see `is_flat`."""
+    rows, cols = problem.rows, problem.cols
+    pixels = rows.out * cols.out
+    return rows._replace(size=1, out=1), cols._replace(size=pixels, out=pixels)
 
 
 def _plain(axis: Axis) -> bool:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..._base import dtypes, headroom
+from ..._base import dtypes
 from ..._base.dtypes import AnyArray
 from ..._base.fp_mode import default_mode
 from .. import oracle
@@ -23,7 +23,7 @@ from ..geometry import Axis, taps_inside
 from . import transformed, winograd
 from .arithmetic import FLOAT32, FLOAT64, Numbers
 from .gather import GROUP, GatherContract, gather_contract, sum_bytes
-from .pixels import PixelBox, PixelContract, bias_contract, pixel_contract
+from .pixels import BAND, PixelBox, PixelContract, bias_contract, pixel_contract
 
 _MOST_CELLS = 1 << 18
 """Numbers of one step: chains of so many results are followed at once."""
@@ -74,7 +74,6 @@ def compute(
     The operands are in the problem's dtype, or wider with numbers of that dtype. `numbers` is the problem's class, see
     `winograd.numerical_class`, for which `why_not` has no reason.
     """
-    headroom.ask(headroom.FOR_LOOPS + 24 * (first.size + second.size), "to add up")
     with default_mode(), np.errstate(all="ignore"):
         if problem.dtype.is_integer:
             return _integers(problem, first, second, bias)
@@ -287,14 +286,16 @@ def _added(
 ) -> AnyArray:
     """Return the sums of one tap, [group, c, k], of x [cell, group, c] and grad [pixel, group, k]."""
     leaves = _leaves(order)
-    at_once = max(1, _MOST_CELLS // max(1, x.shape[1] * x.shape[2] * grad.shape[2] * order.chains))
+    at_once = max(
+        1, _MOST_CELLS // max(1, x.shape[1] * x.shape[2] * grad.shape[2] * _together(order))
+    )
     parts = []
     for start in range(0, len(leaves.pixels), at_once):
         some = slice(start, start + at_once)
         pixels = leaves.pixels[some]
         cells = np.where(pixels >= 0, place[pixels], -1)
         chains = _chains(order, cells, leaves.cols[some])
-        parts.append(_runs(of, order.chains, x, grad, cells, pixels, chains))
+        parts.append(_runs(of, _together(order), x, grad, cells, pixels, chains))
     sums = np.concatenate(parts)
     units = np.zeros((len(leaves.runs), *sums.shape[1:]))
     for column in leaves.runs.T:
@@ -305,10 +306,15 @@ def _added(
 
 def _chains(order: PixelContract, cells: AnyArray, cols: AnyArray) -> AnyArray:
     """Return the chain of each pixel of some runs: they take turns, or lanes lie along columns."""
-    if order.chains < LANES:
-        there = cells >= 0
-        return np.asarray((np.cumsum(there, axis=1) - there) % order.chains)
-    return np.asarray(cols % order.chains)
+    if order.lanes > 1 or order.chains >= LANES:
+        return np.asarray(cols % _together(order))
+    there = cells >= 0
+    return np.asarray((np.cumsum(there, axis=1) - there) % order.chains)
+
+
+def _together(order: PixelContract) -> int:
+    """Return the chains of a run, whichever they are."""
+    return max(order.chains, order.lanes)
 
 
 def _runs(
@@ -340,9 +346,18 @@ def _leaves(order: PixelContract) -> Leaves:
         units.append([])
         for start, size in _cut(*unit, order.run):
             units[-1].append(len(pixels))
-            pixels.append(_numbered(order.out, start, size))
-            cols.append(np.arange(len(pixels[-1])) % size.cols)
+            walk = _walk(size, order.lanes)
+            pixels.append(_numbered(order.out, start, size)[walk])
+            cols.append(walk % size.cols)
     return Leaves(_filled_up(pixels), _filled_up(cols), _filled_up(units))
+
+
+def _walk(size: PixelBox, lanes: int) -> AnyArray:
+    """Return the order in which the pixels of a box are met: n, p, q, or in bands where chains lie along rows."""
+    n, p, q = (axis.ravel() for axis in np.indices(size))
+    if lanes == 1:
+        return np.arange(prod(size))
+    return np.lexsort((q, p, q // lanes, p // BAND, n))
 
 
 def _filled_up(lists: Sequence[Sequence[int] | AnyArray]) -> AnyArray:
