@@ -180,7 +180,7 @@ def _unit(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], unit: 
         total.offset(channel).store(k.zeros(number, lanes))
     with k.loop(whole, channels) as channel:
         total.offset(channel).store(k.zeros(number, 1))
-    wide = whole - whole % (lanes * _SIDE_BY_SIDE)
+    wide = channels - channels % (lanes * _SIDE_BY_SIDE)
 
     def add(start: Int, count: Int, runs: int) -> None:
         """Add `runs` runs of `count` pixels: wide vectors of channels run by run, the others of all runs at once."""
@@ -188,11 +188,12 @@ def _unit(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], unit: 
 
         def chains(channel: Int, lanes: int, vectors: int, rows: list[Pointer]) -> None:
             sums = [k.variable(k.zeros(number, lanes)) for _ in range(len(rows) * vectors)]
+            firsts = [row.offset(channel) for row in rows]
             with k.loop(0, count, carry=sums, nonempty=True) as at:
+                pixel = at * channels
                 for i, chain in enumerate(sums):
-                    here = rows[i // vectors].offset(at * channels).offset(channel)
-                    value = here.offset(i % vectors * lanes).load(lanes)
-                    chain.value = chain.value + value
+                    here = firsts[i // vectors].offset(pixel).offset(i % vectors * lanes)
+                    chain.value = chain.value + here.load(lanes)
             for vector in range(vectors):
                 place = total.offset(channel).offset(vector * lanes)
                 so_far = place.load(lanes)
@@ -203,10 +204,12 @@ def _unit(k: KernelBuilder, kernel: PixelSumKernel, word: dict[str, Int], unit: 
         for row in starts:
             with k.loop(0, wide, lanes * _SIDE_BY_SIDE) as channel:
                 chains(channel, lanes, _SIDE_BY_SIDE, [row])
-        with k.loop(wide, whole, lanes) as channel:
-            chains(channel, lanes, 1, starts)
-        with k.loop(whole, channels) as channel:
-            chains(channel, 1, 1, starts)
+        # Of what is left there is at most one piece of each width.
+        place, piece = wide, lanes * _SIDE_BY_SIDE // 2
+        while piece:
+            with k.when(((channels - wide) & piece).differs(0)):
+                chains(place, min(piece, lanes), max(1, piece // lanes), starts)
+            place, piece = place + ((channels - wide) & piece), piece // 2
 
     run_span, run = word["run_span"], word["run"]
     with k.loop(0, (end - begin + (run_span - 1)) // run_span, nonempty=True) as number_of_span:

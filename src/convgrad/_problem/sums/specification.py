@@ -98,12 +98,16 @@ def compute(
 
 def _integers(
     problem: Problem, first: AnyArray, second: AnyArray, bias: AnyArray | None
-) -> tuple[AnyArray, None]:
+) -> tuple[AnyArray, AnyArray | None]:
     """Add modulo 2**64, which is right modulo 2**32 in every order."""
-    total = oracle.compute(problem, first.astype(np.int64), second.astype(np.int64))
-    if bias is not None:
+    operands = first.astype(np.int64), second.astype(np.int64)
+    total, beside = oracle.compute(problem, *operands), None
+    if problem.kind is Kind.FILTER_GRADIENT and problem.bias:
+        image = operands[0 if problem.bias == "input" else 1]
+        beside = oracle.sum_pixels(problem, image).astype(np.int32)
+    elif bias is not None:
         total = oracle.add_bias(problem, total, bias.astype(np.int64))
-    return total.astype(np.int32), None
+    return total.astype(np.int32), beside
 
 
 def _rounded(problem: Problem, total: AnyArray) -> AnyArray:
@@ -397,7 +401,7 @@ def _bias_gradient(problem: Problem, image: AnyArray) -> AnyArray:
     """Return the sums of an image's channels: a filter gradient whose other image is 1 everywhere."""
     if problem.data_format == "NCHW":
         image = image.transpose(0, 2, 3, 1)
-    grad = image.reshape(-1, 1, image.shape[3])
+    grad = image.reshape(prod(image.shape[:3]), 1, image.shape[3])
     if 0 in grad.shape:
         return _rounded(problem, np.zeros(image.shape[3]))
     ones, place = np.ones((1, 1, 1)), np.zeros(len(grad), np.int64)
