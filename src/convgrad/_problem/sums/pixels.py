@@ -1,9 +1,9 @@
 """Filter gradients and the gradients of a bias: sums over the pixels of all images, added up as a tree.
 
-Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, in the order n, p, q.
-A run is one chain over its pixels, a unit adds its runs in order. Units are the leaves of a binary tree: units 2i and
-2i + 1 make node i of the next level, and so on; a node without a right half is its left half. So work may be cut at
-every node, among any number of threads, and pairs of sums of equal length keep errors small without wider numbers.
+Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, both in the order n, p,
+q. A run is one chain over its pixels, a unit adds its runs in order. Units are the leaves of a binary tree: unit 2i and
+unit 2i + 1 make node i of the next level, and so on; a node without a right half is its left half. So work may be cut
+at every node, among any number of threads, and pairs of sums of equal length keep errors small without wider numbers.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ WIDE = 64
 MOST_ROWS = 10
 MOST_TAPS = 128
 """Of a large window whose chains lie along rows."""
+MOST_WRITTEN = 64
+"""Rows of it, at most, where there are fewer channels than chains, and nothing else would fill a vector."""
 NEAR = 1 << 16
 """Elements of the input under a unit whose chains lie along rows, at most: they are copied together."""
 
@@ -54,10 +56,8 @@ class PixelContract(NamedTuple):
     unit: PixelBox
     run: PixelBox
     chains: int
-    """Chains of a run: pixels take turns, those whose tap lies in the padding not counted. Added first to last; 8 and
-    more (see `bias_contract`) halves onto halves."""
-    lanes: int = 1
-    """Where chains lie along rows: the pixel at column q belongs to chain q % lanes. See `along_rows`."""
+    """Chains of a run: pixels take turns, those whose tap lies in the padding not counted. Added first to last.
+    Where they lie along rows, the pixel at column q belongs to chain q % chains: see `along_rows`."""
 
     @property
     def units(self) -> int:
@@ -71,7 +71,7 @@ def pixel_contract(problem: Problem) -> PixelContract:
     if along_rows(problem):
         unit = _unit_along_rows(problem)
         out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
-        return PixelContract(out, unit, unit, 1, LINE // sum_bytes(problem))
+        return PixelContract(out, unit, unit, LINE // sum_bytes(problem))
     out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, out.rows * out.cols)
@@ -90,17 +90,22 @@ def along_rows(problem: Problem) -> bool:
     are added as ever. There a vector holds neighbours of a plane, and one, two or four of them make the V chains.
 
     Larger windows are for channels in the lanes, as in NHWC: 5x5 and 7x7 windows on planes of 28 x 28 and less take
-    half the time so, though rows are transposed first.
+    half to two thirds of the time so, though rows are transposed first.
     """
     rows, cols = problem.rows, problem.cols
     taps = rows.window * cols.window
-    if problem.data_format != "NCHW" or problem.group_in != 1 or problem.groups == 1:
+    one = (
+        problem.in_c == problem.out_c == 1
+    )  # both layouts are the same, and so is a dense convolution
+    if not one and (problem.data_format != "NCHW" or problem.group_in != 1 or problem.groups == 1):
         return False
     if problem.dtype.is_integer or cols.stride > 2 or problem.is_empty:
         return False
     if cols.out > PIXELS * (LINE // sum_bytes(problem)):
         return False
     large = cols.out >= WIDE and rows.window <= MOST_ROWS and taps <= MOST_TAPS
+    if problem.out_c * sum_bytes(problem) < LINE:
+        large = rows.window <= MOST_WRITTEN
     height = (_unit_along_rows(problem).rows - 1) * rows.stride + _span(rows)
     return (taps <= FEW_TAPS or large) and height * (cols.size + _span(cols)) <= NEAR
 
@@ -165,6 +170,13 @@ def is_flat(problem: Problem) -> bool:
     """Tell whether the pixels of an image are one row: each has a window of its own."""
     axes = (problem.rows, problem.cols)
     return all(map(_plain, axes)) and problem.rows.out * problem.cols.out <= FLAT
+
+
+def one_row(problem: Problem) -> tuple[Axis, Axis]:
+    """Return rows and columns of an image that is seen as one row: see `is_flat`."""
+    rows, cols = problem.rows, problem.cols
+    pixels = rows.out * cols.out
+    return rows._replace(size=1, out=1), cols._replace(size=pixels, out=pixels)
 
 
 def _plain(axis: Axis) -> bool:
