@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..._compiler.codegen import I64, Int, KernelBuilder, Pointer
 from ..shared.words import load_row
 from .chunk import Shape
-from .words import TAP, UNROLL
+from .words import LISTED, TAP, UNROLL
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Lists:
                     step = self._pair(col["step"], k.i64(1))
                     self._steps(at.value, count, start, step)
                     at.value = at.value + count
-                end = (at.value + (UNROLL - 1)) // UNROLL * UNROLL
+                end = (at.value + (LISTED - 1)) // LISTED * LISTED
                 zeros = self._pair(word["x_zero"], word["y_zero"])
                 self._steps(at.value, end - at.value, zeros, k.i64(0))
                 at.value = end

@@ -14,7 +14,7 @@ from ..._problem.convolution import Problem
 from ..._problem.geometry import Axis, tap_span
 from ..._problem.sums.pixels import PixelBox, PixelContract, even, is_flat
 from .tables import Blocks, blocks
-from .words import UNROLL
+from .words import LISTED
 
 _MOST_LISTS = 1 << 16
 """Pairs in the lists of all taps, about: half a megabyte. Larger windows go through a slice's chunks in parts."""
@@ -232,7 +232,7 @@ class Sizes:
     @property
     def _row_pairs(self) -> int:
         """Entries of the lists of a row of taps, at most."""
-        return self.col_axis.window * (prod(self.unit) + self.runs * (UNROLL - 1))
+        return self.col_axis.window * (prod(self.unit) + self.runs * (LISTED - 1))
 
     @property
     def pairs(self) -> int:

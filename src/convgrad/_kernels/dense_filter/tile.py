@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..._compiler.codegen import I32, Bool, Element, Int, KernelBuilder, Pointer, Variable, Vector
-from .words import UNROLL, DenseFilterKernel
+from .words import LISTED, UNROLL, DenseFilterKernel
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class TileSums:
         with k.loop(0, runs, carry=sums, nonempty=True) as number:
             run, stop = (index.offset(number).offset(i).load_int() for i in range(2))
             self._clear(sums)
-            with k.loop(run, stop, UNROLL, carry=sums) as entry:
+            with k.loop(run, stop, LISTED, carry=sums) as entry:
                 pairs = lists.offset(entry).as_element(I32)
-                for turn in range(UNROLL):
+                for turn in range(LISTED):
                     a = x.offset(pairs.offset(2 * turn).load_int())
                     b = y.offset(pairs.offset(2 * turn + 1).load_int())
                     self._pixel(a, b, sums, turn)

@@ -8,7 +8,10 @@ from typing import Literal
 from ..._compiler.kernel import added_field
 
 UNROLL = 4
-"""Pixels per turn of the innermost loop; lists of pixels are padded to a multiple of it."""
+"""Pixels per turn of the innermost loop where they follow each other."""
+LISTED = 2
+"""Pixels per turn where they are listed; lists are padded to a multiple of it. By fours, 42 pixels of 3 rows of 14 take
+5% longer."""
 SPAN = ("first", "kind", "x_first", "y_first")
 """What the table says of blocks of rows or columns that follow each other and are alike: the first one, their class,
 and where the first one starts in x and in dy."""

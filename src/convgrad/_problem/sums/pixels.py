@@ -1,6 +1,6 @@
 """Filter gradients and the gradients of a bias: sums over the pixels of all images, added up as a tree.
 
-Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, both in the order n, p,
+Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 50, both in the order n, p,
 q. A run is one chain over its pixels, a unit adds its runs in order. Units are the leaves of a binary tree: unit 2i and
 unit 2i + 1 make node i of the next level, and so on; a node without a right half is its left half. So work may be cut
 at every node, among any number of threads, and pairs of sums of equal length keep errors small without wider numbers.
@@ -16,8 +16,9 @@ from .gather import LINE, is_coarse, sum_bytes
 
 UNIT = 400
 """Pixels of a unit, at most: a multiple of 7 x 7, 14 x 14, 28 x 28 and 56 x 56 lies just below."""
-PIXELS = 64
-"""Pixels of a run, at most."""
+PIXELS = 50
+"""Pixels of a run, at most: an image of 7 x 7, and 28 where rows have 28 or 56. With 64, which are 56 there, a filter
+gradient of 8 x 28 x 28 errs by 2.57 u, where 2.5 u are promised; a step is 1% faster."""
 NARROW = 8
 """Channels of a group up to which a result has two chains: pixels take turns."""
 FLAT = 1 << 20
