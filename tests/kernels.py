@@ -228,9 +228,13 @@ UNIVERSAL = {
     True: {
         "forward": ("depthwise_packed",),
         "input": ("depthwise_packed", "dense_direct"),
-        "filter": ("depthwise_packed",),
+        "filter": ("depthwise_packed", "depthwise_plane"),
     },
-    False: {"forward": ("dense_direct",), "input": ("dense_direct",), "filter": ("dense_filter",)},
+    False: {
+        "forward": ("dense_direct",),
+        "input": ("dense_direct",),
+        "filter": ("dense_filter", "depthwise_plane"),
+    },
 }
 """By family and operation: one of these takes every shape whose scratch is bearable."""
 

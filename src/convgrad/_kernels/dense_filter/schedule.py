@@ -16,6 +16,7 @@ from typing import Literal
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
+from ..._problem.sums.pixels import along_rows
 from ..plan import Operand, Plan, Step
 from ..shared import reduce
 from ..shared.amounts import whole_lines
@@ -44,6 +45,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "no integers"
     if problem.is_empty:
         return "nothing to add up"
+    if along_rows(problem):
+        return "the contract adds its pixels along rows"
     if (taps := listed_taps(problem)) > MOST_LISTED:
         return f"the lists of taps would have {taps} entries"
     if max(size for axis in flat(problem)[1:] for size in (axis.size, axis.out)) > FARTHEST:

@@ -16,7 +16,7 @@ from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..._problem.geometry import Axis
 from ..._problem.sums.gather import gather_contract
-from ..._problem.sums.pixels import PixelContract, is_flat, one_row, pixel_contract
+from ..._problem.sums.pixels import PixelContract, along_rows, is_flat, one_row, pixel_contract
 from ..plan import Operand, Plan, Step
 from ..shared import reduce, units
 from ..shared.gather import MOST_LISTED, listed_taps
@@ -55,7 +55,9 @@ def why_not(problem: Problem, target: Target) -> str | None:
     if problem.dtype.is_integer:
         return "no integers"
     if problem.kind is Kind.INPUT_GRADIENT and problem.groups == 1 and problem.group_out > 1:
-        return "the outputs of one channel are added as those of a dense problem"
+        return "the contract adds the outputs of one group as a dense problem does"
+    if problem.kind is Kind.FILTER_GRADIENT and along_rows(problem):
+        return "the contract adds its pixels along rows"
     # Where `dense_direct` refuses it too, slow compiling is better than the reference.
     unrolled = problem.group_out if problem.kind is Kind.INPUT_GRADIENT else 0
     if unrolled > _MOST_UNROLLED and listed_taps(problem) <= MOST_LISTED:
@@ -394,7 +396,7 @@ def _for_filter(
 ) -> PackedSizes:
     """Shrink a filter gradient's chunk until its ring stays in L2 and scratch is small.
 
-    The ring holds whole rows, so that units below each other need few new rows, or those under a run if rows are far too
+    The ring holds whole rows, so that units below each other need few new rows, or those under a run if rows are too
     long: a row of outputs packs all rows of its window then.
     """
     while True:

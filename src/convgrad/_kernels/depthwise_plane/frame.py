@@ -93,12 +93,19 @@ class Frame:
         self.outputs = self.word["channels"] * self.word["multiplier"]
 
     def rows(self, block: Int) -> BlockRows:
-        """Say which rows a block has; blocks differ by one at most, so none is smaller than a tile."""
+        """Say which rows a block has; blocks differ by one at most, so none is smaller than a tile.
+
+        Those of a filter gradient are units: the last one may be smaller.
+        """
         k, word, windows = self.k, self.word, self.kernel.rows
         start, count = k.i64(0), k.i64(self.kernel.height)
         if not self.kernel.single:
-            start = block * word["groups_h"] // word["row_blocks"]
-            count = (block + 1) * word["groups_h"] // word["row_blocks"] - start
+            if self.to_filter:
+                start = block * word["unit_rows"]
+                count = k.min(word["unit_rows"], word["groups_h"] - start)
+            else:
+                start = block * word["groups_h"] // word["row_blocks"]
+                count = (block + 1) * word["groups_h"] // word["row_blocks"] - start
         top = start * windows.step + windows.lowest
         low = k.min(k.max(-top, 0), word["block_rows"])
         high = k.max(k.min(word["source_rows"] - top, word["block_rows"]), low)

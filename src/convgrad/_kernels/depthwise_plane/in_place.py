@@ -16,6 +16,10 @@ class InPlace:
         self.reach = self.lanes * (2 if self.kernel.alternate else 1)
         """Columns that are read together: by one vector, or by two that take them in turn."""
         self.parts = range(self.reach // self.lanes)
+        self.width = self.reach
+        """Columns of the last vector of a row: one that overlaps the vector before is full."""
+        if frame.to_filter and self.kernel.tail:
+            self.width = (self.kernel.tail - 1) % self.reach + 1
         self.zero_row = frame.block.offset(self.lanes)
         """Zeros to read instead of rows outside the image."""
 
@@ -74,7 +78,7 @@ class InPlace:
     def _load_in_place(
         self, row: Pointer, offset: int, at_start: bool, at_end: bool, part: int = 0
     ) -> Vector | None:
-        kernel, last = self.kernel, (self.reach - 1) * self.kernel.cols.step
+        kernel, last = self.kernel, (self.width - 1) * self.kernel.cols.step
         mask = [
             not (at_start and lane + offset < 0)
             and not (at_end and lane - last + offset > kernel.slack[1])

@@ -333,7 +333,9 @@ class _Writer:
 
         self._walk_rows(sums, add, plane * kernel.window[0], leave)
 
-    def _walk_rows(self, sums: RegisterLevels, add: _Add, first: Int, leave: Callable[[int], None]) -> None:
+    def _walk_rows(
+        self, sums: RegisterLevels, add: _Add, first: Int, leave: Callable[[int], None]
+    ) -> None:
         """Walk the window: pieces of many rows in a loop. `first` is the number of its first row."""
         k, kernel = self.k, self.kernel
         size = piece_size(kernel.rows.longest)
@@ -386,7 +388,14 @@ class _Writer:
                     leave(row)
 
     def _walk_run(
-        self, sums: RegisterLevels, add: _Add, moment: Reads, cols: Windows, rows: _Rows, run: Int, far: Int
+        self,
+        sums: RegisterLevels,
+        add: _Add,
+        moment: Reads,
+        cols: Windows,
+        rows: _Rows,
+        run: Int,
+        far: Int,
     ) -> None:
         """Walk one run of some rows, pieces of many columns in a loop; it lies `far` times a run along the window."""
         k, kernel = self.k, self.kernel

@@ -12,12 +12,14 @@ from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..._problem.sums.gather import gather_contract
+from ..._problem.sums.pixels import BAND, PixelBox, along_rows, pixel_contract
 from ..plan import Operand, Plan, Step
 from ..shared import reduce
 from ..shared.gather import Gather, Tap, gather
 from ..shared.register_levels import levels_of
 from ..shared.table import Candidate
 from ..shared.words import in_order
+from .filter_gradient import MEND_LEVELS
 from .words import FEW_TAPS, WORDS, PlaneKernel, Windows
 from .work import work
 
@@ -41,14 +43,14 @@ _SHARES = 16
 """Chunks of channels of a filter gradient, if there are as many channels."""
 _SERIAL_FLOPS = 400_000
 """Below about 10 us of work, waking another thread costs more than it saves."""
-_LONGEST_SUM = 10
-"""Rows of a filter gradient that are added up in one go."""
 
 
 def why_not(problem: Problem, target: Target) -> str | None:
     """Return why this algorithm cannot compute the problem, or None if it can."""
     if problem.data_format != "NCHW" and (problem.in_c, problem.out_c) != (1, 1):
         return "only NCHW, or one channel"  # of which both layouts are the same
+    if problem.kind is Kind.FILTER_GRADIENT and not along_rows(problem):
+        return "the contract adds its pixels in one chain, not along rows"
     return refusal(problem, target)
 
 
@@ -72,7 +74,8 @@ def refusal(problem: Problem, target: Target, period: int = 0) -> str | None:
     if problem.kind is Kind.INPUT_GRADIENT and problem.rows.stride > 4:
         return "input gradients of row strides above 4 have too many phases for one tile"
     shape = PlaneShape(problem, target, period)
-    if shape.block_bytes(shape.height) > target.l2_bytes // 2:
+    alone = problem.kind is Kind.FILTER_GRADIENT  # nobody else adds along rows
+    if not alone and shape.block_bytes(shape.height) > target.l2_bytes // 2:
         return "the rows under one tile do not fit the second cache"
     return None
 
@@ -98,7 +101,6 @@ class PlaneSplit:
         if to_filter:
             sizes = range(max(1, min(_CHUNK, planes // _SHARES)), 0, -1)
             chunk = max(sizes, key=lambda size: reduce.balance(-(-planes // size)))
-            shares = reduce.balanced_shares(-(-planes // chunk), problem.batch * row_blocks)
         else:
             while chunk > 1 and problem.batch * row_blocks * -(-planes // chunk) < _ITEMS:
                 chunk //= 2
@@ -106,13 +108,19 @@ class PlaneSplit:
                 row_blocks + 1
             ) >= max(8, shape.height):
                 row_blocks += 1
-        self.row_blocks, self.chunk, self.shares = row_blocks, chunk, shares
+        self.row_blocks, self.chunk, self.shares, self.slice_units = row_blocks, chunk, shares, 0
         self.chunks = -(-planes // chunk)
         self.units = problem.batch * row_blocks
         self.images = min(problem.batch, max(1, self.units * self.chunks // (2 * _ITEMS)))
+        unit = shape.unit
+        if unit:
+            self.units = pixel_contract(problem).units
+            self.slice_units = _slice_units(problem, self.units, self.chunks, shape.number)
+            self.shares = shares = -(-self.units // self.slice_units)
+            self.images = unit.images
         self.image_parts = -(-problem.batch // self.images)
         self.items = (shares if to_filter else self.image_parts * row_blocks) * self.chunks
-        count = -(-rows.groups // row_blocks)
+        count = unit.rows if unit else -(-rows.groups // row_blocks)
         self.grad_rows = -(-count // shape.height) * shape.height if to_filter else 0
         self.block_rows = shape.block_rows(max(count, self.grad_rows))
 
@@ -136,8 +144,6 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         height=shape.height,
         vectors=1 if direct else shape.vectors,
         tap_cols=1 if direct else shape.tap_cols,
-        tap_rows=1 if direct else shape.tap_rows,
-        col_chunk=0 if direct else shape.col_chunk,
         pitch=0 if direct else shape.pitch,
         grad_pitch=shape.grad_pitch if to_filter and not direct else 0,
         source_width=shape.source_cols if short_source else 0,
@@ -146,8 +152,13 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         single=rows.source if row_blocks == 1 and rows.groups == shape.height else 0,
         slack=shape.slack if direct else (0, 0),
         reserve=shape.reserve if direct and not to_filter else 0,
-        together=max(1, _LONGEST_SUM // rows.groups) if direct and to_filter else 1,
-        tail=shape.groups_w % shape.reach if direct and to_filter and not shape.short_target else 0,
+        tail=(shape.groups_w - 1) % shape.wide + 1
+        if direct and to_filter and not shape.short_target
+        else 0,
+        ahead=direct and to_filter and shape.groups_w > shape.wide,
+        turns=-(-min(shape.wide, shape.groups_w) // shape.reach) * (shape.reach // shape.lanes)
+        if shape.unit
+        else 1,
         ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
         several=shape.multiplier != 1,
         period=period,
@@ -158,9 +169,9 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         bias=problem.adds_bias,
         levels=0 if to_filter else levels_of(gather_contract(problem)),
     )
-    count = -(-rows.groups // row_blocks)
+    count = shape.unit.rows if shape.unit else -(-rows.groups // row_blocks)
     grad_rows, block_rows = split.grad_rows, split.block_rows
-    bank = shape.bank(kernel, chunk)
+    bank = shape.bank(kernel, chunk, split.slice_units)
     words = in_order(
         WORDS,
         source_rows=rows.source,
@@ -182,6 +193,8 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         bank=bank,
         block_rows=block_rows,
         grad_rows=grad_rows,
+        unit_rows=shape.unit.rows if shape.unit else 0,
+        slice_units=split.slice_units,
     )
     copies = shape.multiplier if problem.kind is Kind.INPUT_GRADIENT else 1
     pitch = shape.pitch * cols.footprint.step
@@ -214,10 +227,11 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
     if shares == 1:
         return Plan(problem, name, (step,), serial=serial, story=story)
     elements = problem.rows.window * problem.cols.window * problem.out_c
+    last = reduce.tree_step(problem.dtype.short, elements, shares, pitch=elements)
     return Plan(
         problem,
         name,
-        (step, reduce.step(problem.dtype.short, elements, shares)),
+        (step, last),
         partial_bytes=shares * elements * shape.number,
         serial=serial,
         story=story,
@@ -266,6 +280,11 @@ class PlaneShape:
         )
         reach = self.col_windows.highest + self.col_windows.step - 1
         self.reserve = max(0, -(-(reach - self.slack[1]) // self.col_windows.step))
+        self.wide = 64 // self.number
+        """Chains of a filter gradient along a row."""
+        self.unit: PixelBox | None = None
+        if problem.kind is Kind.FILTER_GRADIENT:
+            self.unit = pixel_contract(problem).unit
         self.taps = problem.rows.window * problem.cols.window
         self.few_taps = self.taps <= FEW_TAPS
         """Whether all weights, or all sums, are in registers."""
@@ -278,13 +297,15 @@ class PlaneShape:
             and len(self.col_windows.phases) == 1
             and not period
             and self.groups_w > 2 * self.lanes
+            and (problem.kind is not Kind.FILTER_GRADIENT or 2 * self.lanes <= self.wide)
         )
         """Whether bfloat16 read in place are taken in turn by two vectors."""
         self.reach = self.lanes * (2 if self.alternate else 1)
         self.direct = self._is_direct()
         self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
         self.height, self.vectors = self._tile()
-        self.tap_rows, self.tap_cols, self.col_chunk = self._taps_together()
+        self.tap_cols = max(1, _SUMS // problem.rows.window)
+        """Tap columns of a filter gradient that are summed in registers, with all their rows."""
 
     def _is_direct(self) -> bool:
         """Tell whether rows are to be read in place: small windows whose borders one masked load covers.
@@ -302,8 +323,6 @@ class PlaneShape:
         if self.repeat > 1:
             return False
         if problem.kind is Kind.INPUT_GRADIENT and problem.group_out > 1:
-            return False
-        if problem.kind is Kind.FILTER_GRADIENT and self.period:
             return False
         if self.groups_w <= lanes:
             return True
@@ -327,8 +346,10 @@ class PlaneShape:
             return True
         if self.problem.kind is not Kind.FILTER_GRADIENT:
             return False
-        by_cpu = self.problem.dtype.short == "f16" and self.target.has_half
-        return self.groups_w <= self.lanes or (by_cpu and self.groups_w > 2 * self.lanes)
+        # Pairs of neighbours would be of two vectors' chains where one vector has all of them.
+        alone = self.problem.dtype.short == "bf16" and self.lanes == self.wide
+        by_cpu = alone or (self.problem.dtype.short == "f16" and self.target.has_half)
+        return self.groups_w <= self.lanes or (by_cpu and self.groups_w > self.lanes)
 
     def _pitch(self) -> int:
         """Return a length every padded row fits in; few different ones, for kernels are made for each."""
@@ -345,20 +366,6 @@ class PlaneShape:
         unit = 1 << max(0, wanted.bit_length() - 3)
         return -(-wanted // unit) * unit * self.lanes
 
-    def _taps_together(self) -> tuple[int, int, int]:
-        """Return tap rows and columns of a filter gradient that are summed in registers, and columns for all taps.
-
-        Long windows read more rows at a time than the first cache holds: they go through some columns with all taps.
-        """
-        window, step = self.problem.rows.window, self.col_windows.step
-        if window <= _SUMS and self.taps <= _UNROLLED:
-            return window, max(1, _SUMS // window), 0
-        cols = step if step <= _SUMS // 2 else 1
-        parts = -(-window // (_SUMS // cols))
-        rows = self.block_rows(min(self.rows.groups, _LONGEST_SUM)) * step + _LONGEST_SUM
-        chunk = self.target.l1_bytes * 5 // 8 // (rows * self.number)
-        return -(-window // parts), cols, max(4 * self.lanes, chunk)
-
     def _tile(self) -> tuple[int, int]:
         """Return groups of rows and vectors of columns of a tile."""
         groups = self.rows.groups
@@ -366,11 +373,15 @@ class PlaneShape:
         plane = self.rows.source * self.source_cols + self.rows.target * self.target_cols
         streams = self.direct and plane * self.number > self.target.l1_bytes // 2
         if self.problem.kind is Kind.FILTER_GRADIENT:
-            most = 2 if streams else 4
+            most = 4
             if self.direct:
                 most //= self.col_windows.step
                 if groups <= 7 and self.short_target:
                     most = 7
+            if self.unit:
+                groups = self.unit.rows
+                if self.groups_w > self.wide:
+                    return min(groups, BAND), 1  # as the contract walks
             return _height(groups, most), 1
         many = not self.few_taps and self.target.vector_registers >= 32
         wide = self.groups_w > self.lanes if many else self.groups_w >= 2 * self.lanes
@@ -404,8 +415,9 @@ class PlaneShape:
     def row_blocks(self) -> int:
         """Return into how many blocks to cut the rows: each fits half the first cache if that leaves enough rows."""
         groups = self.rows.groups
-        most = _LONGEST_SUM if self.problem.kind is Kind.FILTER_GRADIENT else groups
-        blocks = -(-groups // most)
+        if self.unit:
+            return -(-groups // self.unit.rows)
+        blocks = 1
         if self.direct:
             return blocks
         while (size := self.block_bytes(-(-groups // blocks))) > self.target.l1_bytes // 2:
@@ -415,16 +427,32 @@ class PlaneShape:
             blocks += 1
         return blocks
 
-    def bank(self, kernel: PlaneKernel, chunk: int) -> int:
-        """Return the elements in front of the rows: weights, or sums of the filter gradient."""
+    def bank(self, kernel: PlaneKernel, chunk: int, slice_units: int) -> int:
+        """Return the elements in front of the rows: weights, or chains and sums of the filter gradient."""
+        if self.unit:
+            sums = -(-self.taps // self.lanes) * self.lanes * (slice_units.bit_length() + 1)
+            chains = self.taps * kernel.turns * self.lanes
+            size = self.wide + MEND_LEVELS + self.multiplier * (chains + sums)
+            return -(-size // self.wide) * self.wide
         taps = kernel.window[0] * kernel.window[1] + (kernel.bias and kernel.period > 0)
-        across = self.lanes if kernel.kind is Kind.FILTER_GRADIENT else chunk
+        across = chunk
         if kernel.period:
             across = self.lanes + -(-kernel.period // 8) * 8
-            if kernel.kind is Kind.FILTER_GRADIENT:
-                across = self.lanes * kernel.period
         line = 64 // self.number
         return -(-taps * across * self.multiplier // line) * line
+
+
+def _slice_units(problem: Problem, units: int, chunks: int, number: int) -> int:
+    """Return the units of a slice: the fewest slices of each chunk that keep threads busy, at a bearable weight."""
+    most = reduce.affordable_shares(problem, number)
+    sizes = [1 << j for j in range(max(1, units - 1).bit_length() + 1)]
+    sizes = [size for size in sizes if -(-units // size) <= most] or sizes[-1:]
+
+    def busy(size: int) -> float:
+        items, work = chunks * -(-units // size), chunks * units / min(size, units)
+        return min(1.0, work / -(-items // 8) / 6, work / -(-items // 16) / 10)
+
+    return max(sizes, key=lambda size: (busy(size), size))
 
 
 def _height(groups: int, most: int) -> int:

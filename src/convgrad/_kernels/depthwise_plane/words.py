@@ -28,10 +28,13 @@ WORDS = (
     "bank",
     "block_rows",
     "grad_rows",
+    "unit_rows",
+    "slice_units",
 )
 """The run-time words behind the three pointers and the bias. Columns are elements of a row. `bank` counts the elements
 of the workspace in front of the rows, `block_rows` the source rows of a block, `grad_rows` the rows of out_backprop
-that stand beside them (filter gradient), filled up to whole tiles."""
+that stand beside them (filter gradient), filled up to whole tiles; `unit_rows` and `images` are those of a unit, and
+`slice_units` the units of a slice."""
 
 FEW_TAPS = 9
 """Taps up to which all weights, or all sums, are in registers."""
@@ -92,10 +95,6 @@ class PlaneKernel:
     """Vectors of columns of a tile (forward and input gradient)."""
     tap_cols: int
     """Tap columns whose sums are in registers together (filter gradient)."""
-    tap_rows: int
-    """Tap rows of them."""
-    col_chunk: int
-    """Columns that all taps meet before the next ones do, or 0: all of a row (filter gradient)."""
     pitch: int
     """Elements from sub-row to sub-row."""
     grad_pitch: int
@@ -112,10 +111,9 @@ class PlaneKernel:
     """What a tap may add to the last group of rows, and of columns, without leaving the source (direct)."""
     reserve: int
     """Groups by which a vector must stay before the last one to need no mask (direct)."""
-    together: int
-    """Images of one block of rows that are added up in one go (direct filter gradient)."""
     tail: int
-    """Columns that the last vector does not share with the one before (direct filter gradient)."""
+    """Columns of a row behind the last whole piece of as many as there are chains: one at least (direct filter
+    gradient)."""
     ragged: tuple[bool, bool]
     """Whether the last group of rows, and of columns, misses some of its phases."""
     several: bool
@@ -130,6 +128,10 @@ class PlaneKernel:
     """Filter gradient: whether one share makes the result."""
     alternate: bool = False
     """bfloat16 read in place: two vectors hold every other column each, cheaper to convert than neighbours."""
+    turns: int = added_field(1)
+    """Vectors that a row's chains take (filter gradient)."""
+    ahead: bool = added_field(False)
+    """Whether rows are asked for before they are needed (direct filter gradient)."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result."""
     levels: int = added_field(0)

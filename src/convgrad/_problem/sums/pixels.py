@@ -34,6 +34,8 @@ WIDE = 64
 MOST_ROWS = 10
 MOST_TAPS = 128
 """Of a large window whose chains lie along rows."""
+MOST_WRITTEN = 64
+"""Rows of it, at most, where there are fewer channels than chains, and nothing else would fill a vector."""
 NEAR = 1 << 16
 """Elements of the input under a unit whose chains lie along rows, at most: they are copied together."""
 
@@ -54,10 +56,9 @@ class PixelContract(NamedTuple):
     unit: PixelBox
     run: PixelBox
     chains: int
-    """Chains of a run: pixels take turns, those whose tap lies in the padding not counted. Added first to last; 8 and
-    more (see `bias_contract`) halves onto halves."""
-    lanes: int = 1
-    """Where chains lie along rows: the pixel at column q belongs to chain q % lanes. See `along_rows`."""
+    """Chains of a run, in NHWC 1 or 2: pixels take turns, those whose tap lies in the padding not counted. Added first to
+    last. 8 and more lie along rows: the pixel at column q belongs to chain q % chains (`along_rows`, `bias_contract`),
+    and halves are added onto halves."""
 
     @property
     def units(self) -> int:
@@ -71,7 +72,7 @@ def pixel_contract(problem: Problem) -> PixelContract:
     if along_rows(problem):
         unit = _unit_along_rows(problem)
         out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
-        return PixelContract(out, unit, unit, 1, LINE // sum_bytes(problem))
+        return PixelContract(out, unit, unit, LINE // sum_bytes(problem))
     out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, out.rows * out.cols)
@@ -90,17 +91,22 @@ def along_rows(problem: Problem) -> bool:
     are added as ever. There a vector holds neighbours of a plane, and one, two or four of them make the V chains.
 
     Larger windows are for channels in the lanes, as in NHWC: 5x5 and 7x7 windows on planes of 28 x 28 and less take
-    half the time so, though rows are transposed first.
+    half to two thirds of the time so, though rows are transposed first.
     """
     rows, cols = problem.rows, problem.cols
     taps = rows.window * cols.window
-    if problem.data_format != "NCHW" or problem.group_in != 1 or problem.groups == 1:
+    one = (
+        problem.in_c == problem.out_c == 1
+    )  # both layouts are the same, and so is a dense convolution
+    if not one and (problem.data_format != "NCHW" or problem.group_in != 1 or problem.groups == 1):
         return False
     if problem.dtype.is_integer or cols.stride > 2 or problem.is_empty:
         return False
     if cols.out > PIXELS * (LINE // sum_bytes(problem)):
         return False
     large = cols.out >= WIDE and rows.window <= MOST_ROWS and taps <= MOST_TAPS
+    if problem.out_c * sum_bytes(problem) < LINE:
+        large = rows.window <= MOST_WRITTEN
     height = (_unit_along_rows(problem).rows - 1) * rows.stride + _span(rows)
     return (taps <= FEW_TAPS or large) and height * (cols.size + _span(cols)) <= NEAR
 
