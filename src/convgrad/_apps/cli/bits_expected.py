@@ -28,7 +28,7 @@ EXPECTED: dict[str, str] = {
     "depthwise_conv2d_backprop_filter half": "7fac3421f949dc6d6e12c63968cac99843e7c4d33067d4f6dcd2022215ff29e3",
     "depthwise_conv2d_backprop_filter bfloat16": "9516cdaf93b59d342844d9fce767be640cd40533b148861faef2328508a21c52",
     "depthwise_conv2d_backprop_filter float32": "17df4d4e29ae4511291d33b31b99433ebc29c0d202c457edc70b5c9e112cc11b",
-    "depthwise_conv2d_backprop_filter float64": "52907d8458d75df215bfb19671a49ab34e44e97a7ec8800b272cb52d05f730d4",
+    "depthwise_conv2d_backprop_filter float64": "20225b2b2ef92478301e40ee892207c86ca16f1e1943d4e6ad80235a10c836f4",
     "layers bfloat16": "4f4f5853964d7929c82791f8960aa44b9f5f740e74230931e63b7921ec91648d",
     "layers float32": "a5c805819b9f5c8283b28522780aa9c7804038eab08bd42d3afa1f595a244589",
     "batch norm half": "be711815f883b1be083d5a59077e7a095ad3f53c8c1608c14142bccb4e4432ca",

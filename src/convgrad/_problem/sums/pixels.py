@@ -1,9 +1,9 @@
 """Filter gradients and the gradients of a bias: sums over the pixels of all images, added up as a tree.
 
-Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, in the order n, p, q.
-A run is one chain over its pixels, a unit adds its runs in order. Units are the leaves of a binary tree: units 2i and
-2i + 1 make node i of the next level, and so on; a node without a right half is its left half. So work may be cut at
-every node, among any number of threads, and pairs of sums of equal length keep errors small without wider numbers.
+Outputs are cut into *units*, boxes of at most 400 pixels, and these into *runs* of at most 64, both in the order n, p,
+q. A run is one chain over its pixels, a unit adds its runs in order. Units are the leaves of a binary tree: unit 2i and
+unit 2i + 1 make node i of the next level, and so on; a node without a right half is its left half. So work may be cut
+at every node, among any number of threads, and pairs of sums of equal length keep errors small without wider numbers.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ class PixelContract(NamedTuple):
     unit: PixelBox
     run: PixelBox
     chains: int
-    """Chains of a run, in NHWC 1 or 2: pixels take turns, those whose tap lies in the padding not counted. Added first to
-    last. 8 and more lie along rows: the pixel at column q belongs to chain q % chains (`along_rows`, `bias_contract`),
-    and halves are added onto halves."""
+    """Chains of a run. 1 or 2: pixels take turns, those whose tap lies in the padding not counted. Added first to last.
+    8 and more lie along rows: the pixel at column q belongs to chain q % chains (`along_rows`, `bias_contract`), and
+    halves are added onto halves."""
 
     @property
     def units(self) -> int:

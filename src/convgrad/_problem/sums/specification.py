@@ -23,7 +23,7 @@ from ..geometry import Axis, taps_inside
 from . import transformed, winograd
 from .arithmetic import FLOAT32, FLOAT64, Numbers
 from .gather import GROUP, GatherContract, gather_contract, sum_bytes
-from .pixels import BAND, PixelBox, PixelContract, bias_contract, pixel_contract
+from .pixels import BAND, PixelBox, PixelContract, along_rows, bias_contract, pixel_contract
 
 _MOST_CELLS = 1 << 18
 """Numbers of one step: chains of so many results are followed at once."""
@@ -263,7 +263,7 @@ def _filter_gradient(problem: Problem, first: AnyArray, second: AnyArray) -> Any
         met = (list(chain.from_iterable(taps_inside(a))) for a in (problem.rows, problem.cols))
         for r, s in product(*met):
             place = _read_by(problem, r, s)
-            result[r, s] = _added(_arithmetic(problem), order, x, grad, place)
+            result[r, s] = _added(_arithmetic(problem), order, x, grad, place, along_rows(problem))
     return np.ascontiguousarray(result.transpose(0, 1, 3, 2, 4)).reshape(problem.filter_shape)
 
 
@@ -284,20 +284,23 @@ def _read_by(problem: Problem, r: int, s: int) -> AnyArray:
 
 
 def _added(
-    of: Numbers, order: PixelContract, x: AnyArray, grad: AnyArray, place: AnyArray
+    of: Numbers,
+    order: PixelContract,
+    x: AnyArray,
+    grad: AnyArray,
+    place: AnyArray,
+    banded: bool = False,
 ) -> AnyArray:
     """Return the sums of one tap, [group, c, k], of x [cell, group, c] and grad [pixel, group, k]."""
-    leaves = _leaves(order)
-    at_once = max(
-        1, _MOST_CELLS // max(1, x.shape[1] * x.shape[2] * grad.shape[2] * _together(order))
-    )
+    leaves = _leaves(order, banded)
+    at_once = max(1, _MOST_CELLS // max(1, x.shape[1] * x.shape[2] * grad.shape[2] * order.chains))
     parts = []
     for start in range(0, len(leaves.pixels), at_once):
         some = slice(start, start + at_once)
         pixels = leaves.pixels[some]
         cells = np.where(pixels >= 0, place[pixels], -1)
         chains = _chains(order, cells, leaves.cols[some])
-        parts.append(_runs(of, _together(order), x, grad, cells, pixels, chains))
+        parts.append(_runs(of, order.chains, x, grad, cells, pixels, chains))
     sums = np.concatenate(parts)
     units = np.zeros((len(leaves.runs), *sums.shape[1:]))
     for column in leaves.runs.T:
@@ -308,15 +311,10 @@ def _added(
 
 def _chains(order: PixelContract, cells: AnyArray, cols: AnyArray) -> AnyArray:
     """Return the chain of each pixel of some runs: they take turns, or lanes lie along columns."""
-    if order.lanes > 1 or order.chains >= LANES:
-        return np.asarray(cols % _together(order))
+    if order.chains >= LANES:
+        return np.asarray(cols % order.chains)
     there = cells >= 0
     return np.asarray((np.cumsum(there, axis=1) - there) % order.chains)
-
-
-def _together(order: PixelContract) -> int:
-    """Return the chains of a run, whichever they are."""
-    return max(order.chains, order.lanes)
 
 
 def _runs(
@@ -339,7 +337,7 @@ def _runs(
     return _halves(of, sums)
 
 
-def _leaves(order: PixelContract) -> Leaves:
+def _leaves(order: PixelContract, banded: bool) -> Leaves:
     """Cut all outputs into units and these into runs."""
     pixels: list[AnyArray] = []
     cols: list[AnyArray] = []
@@ -348,7 +346,7 @@ def _leaves(order: PixelContract) -> Leaves:
         units.append([])
         for start, size in _cut(*unit, order.run):
             units[-1].append(len(pixels))
-            walk = _walk(size, order.lanes)
+            walk = _walk(size, order.chains if banded else 1)
             pixels.append(_numbered(order.out, start, size)[walk])
             cols.append(walk % size.cols)
     return Leaves(_filled_up(pixels), _filled_up(cols), _filled_up(units))

@@ -8,7 +8,7 @@ from typing import Any
 from ..convolution import Kind, Problem
 from . import VERSION, winograd
 from .gather import GROUP, gather_contract, is_coarse, sum_bytes
-from .pixels import BAND, PixelBox, PixelContract, bias_contract, pixel_contract
+from .pixels import PixelBox, PixelContract, bias_contract, pixel_contract
 
 OUTSIDE = "outside the contract: no fused multiply-add"
 """What is said of CPUs that have none."""
@@ -90,8 +90,8 @@ def _pixel_lines(order: PixelContract) -> list[str]:
     units = f"{_counted(order.units, 'unit')} of {_sized(order.unit)}"
     told = [f"{units}, added as a binary tree" if order.units > 1 else units]
     several = f", in {order.chains} chains" if order.chains > 1 else ""
-    if order.lanes > 1:
-        several = f", in {order.lanes} chains by column, met in bands of {BAND} rows"
+    if order.chains > 2:
+        several += " by column"
     if order.run == order.unit:
         return [f"{told[0]}; a unit is one run{several}"]
     return [
@@ -121,7 +121,7 @@ def _pixel_values(order: PixelContract) -> dict[str, Any]:
         "units": order.units,
         "unit": list(order.unit),
         "run": list(order.run),
-        "chains": max(order.chains, order.lanes),
+        "chains": order.chains,
     }
 
 
