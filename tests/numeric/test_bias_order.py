@@ -8,17 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from biases import biased
-from cases import NUMPY, Case
+import convgrad
+from biases import SIDES, biased, compute
+from cases import NUMPY, Case, normal
 from convgrad._base import dtypes
 from convgrad._compiler import jit
 from convgrad._engine import prepare
+from convgrad._kernels import ALGORITHMS
 from convgrad._kernels.plan import Plan, Step
 from convgrad._kernels.shared.pixel_sum import complete
 from convgrad._problem.convolution import Problem, Side
 from convgrad._problem.sums.pixels import PixelBox, bias_contract, box
 from convgrad._runtime.run import run as run_program
-from kernels import shared_among
+from kernels import random_case_for, shared_among
 from same_bits import machines
 
 NUMBERS = {"float32": np.float32, "half": np.float32, "bfloat16": np.float32, "float64": np.float64}
@@ -146,3 +148,27 @@ def test_a_contract_asks_no_cpu() -> None:
     planes = bias_contract(biased(replace(strided, data_format="NCHW"), "filter", "input"))
     assert planes == (PixelBox(8, 1, 196), PixelBox(4, 1, 196), PixelBox(4, 1, 196), 16)
     assert jit.host_target()
+
+
+@pytest.mark.parametrize("name", [name for name in ALGORITHMS if name != "reference"])
+def test_who_adds_on_the_way_adds_so_too(name: str) -> None:
+    with convgrad.options(winograd="fast"):
+        bias_of(name)
+
+
+def bias_of(name: str) -> None:
+    rng = np.random.default_rng([29, *name.encode()])
+    for _ in range(4):
+        case, kinds = random_case_for(rng, name, jit.host_target(), whole=False)
+        if "filter" not in kinds:
+            return
+        data = normal(case, rng)
+        for side in SIDES["filter"]:
+            problem = biased(case, "filter", side)
+            _, got = compute(name, jit.host_target(), problem, "filter", data, None)
+            image = data.x if side == "input" else data.g
+            last = image if case.data_format == "NHWC" else image.transpose(0, 2, 3, 1)
+            row = dtypes.find(NUMPY[case.dtype])
+            assert row is not None
+            want = by_the_contract(problem, last.astype(NUMBERS[case.dtype]))
+            assert got.tobytes() == dtypes.round_once(want, row).tobytes(), (case, side)

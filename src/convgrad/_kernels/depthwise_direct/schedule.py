@@ -284,7 +284,7 @@ def _tall(problem: Problem, height: int) -> bool:
 
     Images, and slices of two units or more, must begin with a whole tile.
     """
-    out, unit, run, _ = pixel_contract(problem)
+    out, unit, run, *_ = pixel_contract(problem)
     if run.images * run.rows > 1 or unit.cols < out.cols or out.rows % height:
         return False
     sums = problem.rows.window * problem.cols.window * problem.in_c * _number_size(problem)
@@ -313,7 +313,7 @@ def _left_over(problem: Problem, cols: Gather, width: int) -> float:
 
 def _runs(problem: Problem) -> Iterator[tuple[int, int]]:
     """Yield where the runs of a row begin and end: the first ones, and the last."""
-    out, unit, run, _ = pixel_contract(problem)
+    out, unit, run, *_ = pixel_contract(problem)
     last = (out.cols - 1) // unit.cols * unit.cols
     for begin in dict.fromkeys((0, last)):
         end = min(begin + unit.cols, out.cols)

@@ -82,6 +82,8 @@ def compute(
             beside = None
             if problem.bias:
                 beside = _bias_gradient(problem, wide[0 if problem.bias == "input" else 1])
+            if problem.is_empty:
+                return np.zeros(problem.filter_shape, problem.dtype.numpy), beside
             return _rounded(problem, _filter_gradient(problem, *wide)), beside
         per_channel = None
         if problem.bias:
