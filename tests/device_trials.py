@@ -10,11 +10,11 @@ import os
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from convgrad._compiler.kernel import Kernel, KernelSource
 from convgrad._compiler.targets import System, Target, find
 from convgrad._engine import planner, prepare
 from convgrad._kernels.plan import Plan
+from convgrad._runtime.program import Program
 from convgrad._runtime.run import run as run_program
 from kernels import NAMES, expected_exactly, families, problem_of
 
@@ -144,6 +145,16 @@ def _drawn(rng: np.random.Generator, depthwise: bool, dtype: str, layout: str) -
             return case
 
 
+Emit = Callable[[Any, Target], KernelSource]
+
+
+class Place(NamedTuple):
+    """An array of a program: what it holds before and after, one of them None if it is only written or only read."""
+
+    before: Any
+    after: Any
+
+
 @dataclass
 class Kernels:
     """The kernels of some plans, as they would be in a pack."""
@@ -155,11 +166,11 @@ class Kernels:
     sources: list[KernelSource] = field(default_factory=list)
     _here: dict[int, Kernel] = field(default_factory=dict)
 
-    def add(self, plan: Plan) -> None:
-        for identity in prepare.identities(plan):
+    def add(self, identities: Iterable[Any], emit: Emit = _kernels.emit) -> None:
+        for identity in identities:
             if identity not in self.numbers:
                 self.numbers[identity] = len(self.sources)
-                source = _kernels.emit(identity, self.target)
+                source = emit(identity, self.target)
                 self.sources.append(symbols.in_pack(source, self.target, self.triple))
 
     def compiled(self) -> list[tuple[str, bytes]]:
@@ -217,12 +228,19 @@ def computed_here(trial: Trial, data: Data, kernels: Kernels) -> Any:
     return result
 
 
-def block(trial: Trial, data: Data, expected: Any, kernels: Kernels) -> bytes:
-    """Return a problem as the runner reads it."""
-    program = prepare.numbered(trial.plan)
-    identities = prepare.identities(trial.plan)
+def places(read: Sequence[Any], written: Sequence[Any]) -> list[Place]:
+    """Return the places of a convolution: operands, result, and a bias that is added or its gradient."""
+    found = [*(Place(each, None) for each in read[:2]), Place(None, written[0])]
+    found += [Place(each, None) for each in read[2:]]
+    return [*found, *(Place(None, each) for each in written[1:])]
+
+
+def block(
+    program: Program, identities: Sequence[Any], arrays: Sequence[Place], kernels: Kernels
+) -> bytes:
+    """Return a problem as the runner reads it: a program, the identities of its kernels, and its places."""
     words = sum(6 + len(each.places) + len(each.words) for each in program.launches)
-    made = bytearray(8 * (8 + words))
+    made = bytearray(8 * (5 + 3 * len(arrays) + words))
 
     def put(content: bytes, shift: int) -> int:
         made.extend(bytes(-len(made) % 64 + shift))
@@ -230,10 +248,15 @@ def block(trial: Trial, data: Data, expected: Any, kernels: Kernels) -> bytes:
         made.extend(content)
         return at
 
-    # No better aligned than an element is.
-    places = [put(each.tobytes(), each.itemsize) for each in (*operands(trial, data), expected)]
+    def offset(array: Any) -> int:
+        # No better aligned than an element is.
+        return 0 if array is None else put(array.tobytes(), array.itemsize)
+
     head = [0, len(program.launches), program.partial_bytes, program.packed_bytes]
-    numbers = [*head, expected.nbytes, *places]
+    numbers = [*head, len(arrays)]
+    for before, after in arrays:
+        size = before.nbytes if after is None else after.nbytes
+        numbers += [size, offset(before), offset(after)]
     for launch in program.launches:
         number = kernels.numbers[identities[launch.kernel]]
         scratch = launch.scratch_bytes + kernels.sources[number].scratch_bytes
@@ -244,6 +267,12 @@ def block(trial: Trial, data: Data, expected: Any, kernels: Kernels) -> bytes:
     numbers[0] = len(made)
     struct.pack_into(f"<{len(numbers)}q", made, 0, *numbers)
     return bytes(made)
+
+
+def block_of(plan: Plan, read: Sequence[Any], written: Sequence[Any], kernels: Kernels) -> bytes:
+    """Return the block of a plan for a convolution."""
+    program, identities = prepare.numbered(plan), prepare.identities(plan)
+    return block(program, identities, places(read, written), kernels)
 
 
 def build(
@@ -264,7 +293,8 @@ def build(
         _call("wasm-ld", "--no-entry", *exports, *made, library, "-o", program)
     else:
         options = ["-O2", "-DWITH_FILES", *runner.options]
-        _call(runner.compiler, *options, source, table, library, "-o", program)
+        # Batch norm takes the root of a double, which the M4 has no instruction for.
+        _call(runner.compiler, *options, source, table, library, "-lm", "-o", program)
     return program
 
 
@@ -304,7 +334,7 @@ def campaign(target: Target, size: Size, folder: Path, system: str | None = None
     kernels = Kernels(target, target.system_called(system).triple)
     drawn_trials = list(trials(target, rng, size))
     for trial in drawn_trials:
-        kernels.add(trial.plan)
+        kernels.add(prepare.identities(trial.plan))
     members = kernels.compiled()
     found: dict[str, Any] = {
         "trials": len(drawn_trials),
@@ -323,10 +353,11 @@ def campaign(target: Target, size: Size, folder: Path, system: str | None = None
         if trial.algorithm in ("choice", *NAMES):  # those one has to ask for are not exact
             whole = whole_numbers(trial.case, rng)
             expected = expected_exactly(trial.case, trial.kind, whole)
-            blocks.append(block(trial, whole, expected, kernels))
+            blocks.append(block_of(trial.plan, operands(trial, whole), [expected], kernels))
             names.append(f"{name}, whole numbers")
         rough = normal(trial.case, rng)
-        blocks.append(block(trial, rough, computed_here(trial, rough, kernels), kernels))
+        here = computed_here(trial, rough, kernels)
+        blocks.append(block_of(trial.plan, operands(trial, rough), [here], kernels))
         names.append(f"{name}, random numbers")
     for runner in runners:
         program = build(kernels, members, runner, folder)

@@ -1,9 +1,9 @@
 /* Runs problems of a stream on kernels that are linked in: no library but memory, so that it runs on any target.
 
    A problem is a block of 64-bit words, little-endian, with offsets into the block:
-   bytes of the block, launches, bytes of partial sums, of the packed operand, of the result, offsets of first operand,
-   second operand and expected result; then each launch: kernel, items, bytes of scratch, offset of the table or 0,
-   places, words; the places; the words.
+   bytes of the block, launches, bytes of partial sums, of the packed operand, places; then each place of the program:
+   bytes, offset of what it holds or 0, offset of what it must hold afterwards or 0 if it is only read; then each launch:
+   kernel, items, bytes of scratch, offset of the table or 0, places, words; the places; the words.
 
    Kernels are called by a thread that rounds upward and flushes subnormals, and must leave it so. */
 #include <stdint.h>
@@ -11,9 +11,10 @@
 typedef void (*kernel_type)(const void *args, int64_t begin, int64_t end, void *scratch);
 extern const kernel_type kernels[];
 
-enum { BLOCK, LAUNCHES, PARTIAL, PACKED, RESULT, FIRST, SECOND, EXPECTED, HEADER };
+enum { BLOCK, LAUNCHES, PARTIAL, PACKED, ALL_PLACES, HEADER };
+enum { BYTES, BEFORE, AFTER, PLACE };
 enum { KERNEL, ITEMS, SCRATCH, TABLE, PLACES, WORDS, LAUNCH };
-enum { RIGHT, WRONG, BEYOND, TOO_LARGE, OTHER_MODE, MOST_WORDS = 128, GUARD = 64 };
+enum { RIGHT, WRONG, BEYOND, TOO_LARGE, OTHER_MODE, MOST_WORDS = 256, MOST_PLACES = 16, GUARD = 64 };
 
 /* The register of the floating-point mode, and what is set in it. */
 #if defined(__x86_64__)
@@ -69,33 +70,40 @@ static int guarded(const unsigned char *at, uint64_t bytes) {
   return 1;
 }
 
-/* Where in the result the first wrong byte is. */
+/* Which byte of its place is the first wrong one. */
 int64_t wrong_at;
 
 int run_block(const int64_t *block, unsigned char *memory, uint64_t memory_bytes) {
   const unsigned char *base = (const unsigned char *)block;
-  const int64_t *next = block + HEADER;
-  unsigned char *partial, *packed, *result;
-  const void *places[18]; /* 16 and 17 are memory, as in _runtime/program.py */
-  int64_t launch, i;
+  const int64_t *place = block + HEADER, *next = place + PLACE * block[ALL_PLACES];
+  unsigned char *partial, *packed;
+  int64_t places[MOST_PLACES + 3]; /* the last three are memory, as in _runtime/program.py */
+  int64_t launch, i, n;
   taken = memory;
   end_of_memory = memory + memory_bytes;
   partial = take((uint64_t)block[PARTIAL], 0);
   packed = take((uint64_t)block[PACKED], 0);
-  /* As badly aligned as the operands are. */
-  result = take((uint64_t)block[RESULT], (unsigned)(block[FIRST] & 63));
-  if (!partial || !packed || !result) return TOO_LARGE;
-  places[0] = base + block[FIRST];
-  places[1] = base + block[SECOND];
-  places[2] = result;
-  places[16] = partial;
-  places[17] = packed;
+  if (!partial || !packed) return TOO_LARGE;
+  for (n = 0; n < block[ALL_PLACES]; n++, place += PLACE) {
+    const unsigned char *at = base + place[BEFORE];
+    if (place[AFTER]) {
+      /* As badly aligned as what is read. */
+      unsigned char *own = take((uint64_t)place[BYTES], (unsigned)(place[AFTER] & 63));
+      if (!own) return TOO_LARGE;
+      for (i = 0; place[BEFORE] && i < place[BYTES]; i++) ((volatile unsigned char *)own)[i] = at[i];
+      at = own;
+    }
+    places[n] = (int64_t)(uintptr_t)at;
+  }
+  places[MOST_PLACES] = (int64_t)(uintptr_t)partial;
+  places[MOST_PLACES + 1] = (int64_t)(uintptr_t)packed;
+  places[MOST_PLACES + 2] = (int64_t)(uintptr_t)places;
   for (launch = 0; launch < block[LAUNCHES]; launch++) {
     int64_t args[MOST_WORDS], count = 0, items = next[ITEMS], half = items / 2;
     const int64_t *words = next + LAUNCH;
     unsigned char *before = taken, *scratch = take((uint64_t)next[SCRATCH], 0);
     if (!scratch || next[PLACES] + next[WORDS] + 1 > MOST_WORDS) return TOO_LARGE;
-    for (i = 0; i < next[PLACES]; i++) args[count++] = (int64_t)(uintptr_t)places[*words++];
+    for (i = 0; i < next[PLACES]; i++) args[count++] = places[*words++];
     if (next[TABLE]) args[count++] = (int64_t)(uintptr_t)(base + next[TABLE]);
     for (i = 0; i < next[WORDS]; i++) args[count++] = *words++;
     if (half < items && !call(kernels[next[KERNEL]], args, half, items, scratch)) return OTHER_MODE;
@@ -104,14 +112,17 @@ int run_block(const int64_t *block, unsigned char *memory, uint64_t memory_bytes
     taken = before;
     next = words;
   }
-  if (!guarded(partial, (uint64_t)block[PARTIAL]) || !guarded(packed, (uint64_t)block[PACKED]) ||
-      !guarded(result, (uint64_t)block[RESULT]))
-    return BEYOND;
-  for (i = 0; i < block[RESULT]; i++)
-    if (result[i] != base[block[EXPECTED] + i]) {
-      wrong_at = i;
-      return WRONG;
-    }
+  if (!guarded(partial, (uint64_t)block[PARTIAL]) || !guarded(packed, (uint64_t)block[PACKED])) return BEYOND;
+  for (n = 0, place = block + HEADER; n < block[ALL_PLACES]; n++, place += PLACE) {
+    const unsigned char *at = (const unsigned char *)(uintptr_t)places[n];
+    if (!place[AFTER]) continue;
+    if (!guarded(at, (uint64_t)place[BYTES])) return BEYOND;
+    for (i = 0; i < place[BYTES]; i++)
+      if (at[i] != base[place[AFTER] + i]) {
+        wrong_at = i;
+        return WRONG;
+      }
+  }
   return RIGHT;
 }
 

@@ -12,6 +12,7 @@ import pytest
 
 from convgrad._compiler.jit import host, llvm, objects
 from convgrad._compiler.targets import ALL, TARGETS, find
+from convgrad._engine import prepare
 from device_trials import RUNNERS, Kernels, Size, campaign, helpers, trials
 
 pytestmark = pytest.mark.cc_long
@@ -52,7 +53,7 @@ def test_other_systems_ask_for_nothing_either(row, system, tmp_path):
         pytest.skip("llvm-nm is not installed")
     kernels = Kernels(row, system.triple)
     for trial in trials(row, np.random.default_rng(len(row.name)), Size(3, part=29)):
-        kernels.add(trial.plan)
+        kernels.add(prepare.identities(trial.plan))
     assert helpers(kernels.compiled(), system, tmp_path) == set()
 
 
@@ -61,7 +62,7 @@ def test_packs_for_linux_hold_the_objects_of_the_jit(row):
     """Byte for byte: so what a pack computes has the bits of the JIT on the same row."""
     kernels = Kernels(row, row.triple)
     for trial in trials(row, np.random.default_rng(5), Size(2, part=17)):
-        kernels.add(trial.plan)
+        kernels.add(prepare.identities(trial.plan))
     for source in kernels.sources:
         as_jit = llvm.Machine(row.triple, row.cpu, row.features)
         assert llvm.compile_for(source.ir, as_jit) == llvm.compile_for(
