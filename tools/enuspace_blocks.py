@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from textwrap import fill
 
 from convgrad._apps.pages import symbols
 from convgrad._apps.pages.blocks import OURS
@@ -40,12 +41,16 @@ def _row(row: symbols.Symbol) -> str:
 def kept() -> str:
     """Return the names of blocks that are known and refuse to run."""
     names = sorted(row.name for row in symbols.SYMBOLS.values() if not row.computed)
-    return ", ".join(names) + ".\n"
+    return _prose(names)
 
 
 def also() -> str:
     """Return the names of our blocks that enuSpace's description does not have."""
-    return ", ".join(sorted(set(OURS) - set(symbols.SYMBOLS))) + ".\n"
+    return _prose(sorted(set(OURS) - set(symbols.SYMBOLS)))
+
+
+def _prose(names: list[str]) -> str:
+    return fill(", ".join(names) + ".", width=125) + "\n"
 
 
 def rewritten(page: str) -> str:

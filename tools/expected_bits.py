@@ -12,17 +12,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from convgrad._apps.cli import bits_campaign, bits_expected
+from convgrad._apps.bits import campaign, expected
 from convgrad._compiler import jit
 
-FILE = Path(bits_expected.__file__)
+FILE = Path(expected.__file__)
 
 
 def text() -> str:
     """Return the module's text."""
     rows = "".join(
-        f'    "{each.name}": "{each.digest}",\n'
-        for each in bits_campaign.receipts(bits_campaign.specified)
+        f'    "{each.name}": "{each.digest}",\n' for each in campaign.receipts(campaign.specified)
     )
     head = FILE.read_text(encoding="utf-8").split("EXPECTED")[0]
     return f"{head}EXPECTED: dict[str, str] = {{\n{rows}}}\n"

@@ -28,6 +28,11 @@ KERNEL_TESTS = [
 """For bugs in kernels and their plans: generated problems on this machine, exact, the general ones first."""
 
 
+def in_family(name: str) -> tuple[str, ...]:
+    """Return the tests that hold one family of kernels against the contract of sums."""
+    return ("tests/numeric/test_family_sums.py", "-k", name)
+
+
 BUGS = (
     Bug(
         "stride and dilation swapped",
@@ -133,21 +138,113 @@ BUGS = (
         "_kernels/dense_direct/tables.py",
         "run = number // contract.taps if contract.levels else 0",
         "run = (number + 1) // contract.taps if contract.levels else 0",
-        tests=("tests/numeric/test_dense_sums.py",),
+        tests=in_family("dense_direct"),
     ),
     Bug(
         "a run of dense_grouped ends a tap early",
         "_kernels/dense_grouped/geometry.py",
         "run = number // contract.taps if contract.levels else 0",
         "run = (number + 1) // contract.taps if contract.levels else 0",
-        tests=("tests/numeric/test_dense_sums.py",),
+        tests=in_family("dense_grouped"),
     ),
     Bug(
         "a run of dense_planes ends a tap early",
         "_kernels/dense_planes/lattice.py",
         "j // taps for j in",
         "(j + 1) // taps for j in",
-        tests=("tests/numeric/test_dense_sums.py",),
+        tests=in_family("dense_planes"),
+    ),
+    Bug(
+        "a run of dense_grouped's filter gradient has a row more",
+        "_kernels/dense_grouped/filter_plan.py",
+        "run_rows=run.rows,",
+        "run_rows=run.rows + 1,",
+        tests=in_family("dense_grouped"),
+    ),
+    Bug(
+        "dense_grouped's slices are no nodes of the tree",
+        "_kernels/dense_grouped/filter_plan.py",
+        "slice_units=1 << cut.levels,",
+        "slice_units=(1 << cut.levels) - (slices == 2),",
+        tests=in_family("dense_grouped"),
+    ),
+    Bug(
+        "a run of dense_filter has a row more",
+        "_kernels/dense_filter/schedule.py",
+        "unit, run = it.unit, it.contract.run\n",
+        "unit, run = it.unit, it.contract.run._replace(rows=it.contract.run.rows + 1)\n",
+        tests=in_family("dense_filter"),
+    ),
+    Bug(
+        "dense_filter's slices are no nodes of the tree",
+        "_kernels/dense_filter/choice.py",
+        "it = replace(part, units=1 << level)",
+        "it = replace(part, units=3**level)",
+        tests=in_family("dense_filter"),
+    ),
+    Bug(
+        "a run of depthwise_direct has a row more",
+        "_kernels/depthwise_direct/schedule.py",
+        "words += in_order(units.WORDS, **units.words(contract, split.slice_units))",
+        "longer = contract._replace(run=contract.run._replace(rows=contract.run.rows + 1))\n"
+        "    words += in_order(units.WORDS, **units.words(longer, split.slice_units))",
+        tests=in_family("depthwise_direct"),
+    ),
+    Bug(
+        "a unit of depthwise_direct's tall tiles has a row more",
+        "_kernels/depthwise_direct/kernel.py",
+        'ends = (below % word["unit_rows"]).equals(0) | below.equals(rows)',
+        'ends = (below % (word["unit_rows"] + 1)).equals(0) | below.equals(rows)',
+        tests=in_family("depthwise_direct"),
+    ),
+    Bug(
+        "a run of depthwise_packed is a unit",
+        "_kernels/depthwise_packed/schedule.py",
+        "**units.words(it.contract, it.slice_units(problem)),",
+        "**units.words(it.contract._replace(run=it.contract.unit), it.slice_units(problem)),",
+        tests=in_family("depthwise_packed"),
+    ),
+    Bug(
+        "a total of depthwise_packed has a row less",
+        "_kernels/depthwise_packed/kernel.py",
+        "place.offset(2).store_int(before * -(-self.columns.window // RUN))",
+        "place.offset(2).store_int((before + 1) * -(-self.columns.window // RUN))",
+        tests=in_family("depthwise_packed"),
+    ),
+    Bug(
+        "sums of depthwise_plane are one chain",
+        "_kernels/depthwise_plane/schedule.py",
+        "levels=0 if to_filter else levels_of(gather_contract(problem)),",
+        "levels=0 if to_filter else 0 * levels_of(gather_contract(problem)),",
+        tests=in_family("depthwise_plane"),
+    ),
+    Bug(
+        "depthwise_plane's slices are no nodes of the tree",
+        "_kernels/depthwise_plane/schedule.py",
+        "sizes = [1 << j for j in range(max(1, units - 1).bit_length() + 1)]",
+        "sizes = [3**j for j in range(max(1, units - 1).bit_length() + 1)]",
+        tests=in_family("depthwise_plane"),
+    ),
+    Bug(
+        "Winograd's chains have half as many products",
+        "_kernels/winograd/sizes.py",
+        "chain=CHAIN if self.exact else 0,",
+        "chain=CHAIN // 2 if self.exact else 0,",
+        tests=in_family("winograd"),
+    ),
+    Bug(
+        "a run of a bias's gradient is a unit",
+        "_kernels/shared/pixel_sum.py",
+        "runs = cut(order.unit, order.run)",
+        "runs = cut(order.unit, order.unit)",
+        tests=("tests/numeric/test_bias_order.py",),
+    ),
+    Bug(
+        "a run of batch norm in NCHW is twice as long",
+        "_kernels/norm/statistics.py",
+        "run = walk.RUN * chains",
+        "run = 2 * walk.RUN * chains",
+        tests=("tests/numeric/test_norm_bits.py", "-k", "NCHW"),
     ),
     Bug(
         "totals are of one run less",

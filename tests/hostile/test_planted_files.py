@@ -164,7 +164,9 @@ def test_a_current_folder_that_is_gone(tmp_path, monkeypatch):
     monkeypatch.chdir(place)
     place.rmdir()
     monkeypatch.setattr(sys, "path", ["", children.ROOT])
-    assert children.import_path() == [children.ROOT]
+    for words in ("", "src"):
+        monkeypatch.setenv("PYTHONPATH", words)
+        assert children.import_path() == [children.ROOT]
 
 
 def test_a_child_has_its_arguments_and_our_flags(folder):

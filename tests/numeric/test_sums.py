@@ -17,7 +17,7 @@ import same_bits
 from biases import biased
 from cases import KINDS, Case, normal
 from convgrad import reference
-from convgrad._apps.cli import bits_campaign, bits_expected
+from convgrad._apps.bits import campaign, expected
 from convgrad._base import config, dtypes
 from convgrad._compiler import jit
 from convgrad._compiler.targets import ALL
@@ -276,49 +276,47 @@ def test_other_runs_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert result.tobytes() != want, f"{name}: runs of another length have the same bits"
 
 
-def differing(part: bits_campaign.Part) -> list[str]:
+def differing(part: campaign.Part) -> list[str]:
     """Return the problems of a part of the campaign whose kernels give other bits, with who computes them."""
     wrong = []
     for number, problem in enumerate(part.problems):
-        given = bits_campaign.operands(problem, number)
-        pairs = (bits_campaign.computed(problem, given), bits_campaign.specified(problem, given))
-        if bits_campaign.digest(pairs[0]) != bits_campaign.digest(pairs[1]):
+        given = campaign.operands(problem, number)
+        pairs = (campaign.computed(problem, given), campaign.specified(problem, given))
+        if campaign.digest(pairs[0]) != campaign.digest(pairs[1]):
             wrong.append(f"{planner.choose(problem, jit.host_target()).algorithm}: {problem}")
     return wrong
 
 
 def test_the_campaign_has_the_digests_that_are_expected() -> None:
     """What `convgrad check bits` computes; of what differs the problems are named, with the algorithm."""
-    by_name = {part.name: part for part in bits_campaign.parts()}
-    receipts = [*bits_campaign.receipts()]
-    assert [each.name for each in receipts] == [*bits_expected.EXPECTED]
-    wrong = [each.name for each in receipts if bits_expected.EXPECTED[each.name] != each.digest]
+    by_name = {part.name: part for part in campaign.parts()}
+    receipts = [*campaign.receipts()]
+    assert [each.name for each in receipts] == [*expected.EXPECTED]
+    wrong = [each.name for each in receipts if expected.EXPECTED[each.name] != each.digest]
     assert not wrong, [differing(by_name[name]) if name in by_name else name for name in wrong]
 
 
 def test_the_expected_digests_are_those_of_the_specification() -> None:
     """Of some parts; `python -m tools.expected_bits --check` asks for all."""
     parts = [
-        part
-        for part in bits_campaign.parts()
-        if "float32" in part.name and "layers" not in part.name
+        part for part in campaign.parts() if "float32" in part.name and "layers" not in part.name
     ]
     assert len(parts) == 6
     for part in parts:
         found = [
             array
             for number, problem in enumerate(part.problems)
-            for array in bits_campaign.specified(problem, bits_campaign.operands(problem, number))
+            for array in campaign.specified(problem, campaign.operands(problem, number))
         ]
-        assert bits_campaign.digest(found) == bits_expected.EXPECTED[part.name], part.name
+        assert campaign.digest(found) == expected.EXPECTED[part.name], part.name
 
 
 def test_numbers_of_the_campaign_are_always_the_same() -> None:
     """They are part of the digests, and fit their dtype exactly."""
-    assert [hex(each) for each in bits_campaign.hashed("a", 3).tolist()] == HASHED
+    assert [hex(each) for each in campaign.hashed("a", 3).tolist()] == HASHED
     for dtype, wide in ((np.float32, np.float64), (np.float16, np.float32)):
         row = next(row for row in dtypes.DTYPES if row.numpy == dtype)
-        found = bits_campaign.numbers("x", (1000,), row)
+        found = campaign.numbers("x", (1000,), row)
         assert found.dtype == dtype and 2 < np.abs(found.astype(wide)).max() <= 4
 
 
@@ -377,11 +375,11 @@ def test_without_kernels_small_problems_have_the_same_bits(kind: str, side: Any)
     case = replace(LAYER, group_in=20, group_out=6)
     problem = biased(case, kind, side)
     assert last_resort.follows_contract(problem, winograd.SUMS)
-    given = bits_campaign.operands(problem, 0)
-    with_kernels = bits_campaign.computed(problem, given)
+    given = campaign.operands(problem, 0)
+    with_kernels = campaign.computed(problem, given)
     with config.scope(kernels=False):
-        without = bits_campaign.computed(problem, given)
-    assert bits_campaign.digest(with_kernels) == bits_campaign.digest(without)
+        without = campaign.computed(problem, given)
+    assert campaign.digest(with_kernels) == campaign.digest(without)
 
 
 def test_large_problems_are_not_computed_slowly() -> None:
@@ -403,11 +401,11 @@ def test_other_images_of_a_batch_do_not_matter(kind: str, group_out: int) -> Non
     case = replace(LAYER, batch=3, group_out=group_out)
     problem, single = (problem_of(each, kind) for each in (case, replace(case, batch=1)))
     first, second = same_bits.operands(kind, normal(case, np.random.default_rng(3)))
-    whole = bits_campaign.computed(problem, (first, second))[0]
+    whole = campaign.computed(problem, (first, second))[0]
     for image in range(3):
         part = slice(image, image + 1)
         pair = (first[part], second) if kind == "forward" else (first, second[part])
-        alone = bits_campaign.computed(single, [np.ascontiguousarray(each) for each in pair])[0]
+        alone = campaign.computed(single, [np.ascontiguousarray(each) for each in pair])[0]
         assert alone.tobytes() == whole[part].tobytes(), image
 
 

@@ -37,7 +37,7 @@ def import_path() -> list[str]:
     except OSError:  # the folder is gone, and nobody can look there
         here = ""
     path = [str(Path(each).absolute()) for each in sys.path if str(each)]  # some hold `Path`s
-    if here not in {ROOT, *_named()}:
+    if here and here not in {ROOT, *_named()}:
         path = [each for each in path if os.path.realpath(each) != here]
     # An import hook may have found the package where the path does not lead.
     return path if ROOT in map(os.path.realpath, path) else [ROOT, *path]

@@ -11,8 +11,8 @@ from argparse import ArgumentParser, Namespace
 
 from ..._compiler import jit
 from ..._problem.sums import VERSION, told
-from . import bits_campaign
-from .bits_expected import EXPECTED
+from ..bits import campaign
+from ..bits.expected import EXPECTED
 from .screen import Cell, Screen
 from .verb import DONE, NO
 
@@ -33,11 +33,11 @@ def run(given: Namespace, screen: Screen) -> int:
     target = jit.host_target()
     found = []
     with screen.progress("computing", len(EXPECTED)) as advance:
-        for receipt in bits_campaign.receipts():
+        for receipt in campaign.receipts():
             found.append(receipt)
             advance(1, receipt.name)
     differ = [each.name for each in found if EXPECTED.get(each.name) != each.digest]
-    whole = bits_campaign.whole(found)
+    whole = campaign.whole(found)
     outside = None if target.has_fma else f"{told.OUTSIDE} on {target.label}"
     screen.table(
         ("part", "bits", "problems", "SHA-256"),

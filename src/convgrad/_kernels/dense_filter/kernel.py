@@ -13,7 +13,7 @@ Where a bias's gradient is wanted, the copies are added up pixel by pixel as wel
 A chunk is a unit of the contract (`_problem/sums/pixels`), and its order is the contract's: a chain in registers for
 each run of pixels, runs added up in order, and units as the leaves of a binary tree. A slice is 2^j units, a node of
 it. Inside, the sums of what is whole wait for their other halves in the scratch of the item, one block for each level
-(`levels`). What comes out at the end of the slice is written once: to the filter gradient itself, or to partial sums
+(`nodes`). What comes out at the end of the slice is written once: to the filter gradient itself, or to partial sums
 with rows of their own length, which `merge` adds up by the rest of the tree.
 
 With few input channels a window's columns are taken as channels, and what lies beside the image is copied as zeros.
@@ -42,8 +42,8 @@ from ..._compiler.targets import Target
 from ..shared.pixel_sum import added_up
 from ..shared.words import arguments
 from .chunk import Chunks, Corner, Item, item_of
-from .levels import LEVELS, Leaf, Levels
 from .lists import WORD, Lists, runs_of
+from .nodes import LEVELS, Leaf, Nodes
 from .pack import ChunkPacker, Pack
 from .pixels import PixelSums
 from .tile import Ahead, TileSums
@@ -87,7 +87,7 @@ class _Writer:
         self.word = arguments(k, 4 + sums, (*WORDS, *SUM_WORDS) if sums else WORDS)
         self.table = k.arg_pointer(3 + sums, I32)
         self.tile = TileSums(k, kernel, self.number)
-        self.levels = Levels(k, k.scratch(WORD, LEVELS))
+        self.nodes = Nodes(k, k.scratch(WORD, LEVELS))
         # All that has a fixed size is taken by now: the rest of the scratch starts here.
         self.x_pack = k.scratch(self.number, 0)
         self.y_pack = k.scratch(self.number, 0).offset(self.word["y_at"])
@@ -102,7 +102,7 @@ class _Writer:
         self.chunks = Chunks(k, self.table, self.word, by_channel, kernel.folded)
         self.packer = ChunkPacker(k, self.storage, by_channel, zeros, self.chunks, self.word)
         self.pixels = (
-            PixelSums(k, kernel, self.word, self.tile.totals, ends, self.levels) if sums else None
+            PixelSums(k, kernel, self.word, self.tile.totals, ends, self.nodes) if sums else None
         )
 
     def write(self) -> KernelSource:
@@ -194,7 +194,7 @@ class _Writer:
                 self.lists.ends(shape)
             counted.value = kind
         runs = runs_of(k, word, shape).all
-        leaf = self.levels.start(chunk - item.chunk, chunk.equals(item.chunk_end - 1))
+        leaf = self.nodes.start(chunk - item.chunk, chunk.equals(item.chunk_end - 1))
         if self.pixels:
             # Of the items that copy the same pixels, one adds them up.
             summed, other = (y_pack, item.tile) if kernel.sums == "y" else (x_pack, item.panel)
@@ -283,7 +283,7 @@ class _Writer:
                             found = sums[: rows * kernel.vectors]
                             left = word["out_rows"] - row, word["out_cols"] - col
                             waits = waiting.value
-                            self.levels.add(found, waits, word["stack_pitch"], leaf)
+                            self.nodes.add(found, waits, word["stack_pitch"], leaf)
                             with k.branch(leaf.last) as either:
                                 with either.then():
                                     # What is zero is +0.
@@ -291,7 +291,7 @@ class _Writer:
                                     values = [each.value + zero for each in found]
                                     self._store(values, here.offset(row * word["out_row"]), *left)
                                 with either.otherwise():
-                                    self.levels.keep(found, waits, word["stack_pitch"], leaf)
+                                    self.nodes.keep(found, waits, word["stack_pitch"], leaf)
                             waiting.value = waits.offset(len(found) * self.lanes)
 
     def _carefully(

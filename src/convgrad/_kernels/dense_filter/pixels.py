@@ -8,7 +8,7 @@ other image is 1 everywhere: one chain for each run of pixels, runs in order, an
 from __future__ import annotations
 
 from ..._compiler.codegen import Int, KernelBuilder, Pointer, arithmetic, element
-from .levels import Leaf, Levels
+from .nodes import Leaf, Nodes
 from .pack import Pack
 from .words import DenseFilterKernel
 
@@ -26,10 +26,10 @@ class PixelSums:
         word: dict[str, Int],
         room: Pointer,
         ends: Pointer,
-        levels: Levels,
+        nodes: Nodes,
     ) -> None:
         """`room` is memory for the sums of a tile, which nobody needs between two tiles; `ends` says where runs end."""
-        self.k, self.word, self.room, self.ends, self.levels = k, word, room, ends, levels
+        self.k, self.word, self.room, self.ends, self.nodes = k, word, room, ends, nodes
         self.number = arithmetic(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
 
@@ -66,7 +66,7 @@ class PixelSums:
             for number, each in enumerate(several):
                 found = totals[number * len(parts) :][: len(parts)]
                 place = waiting.offset(((group - pack.group) * tiles + each - pack.tile) * room)
-                self.levels.add(found, place, pitch, leaf)
+                self.nodes.add(found, place, pitch, leaf)
                 with k.branch(leaf.last) as either:
                     with either.then():
                         for part, total in zip(parts, found, strict=True):
@@ -77,4 +77,4 @@ class PixelSums:
                         with k.loop(0, channels, nonempty=True) as i:
                             there.offset(i).store(self.room.offset(i).load())
                     with either.otherwise():
-                        self.levels.keep(found, place, pitch, leaf)
+                        self.nodes.keep(found, place, pitch, leaf)

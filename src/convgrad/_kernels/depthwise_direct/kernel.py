@@ -12,7 +12,7 @@ windows (`Footprint`) and the tile, while batch, rows, columns and channels are 
       for q in rows step R:  for tile of columns:  for vector of channels:
         for source row r of the window (guarded):  for source column j:  x = load
           acc[row, column] += x * w[tap]          for every (row, column, tap) that reads (r, j)
-        store acc  [and add it to the block's statistics]
+        store acc
 
     item (filter gradient) = (slice of the units, chunk of channels)
       for unit:  for run:  bank[vector][tap][lane] = 0
@@ -34,11 +34,9 @@ its neighbour is computed twice, with the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..._compiler.codegen import (
-    F64,
     Bool,
     Element,
     Int,
@@ -55,7 +53,6 @@ from ..._compiler.targets import Target
 from ..._problem.convolution import Kind
 from ..shared import units
 from ..shared.words import arguments
-from .statistics import Range, RowStatistics
 from .tile import Strip, TilePosition, TileWriter
 from .words import WORDS, DirectKernel
 
@@ -98,17 +95,12 @@ class _Writer:
         self.target = k.arg_pointer(1 if self.to_filter else 2, self.storage)
         adds_bias = kernel.bias and not self.to_filter
         words = (*WORDS, *units.WORDS) if self.to_filter else WORDS
-        self.word = arguments(k, 4 if adds_bias or kernel.statistics else 3, words)
+        self.word = arguments(k, 4 if adds_bias else 3, words)
         bias = k.arg_pointer(3, self.storage) if adds_bias else None
         self.bank = k.scratch(self.number, 0)
         """Weights, or the sums of the runs of a filter gradient, as [run][vector][tap][lane]."""
         self.zero = k.zeros(self.number, self.lanes)
-        self.statistics = None
-        if kernel.statistics:
-            chunk, rows = self.word["chunk"], k.arg_pointer(3, F64)
-            behind = self.bank.offset(chunk * self.taps)
-            self.statistics = RowStatistics(k, rows, behind, chunk, self.lanes)
-        self.tiles = TileWriter(k, kernel, self.word, self.bank, bias, self.statistics)
+        self.tiles = TileWriter(k, kernel, self.word, self.bank, bias)
         self.channels = self.tiles.channels
         self.source_pitch, self.target_pitch = self.tiles.source_pitch, self.tiles.target_pitch
 
@@ -127,8 +119,6 @@ class _Writer:
                 self._pack_weights(first, width)
                 blocks = self.word["row_blocks"]
                 self._rows(rest // blocks, rest % blocks, first, width)
-                if self.statistics:
-                    self._write_statistics(self.statistics, rest, first, width)
         return k.finish()
 
     # The filter gradient's frame
@@ -169,7 +159,7 @@ class _Writer:
         k, ends = self.k, (self.word["groups_h"], self.word["groups_w"])
         with units.runs(k, self.word, ends, unit) as (images, rows, cols):
             with k.loop(*images, nonempty=True) as n, k.loop(*rows, nonempty=True) as q:
-                strip = self._strip(n, q, q, rows[1], item.first, item.width, (self.bank,))
+                strip = self._strip(n, q, item.first, item.width, (self.bank,))
                 self._columns(strip, *cols)
             units.add_run(k, self.bank, self._totals, item.size, self.zero)
 
@@ -189,7 +179,7 @@ class _Writer:
                 begin = part * word["run_cols"]
                 places = [(part + parts * i) * self.bank_pitch for i in range(tall)]
                 banks = tuple(self.bank.offset(place) for place in places)
-                strip = self._strip(image, row, row, rows, item.first, item.width, banks)
+                strip = self._strip(image, row, item.first, item.width, banks)
                 self._columns(strip, begin, k.min(begin + word["run_cols"], word["groups_w"]))
             with k.loop(0, tall, carry=[unit], nonempty=True) as i:
                 with k.loop(0, parts, nonempty=True) as part:
@@ -238,14 +228,11 @@ class _Writer:
         self,
         image: Int,
         q: Int,
-        row: Int,
-        end: Int,
         first: Int,
         width: Int,
         banks: tuple[Pointer, ...] = (),
-        fresh: Bool | None = None,
     ) -> Strip:
-        """Return what tiles of the rows from q on are given; statistics count those from `row` to `end`."""
+        """Return what tiles of the rows from q on are given."""
         source = self.source.offset(image * (self.word["source_rows"] * self.source_pitch) + first)
         target = self.target.offset(image * (self.word["target_rows"] * self.target_pitch) + first)
         source_row = q * self.kernel.rows.step
@@ -257,8 +244,6 @@ class _Writer:
             first=first,
             width=width,
             inside=self._row_guards(source_row),
-            rows=Range(row, end),
-            fresh=fresh or Bool.constant(self.k.emitter, False),
             banks=banks,
         )
 
@@ -266,32 +251,10 @@ class _Writer:
         k, groups = self.k, self.word["groups_h"]
         start = block * self.word["row_block"]
         stop = k.min(start + self.word["row_block"], groups)
-        with (
-            self._runs(start, stop, width) as (begin, end),
-            k.loop(begin, end, self.tile.rows) as row,
-        ):
+        with k.loop(start, stop, self.tile.rows) as row:
             # The last tile is moved up; rows computed twice get the same bits.
             q = k.min(row, groups - self.tile.rows)
-            fresh = row.equals(begin) if self.statistics else None
-            self._columns(self._strip(image, q, row, end, first, width, fresh=fresh))
-
-    def _runs(self, start: Int, stop: Int, width: Int) -> AbstractContextManager[tuple[Int, Int]]:
-        """Go through rows: in runs where statistics are taken, else all at once."""
-        if self.statistics is None:
-            return nullcontext((start, stop))
-        cols = self.word["target_cols"]
-        return self.statistics.runs(start, stop, self.tile.rows, cols, width)
-
-    def _write_statistics(
-        self, statistics: RowStatistics, unit: Int, first: Int, width: Int
-    ) -> None:
-        k, block = self.k, self.word["row_block"]
-        start = unit % self.word["row_blocks"] * block
-        rows = k.min(start + block, self.word["groups_h"]) - start
-        count = rows * self.word["target_cols"]
-        with k.loop(0, width, self.lanes, nonempty=True) as c:
-            place = self.tiles.clamped(c, first) + first
-            statistics.write(unit, c, place, self.channels, count)
+            self._columns(self._strip(image, q, first, width))
 
     def _row_guards(self, source_row: Int) -> dict[int, Bool]:
         """Return, for every source row of the window that may lie outside, whether it lies inside."""
@@ -310,42 +273,39 @@ class _Writer:
         k, cols, size = self.k, self.kernel.cols, self.tile.cols
         groups = self.word["groups_w"]
         if self.kernel.single:
-            self.tiles.write(strip, k.i64(0), TilePosition(True, True, size), Range(0, size))
+            self.tiles.write(strip, k.i64(0), TilePosition(True, True, size))
             return
         if end is not None:
             self._piece(strip, k.i64(begin), end)
             return
         inner: IntLike = 0
         if cols.before:
-            self.tiles.write(strip, k.i64(0), TilePosition(True, False, size), Range(0, size))
+            self.tiles.write(strip, k.i64(0), TilePosition(True, False, size))
             inner = size
         stop = groups - size if cols.after else groups
         last = groups - (cols.after + size)
         with k.loop(inner, stop, size) as q:
-            place = TilePosition(False, False, size)
-            self.tiles.write(strip, k.min(q, last), place, Range(q, stop))
+            self.tiles.write(strip, k.min(q, last), TilePosition(False, False, size))
         if cols.after:
-            rest = Range(k.max(stop, inner) if self.statistics else 0, groups)
-            self.tiles.write(strip, groups - size, TilePosition(False, True, size), rest)
+            self.tiles.write(strip, groups - size, TilePosition(False, True, size))
 
     def _piece(self, strip: Strip, begin: Int, end: Int) -> None:
         """Cover columns of a filter gradient, each once: where tiles do not fit, columns are taken one by one."""
         k, cols, size = self.k, self.kernel.cols, self.tile.cols
         groups, pieces = self.word["groups_w"], self.kernel.pieces
-        all_ = Range(0, groups)
         at_start = begin.equals(0) if pieces else Bool.constant(k.emitter, True)
         at_end = end.equals(groups) if pieces else Bool.constant(k.emitter, True)
         if cols.before:
             with k.when(at_start):
-                self.tiles.write(strip, k.i64(0), TilePosition(True, False, size), all_)
+                self.tiles.write(strip, k.i64(0), TilePosition(True, False, size))
             begin = k.select(at_start, k.i64(size), begin)
         stop = k.select(at_end, end - size, end) if cols.after else end
         whole = stop - (stop - begin) % size
         with k.loop(begin, whole, size) as q:
-            self.tiles.write(strip, q, TilePosition(False, False, size), all_)
+            self.tiles.write(strip, q, TilePosition(False, False, size))
         if size > 1:
             with k.loop(whole, stop) as q:
-                self.tiles.write(strip, q, TilePosition(False, False, 1), all_)
+                self.tiles.write(strip, q, TilePosition(False, False, 1))
         if cols.after:
             with k.when(at_end):
-                self.tiles.write(strip, groups - size, TilePosition(False, True, size), all_)
+                self.tiles.write(strip, groups - size, TilePosition(False, True, size))

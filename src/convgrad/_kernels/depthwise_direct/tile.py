@@ -22,8 +22,6 @@ from ..._compiler.codegen import (
 )
 from ..._problem.convolution import Kind
 from ..shared.gather import Footprint
-from ..shared.statistics import Counted
-from .statistics import Range, RowStatistics
 from .words import DirectKernel
 
 _INDEXED = 4
@@ -51,10 +49,6 @@ class Strip:
     first: Int
     width: Int
     inside: dict[int, Bool]
-    rows: Range
-    """Those that no strip before it has had, and that belong to its run."""
-    fresh: Bool
-    """Whether statistics begin a run with it."""
     banks: tuple[Pointer, ...] = ()
     """Filter gradient: the sums of the run that each of its rows belongs to."""
 
@@ -70,9 +64,6 @@ class _Body:
     banks: tuple[Pointer, ...]
     """Weights, or the sums of each row's run."""
     bias: Pointer | None
-    channel: Int
-    """Of its chunk."""
-    counted: Counted | None
     row_reads: dict[int, list[tuple[int, int]]]
     col_reads: dict[int, list[tuple[int, int]]]
 
@@ -87,10 +78,9 @@ class TileWriter:
         word: dict[str, Int],
         bank: Pointer,
         bias: Pointer | None,
-        statistics: RowStatistics | None,
     ) -> None:
         self.k, self.kernel, self.tile, self.word, self.bank = k, kernel, kernel.tile, word, bank
-        self.bias, self.statistics = bias, statistics
+        self.bias = bias
         self.number = arithmetic(element(kernel.dtype))
         self.lanes = k.lanes(self.number)
         self.reach = self.lanes * (2 if kernel.alternate else 1)
@@ -104,8 +94,8 @@ class TileWriter:
         self.target_pitch = word["target_cols"] * self.channels
         self.multiples: dict[int, Int] = {}
 
-    def write(self, strip: Strip, q: Int, columns: TilePosition, wanted: Range) -> None:
-        """Walk the channels of one tile of columns, of which statistics count those that are wanted."""
+    def write(self, strip: Strip, q: Int, columns: TilePosition) -> None:
+        """Walk the channels of one tile of columns."""
         k = self.k
         source = strip.source.offset(q * self.kernel.cols.step * self.channels)
         target = strip.target.offset(q * len(self.kernel.cols.phases) * self.channels)
@@ -117,7 +107,6 @@ class TileWriter:
             target.offset(self.target_pitch * row)
             for row in range(self.tile.rows * len(self.kernel.rows.phases))
         ]
-        counted = self._counted(strip, q, wanted)
         step = max(self.reach, self.lanes * self.tile.vectors)
         with k.loop(0, strip.width, step, nonempty=True) as c:
             place = self.clamped(c, strip.first) if self.tile.vectors == 1 else c
@@ -130,8 +119,6 @@ class TileWriter:
                     bank.offset(c * self.bank_rows) for bank in strip.banks or (self.bank,)
                 ),
                 bias=self.bias.offset(strip.first + place) if self.bias else None,
-                channel=c,
-                counted=counted,
                 row_reads=reads,
                 col_reads=self.reads(self.kernel.cols, columns.width, columns),
             )
@@ -140,16 +127,6 @@ class TileWriter:
                 self._sum_products(body)
             else:
                 self._gather_products(body)
-
-    def _counted(self, strip: Strip, q: Int, wanted: Range) -> Counted | None:
-        """Tell which pixels of a tile statistics are to be taken of; a run begins with its first tile."""
-        if self.statistics is None:
-            return None
-        fresh = Bool.constant(self.k.emitter, False)
-        if isinstance(wanted.first, int) or not self.kernel.cols.before:
-            fresh = strip.fresh & self.k.i64(wanted.first).equals(0)
-        sizes = (self.tile.rows, self.tile.cols)
-        return self.statistics.counted((strip.q, q), sizes, strip.rows, wanted, fresh)
 
     def clamped(self, c: Int, first: Int) -> Int:
         """Return where vector `c` of the chunk starts: the last one ends at the last channel."""
@@ -247,12 +224,6 @@ class TileWriter:
                         continue
                     for z in vectors:
                         place.offset(z * self.lanes).store(sums[row, cell, z].value)
-        if self.statistics and body.counted:
-            values = {
-                z: [each.value for (*_, at), each in sums.items() if at == z] for z in vectors
-            }
-            tile = [(body.channel + z * self.lanes, values[z]) for z in vectors]
-            self.statistics.sums.add(tile, body.counted)
 
     def _gathered(
         self, body: _Body, vectors: list[int]

@@ -64,5 +64,3 @@ class DirectKernel:
     """Filter gradient: whether a row has several runs or units."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""
-    statistics: bool = added_field(False)
-    """Whether statistics of the result are taken."""

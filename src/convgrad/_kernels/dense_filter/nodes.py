@@ -29,7 +29,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Levels:
+class Nodes:
     """Writes the tree into a kernel."""
 
     k: KernelBuilder
