@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -26,7 +26,8 @@ from convgrad import _kernels
 from convgrad._base import dtypes
 from convgrad._base.dtypes import DOUBLE, round_once
 from convgrad._compiler import jit
-from convgrad._compiler.targets import Target, find
+from convgrad._compiler.jit import host
+from convgrad._compiler.targets import Target, find, runnable
 from convgrad._engine import planner, prepare
 from convgrad._kernels.norm import plan as norm_plan
 from convgrad._problem.convolution import Problem
@@ -52,6 +53,12 @@ NAMES = tuple(
     if name != "reference" and not planner.switched_off(name, "auto")
 )
 CLASSES = {"sums": winograd.SUMS, "winograd": winograd.F2}
+
+INSIDE, OUTSIDE, UNFUSED = "inside", "outside", "unfused"
+"""The contract: numbers of this machine's best row; and numbers of its row without a fused multiply-add."""
+UNFUSED_ROW = next(
+    (row for row in runnable(host.architecture(), host.features()) if not row.has_fma), None
+)
 
 
 class Way(NamedTuple):
@@ -80,6 +87,9 @@ class Known(Protocol):
     def ways(self, target: Target) -> Iterator[Way]:
         """Yield the programs of a row."""
 
+    def on(self, target: Target) -> Known:
+        """Return the same, computed on another row of this machine."""
+
     def beside_specification(self) -> tuple[bool, list[str]]:
         """Return whether it is quick to compute by the specification, and the classes that differ from it."""
 
@@ -107,6 +117,14 @@ class Convolution:
                 program, identities = prepare.numbered(plan), prepare.identities(plan)
                 yield Way(name, program, identities, _kernels.emit, places(self.read, written))
 
+    def on(self, target: Target) -> Convolution:
+        best = _best_of_each(self.problem, target)
+        written = {
+            numbers: _computed(self.problem, target, name, self.read)
+            for numbers, name in best.items()
+        }
+        return replace(self, written=written)
+
     def beside_specification(self) -> tuple[bool, list[str]]:
         # Where products of float64 are subnormal it adds fractions, one by one.
         slow = self.sum_bytes == 8 and is_tiny(self.number)
@@ -128,10 +146,11 @@ class Convolution:
 
 @dataclass(frozen=True)
 class Normalisation:
-    """A task of batch norm and its places, in order."""
+    """A task of batch norm, what it reads, and its places, in order."""
 
     number: int
     task: Task
+    given: dict[str, Any]
     places: list[Place]
 
     @property
@@ -145,6 +164,9 @@ class Normalisation:
     def ways(self, target: Target) -> Iterator[Way]:
         program, identities = prepare.numbered_passes(self.task, target)
         yield Way("batch norm", program, identities, norm_plan.emit, self.places)
+
+    def on(self, target: Target) -> Normalisation:
+        return replace(self, places=_passed(self.task, target, self.given))
 
     def beside_specification(self) -> tuple[bool, list[str]]:
         return False, []
@@ -241,6 +263,15 @@ def _normalisation(seed: int, number: int, target: Target) -> Normalisation | No
     task, given = norm_bits.draw(seed, number)
     if task.values * task.channels > MOST_VALUES:
         return None
+    found = Normalisation(number, task, given, _passed(task, target, given))
+    written = (after.astype(float) for _, after in found.places if after is not None)
+    return (
+        None if any(np.isnan(each).any() for each in written) else found
+    )  # whose bits are no promise
+
+
+def _passed(task: Task, target: Target, given: dict[str, Any]) -> list[Place]:
+    """Compute a task of batch norm on this machine; returns its places, in order."""
     names, arrays = PLACES[task.name], {name: each.copy() for name, each in given.items()}
     bound = prepare.bind_passes(norm_plan.plan(task, target), task.places, target)
     with convgrad.threads(1):
@@ -252,9 +283,7 @@ def _normalisation(seed: int, number: int, target: Target) -> Normalisation | No
             found.append(Place(None, arrays[name]))
         else:
             found.append(Place(given[name], arrays[name] if name in running else None))
-    if any(after is not None and np.isnan(after.astype(float)).any() for _, after in found):
-        return None  # a NaN's bits are no promise
-    return Normalisation(number, task, found)
+    return found
 
 
 @dataclass
@@ -266,24 +295,30 @@ class Found:
     outside: set[int] = field(default_factory=set)
     """Of those whose products and sums are not rounded together on this row."""
     outside_differ: set[int] = field(default_factory=set)
+    unfused_differ: set[int] = field(default_factory=set)
+    """Of those outside, what differs from this machine's row without a fused multiply-add, where it has one."""
     plans: Counter[str] = field(default_factory=Counter)
     """Programs inside the contract, by algorithm."""
     differ: Counter[str] = field(default_factory=Counter)
     differing: list[str] = field(default_factory=list)
     """Which, in words."""
+    differing_unfused: list[str] = field(default_factory=list)
     too_large: int = 0
     """Programs whose arrays do not fit on a board."""
 
-    def add(self, one: Known, name: str, answers: Sequence[str], fuses: bool) -> None:
-        """Count one program; `answers` has one for every emulator."""
+    def add(self, one: Known, name: str, answers: Sequence[str], beside: str) -> None:
+        """Count one program; `answers` has one for every emulator, `beside` is whose numbers it was compared with."""
         if "too large" in answers:
             self.too_large += 1
             return
         wrong = any(each != "right" for each in answers)
-        if not fuses:
+        if beside != INSIDE:
             self.outside.add(one.number)
             if wrong:
-                self.outside_differ.add(one.number)
+                found = self.outside_differ if beside == OUTSIDE else self.unfused_differ
+                found.add(one.number)
+                if beside == UNFUSED:
+                    self.differing_unfused.append(f"{name}, {'; '.join(answers)}: {one.label}")
             return
         self.problems.add(one.number)
         self.plans[name] += 1
@@ -317,17 +352,21 @@ class Device:
             yield f"  {name:20} {plans:5} programs, {found.differ[name]} differ"
         if found.outside:
             agree = len(found.outside) - len(found.outside_differ)
-            yield f"{self.label}: {agree} of {len(found.outside)} problems outside the contract agree"
+            total = len(found.outside)
+            yield f"{self.label}: {agree} of {total} problems outside the contract agree"
+            if UNFUSED_ROW is not None:
+                agree = total - len(found.unfused_differ)
+                yield f"{self.label}: {agree} of {total} agree with {UNFUSED_ROW.name} on this machine"
         if found.too_large:
             yield f"{self.label}: {found.too_large} programs do not fit on the board"
 
     def compare(self, problems: Sequence[Known], folder: Path) -> None:
         """Compute problems by all their programs, linked into one if it is not too large."""
         kernels, tried, blocks = Kernels(self.target, self.target.triple), [], []
-        for one in problems:
-            for way in one.ways(self.target):
+        for each, beside in self._compared(problems):
+            for way in each.ways(self.target):
                 kernels.add(way.identities, way.emit)
-                tried.append((one, way.name))
+                tried.append((each, way.name, beside))
                 blocks.append(block(way.program, way.identities, way.places, kernels))
         members = kernels.compiled()
         if sum(len(code) for _, code in members) > MOST_BYTES and len(problems) > 1:
@@ -339,9 +378,18 @@ class Device:
             run(build(kernels, members, runner, folder), blocks, runner, folder)
             for runner in self.runners
         ]
-        for (one, name), of_one in zip(tried, zip(*answers, strict=True), strict=True):
-            fuses = not one.sum_bytes or self.target.fuses(one.sum_bytes)
-            self.found.add(one, name, of_one, fuses)
+        for (one, name, beside), of_one in zip(tried, zip(*answers, strict=True), strict=True):
+            self.found.add(one, name, of_one, beside)
+
+    def _compared(self, problems: Iterable[Known]) -> Iterator[tuple[Known, str]]:
+        """Yield whose numbers each problem's are compared with."""
+        for one in problems:
+            if not one.sum_bytes or self.target.fuses(one.sum_bytes):
+                yield one, INSIDE
+                continue
+            yield one, OUTSIDE
+            if UNFUSED_ROW is not None:
+                yield one.on(UNFUSED_ROW), UNFUSED
 
 
 def devices(names: Iterable[str]) -> list[Device]:
