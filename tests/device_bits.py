@@ -81,8 +81,8 @@ class Known(Protocol):
     def label(self) -> str: ...
 
     @property
-    def sum_bytes(self) -> int:
-        """Return the bytes of the numbers that products are added in; 0 for whole numbers."""
+    def sum_bytes(self) -> frozenset[int]:
+        """Return the bytes of the numbers that products are added in; nothing for whole numbers."""
 
     def ways(self, target: Target) -> Iterator[Way]:
         """Yield the programs of a row."""
@@ -105,8 +105,8 @@ class Convolution:
     written: dict[str, tuple[Any, ...]]
 
     @property
-    def sum_bytes(self) -> int:
-        return 0 if self.problem.dtype.is_integer else sum_bytes(self.problem)
+    def sum_bytes(self) -> frozenset[int]:
+        return frozenset(() if self.problem.dtype.is_integer else (sum_bytes(self.problem),))
 
     def ways(self, target: Target) -> Iterator[Way]:
         for name in NAMES:
@@ -127,7 +127,7 @@ class Convolution:
 
     def beside_specification(self) -> tuple[bool, list[str]]:
         # Where products of float64 are subnormal it adds fractions, one by one.
-        slow = self.sum_bytes == 8 and is_tiny(self.number)
+        slow = sum_bytes(self.problem) == 8 and is_tiny(self.number)
         quick = [
             name
             for name in self.written
@@ -158,8 +158,10 @@ class Normalisation:
         return f"{self.number}: {self.task}"
 
     @property
-    def sum_bytes(self) -> int:
-        return 8 if self.task.dtype is DOUBLE else 4
+    def sum_bytes(self) -> frozenset[int]:
+        own = 8 if self.task.dtype is DOUBLE else 4
+        # Statistics of parts of a batch, and running ones, are merged in float64.
+        return frozenset((own, 8) if self.task.name == "forward" else (own,))
 
     def ways(self, target: Target) -> Iterator[Way]:
         program, identities = prepare.numbered_passes(self.task, target)
@@ -295,8 +297,9 @@ class Found:
     outside: set[int] = field(default_factory=set)
     """Of those whose products and sums are not rounded together on this row."""
     outside_differ: set[int] = field(default_factory=set)
+    unfused: set[int] = field(default_factory=set)
+    """Of those outside, what never fuses, compared with this machine's row without a fused multiply-add."""
     unfused_differ: set[int] = field(default_factory=set)
-    """Of those outside, what differs from this machine's row without a fused multiply-add, where it has one."""
     plans: Counter[str] = field(default_factory=Counter)
     """Programs inside the contract, by algorithm."""
     differ: Counter[str] = field(default_factory=Counter)
@@ -313,7 +316,7 @@ class Found:
             return
         wrong = any(each != "right" for each in answers)
         if beside != INSIDE:
-            self.outside.add(one.number)
+            (self.outside if beside == OUTSIDE else self.unfused).add(one.number)
             if wrong:
                 found = self.outside_differ if beside == OUTSIDE else self.unfused_differ
                 found.add(one.number)
@@ -352,11 +355,11 @@ class Device:
             yield f"  {name:20} {plans:5} programs, {found.differ[name]} differ"
         if found.outside:
             agree = len(found.outside) - len(found.outside_differ)
-            total = len(found.outside)
-            yield f"{self.label}: {agree} of {total} problems outside the contract agree"
-            if UNFUSED_ROW is not None:
-                agree = total - len(found.unfused_differ)
-                yield f"{self.label}: {agree} of {total} agree with {UNFUSED_ROW.name} on this machine"
+            yield f"{self.label}: {agree} of {len(found.outside)} problems outside the contract agree"
+        if found.unfused and UNFUSED_ROW is not None:
+            total = len(found.unfused)
+            agree = total - len(found.unfused_differ)
+            yield f"{self.label}: {agree} of {total} agree with {UNFUSED_ROW.name} on this machine"
         if found.too_large:
             yield f"{self.label}: {found.too_large} programs do not fit on the board"
 
@@ -384,11 +387,12 @@ class Device:
     def _compared(self, problems: Iterable[Known]) -> Iterator[tuple[Known, str]]:
         """Yield whose numbers each problem's are compared with."""
         for one in problems:
-            if not one.sum_bytes or self.target.fuses(one.sum_bytes):
+            fused = [self.target.fuses(size) for size in one.sum_bytes]
+            if all(fused):
                 yield one, INSIDE
                 continue
             yield one, OUTSIDE
-            if UNFUSED_ROW is not None:
+            if UNFUSED_ROW is not None and not any(fused):
                 yield one.on(UNFUSED_ROW), UNFUSED
 
 
