@@ -2,7 +2,8 @@
 
 ``python tests/same_bits.py --problems 500 [--seed S] [--algorithms A,B] [--kinds forward,input,filter] [--threads N]``
 prints what differs, by algorithm, and exits with status 1. The tests draw fewer from the same generator. With --json
-one digest per problem is written, to be compared with another machine's.
+one digest per problem is written, to be compared with another machine's. With --specification small problems are also
+computed without kernels, and only these are tried.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from convgrad._engine import planner, prepare
 from convgrad._kernels import ALGORITHMS
 from convgrad._kernels.plan import Plan
 from convgrad._problem.convolution import Problem
+from convgrad._problem.sums import specification
 from convgrad._runtime.run import run as run_program
 from kernels import families, problem_of
 
@@ -145,7 +147,7 @@ def run_plan(plan: Plan, target: Target, first: Any, second: Any, threads: int =
 def plans(
     problem: Problem, names: Sequence[str], where: dict[str, Target]
 ) -> Iterator[tuple[str, str, Target, Plan]]:
-    """Yield who computes a problem: the algorithm, words for a person, the machine, the plan; each plan once a width."""
+    """Yield who computes a problem, each plan once: the algorithm, words for a person, the machine, the plan."""
     seen = set()
     for machine, target in where.items():
         for name in names:
@@ -198,6 +200,17 @@ def _image_by_image(
         found.add(numbers, digest(np.concatenate(images)), f"{name}, image by image")
 
 
+def specify(case: Case, kind: str, found: Found) -> bool:
+    """Add what the specification gives; False where that takes too long."""
+    problem = problem_of(case, kind)
+    wanted = [numbers for numbers in found.digests if specification.is_quick(problem, numbers)]
+    first, second = operands(kind, normal(case, np.random.default_rng(7)))
+    for numbers in wanted:
+        result, _ = specification.compute(problem, first, second, None, numbers)
+        found.add(numbers, digest(result), "specification")
+    return bool(wanted)
+
+
 def main() -> int:
     """Try as many as are asked for."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
@@ -212,6 +225,7 @@ def main() -> int:
         "--fixed", default="", help="what is not drawn, such as depthwise=True,data_format='NCHW'"
     )
     parser.add_argument("--threads", type=int, default=3)
+    parser.add_argument("--specification", action="store_true", help="compare with it too")
     parser.add_argument("--json", help="a file for the digests")
     given = parser.parse_args()
     names = (
@@ -227,8 +241,10 @@ def main() -> int:
     for number in range(given.first, given.first + given.problems):
         case = draw(given.seed, number, **fixed)
         kind = kinds[number % len(kinds)]
+        if given.specification and case.products > specification.MOST_PRODUCTS:
+            continue
         found = compare(case, kind, names, where, given.threads)
-        if not found.plans:
+        if not found.plans or (given.specification and not specify(case, kind, found)):
             continue
         tried += 1
         all_plans += found.plans
@@ -252,8 +268,8 @@ def main() -> int:
                 flush=True,
             )
     print(
-        f"{tried} problems, {several} by several algorithms, {all_plans} plans on {len(where)} machines, {differ} differ,"
-        f" {time.monotonic() - began:.0f} s"
+        f"{tried} problems, {several} by several algorithms, {all_plans} plans on {len(where)} machines,"
+        f" {differ} differ, {time.monotonic() - began:.0f} s"
     )
     if given.json:
         Path(given.json).write_text(json.dumps(digests))
