@@ -87,7 +87,7 @@ def along_rows(problem: Problem) -> bool:
     """Tell whether a filter gradient has a chain for each of 64 bytes of columns: depthwise, NCHW.
 
     The pixel at column q of its row belongs to chain q % V, for V sums in 64 bytes. A run is a unit, a box in which no
-    chain has more than 64 pixels. Each of its images is walked in bands of two rows, a band in pieces of V columns side
+    chain has more than 50 pixels. Each of its images is walked in bands of two rows, a band in pieces of V columns side
     by side, a piece row by row. Then chains are added halves onto halves, (0 + V/2), (1 + V/2 + 1) and so on, and units
     are added as ever. There a vector holds neighbours of a plane, and one, two or four of them make the V chains.
 
