@@ -169,9 +169,15 @@ class _Writer:
         k, ends = self.k, (self.word["groups_h"], self.word["groups_w"])
         with units.runs(k, self.word, ends, unit) as (images, rows, cols):
             with k.loop(*images, nonempty=True) as n, k.loop(*rows, nonempty=True) as q:
-                strip = self._strip(n, q, q, rows[1], item.first, item.width, (self.bank,))
+                strip = self._strip(n, q, q, rows[1], item.first, item.width, self._run_banks)
                 self._columns(strip, *cols)
-            units.add_run(k, self.bank, self._totals, item.size, self.zero)
+            if not self.kernel.row_runs:
+                units.add_run(k, self.bank, self._totals, item.size, self.zero)
+
+    @property
+    def _run_banks(self) -> tuple[Pointer, ...]:
+        """Where the sums of a run are, and, if its last tile is to add them, those of the unit."""
+        return (self.bank, self._totals) if self.kernel.row_runs else (self.bank,)
 
     def _tall_strips(self, item: _Slice) -> None:
         """Add up the units of a slice in tiles of several rows, whose parts are runs; a tile may lie in two units."""

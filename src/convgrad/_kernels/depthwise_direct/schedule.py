@@ -117,6 +117,7 @@ def plan_with(problem: Problem, target: Target, tile: Tile, chunk: int, row_bloc
         tile,
         single=tile.cols == cols.groups,
         pieces=to_filter and pixel_contract(problem).run.cols < cols.groups,
+        row_runs=to_filter and _row_runs(problem, tile, cols),
         channels=channels if problem.kind is Kind.FILTER_GRADIENT else 0,
         alternate=split.chunks == 1 and _alternates(problem, lanes),
         bias=problem.adds_bias or (to_filter and problem.bias == "output"),
@@ -291,6 +292,14 @@ def _tall(problem: Problem, height: int) -> bool:
     if sums * height * -(-unit.cols // run.cols) > _SUMS_BYTES:
         return False
     return unit.rows % height == 0 or (height == 2 and -(-out.rows // unit.rows) % 2 == 0)
+
+
+def _row_runs(problem: Problem, tile: Tile, cols: Gather) -> bool:
+    """Tell whether every row is a run of a filter gradient, with tiles of their own at both ends of it."""
+    run, shape = pixel_contract(problem).run, cols.footprint
+    if run.images * run.rows > 1 or run.cols < cols.groups or tile.cols == cols.groups:
+        return False
+    return tile.rows == 1 and tile.order == "rows" and bool(shape.before and shape.after)
 
 
 def _waste(groups: int, width: int) -> float:
