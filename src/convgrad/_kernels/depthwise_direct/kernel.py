@@ -25,7 +25,8 @@ windows (`Footprint`) and the tile, while batch, rows, columns and channels are 
 Units, runs and the tree are those of `_problem.sums.pixels`: a run is one chain of products for each tap, in the order
 of its pixels. A tile goes on with the sums where the one before left them, in registers or in L1. Tiles of several rows
 have runs of one row, so that each of their rows has a chain of its own; all runs of these rows wait in banks of their
-own until they are added to the units in order.
+own until they are added to the units in order. Where every row is one run, the tile at its left border
+starts from zero, and the tile at its right border adds the sums to the unit.
 
 Channels are covered by whole vectors; the last one is moved back to end at the last channel, and what it shares with
 its neighbour is computed twice, with the same bits.
