@@ -128,3 +128,16 @@ def test_rows_of_a_tile_are_runs_of_their_own(size: tuple[int, int], stride: int
             plan = schedule.plan_with(problem, target, tile, 32, 1)
             found = run_plan(plan, target, data.x, data.g)
             assert found.tobytes() == wanted.tobytes(), (tile, target.name)
+
+
+@pytest.mark.parametrize(("window", "width"), [((5, 5), 2), ((5, 5), 7), ((3, 3), 1), ((4, 3), 4)])
+def test_border_tiles_begin_and_end_rows_that_are_runs(window: tuple[int, int], width: int) -> None:
+    """Tiles as narrow as the padding have no product for some taps, whose sums must begin and end all the same."""
+    case = Case(True, 2, (5, 29), 33, 1, 1, window, (1, 1), (1, 1), "SAME")
+    data = normal(case, np.random.default_rng(1))
+    problem, wanted = problem_of(case, "filter"), expected(case, data.x, data.g)
+    for target in machines():
+        plan = schedule.plan_with(problem, target, Tile(1, width), 32, 1)
+        assert plan.steps[0].kernel.row_runs, target.name
+        found = run_plan(plan, target, data.x, data.g)
+        assert found.tobytes() == wanted.tobytes(), target.name

@@ -25,7 +25,8 @@ windows (`Footprint`) and the tile, while batch, rows, columns and channels are 
 Units, runs and the tree are those of `_problem.sums.pixels`: a run is one chain of products for each tap, in the order
 of its pixels. A tile goes on with the sums where the one before left them, in registers or in L1. Tiles of several rows
 have runs of one row, so that each of their rows has a chain of its own; all runs of these rows wait in banks of their
-own until they are added to the units in order.
+own until they are added to the units in order. Where every row is one run, the tile at its left border
+starts from zero, and the tile at its right border adds the sums to the unit.
 
 Channels are covered by whole vectors; the last one is moved back to end at the last channel, and what it shares with
 its neighbour is computed twice, with the same bits.
@@ -159,9 +160,15 @@ class _Writer:
         k, ends = self.k, (self.word["groups_h"], self.word["groups_w"])
         with units.runs(k, self.word, ends, unit) as (images, rows, cols):
             with k.loop(*images, nonempty=True) as n, k.loop(*rows, nonempty=True) as q:
-                strip = self._strip(n, q, item.first, item.width, (self.bank,))
+                strip = self._strip(n, q, item.first, item.width, self._run_banks)
                 self._columns(strip, *cols)
-            units.add_run(k, self.bank, self._totals, item.size, self.zero)
+            if not self.kernel.row_runs:
+                units.add_run(k, self.bank, self._totals, item.size, self.zero)
+
+    @property
+    def _run_banks(self) -> tuple[Pointer, ...]:
+        """Where the sums of a run are, and, if its last tile is to add them, those of the unit."""
+        return (self.bank, self._totals) if self.kernel.row_runs else (self.bank,)
 
     def _tall_strips(self, item: _Slice) -> None:
         """Add up the units of a slice in tiles of several rows, whose parts are runs; a tile may lie in two units."""

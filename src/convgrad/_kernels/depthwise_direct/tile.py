@@ -50,7 +50,8 @@ class Strip:
     width: Int
     inside: dict[int, Bool]
     banks: tuple[Pointer, ...] = ()
-    """Filter gradient: the sums of the run that each of its rows belongs to."""
+    """Filter gradient: the sums of the run that each of its rows belongs to; behind them those of the unit, where the
+    tile at the right border ends a run."""
 
 
 @dataclass(frozen=True)
@@ -279,12 +280,11 @@ class TileWriter:
         if self.kernel.bias:
             for row in range(tile.rows):
                 for z in range(tile.vectors):
-                    there = self._bank(body, self.taps, z, row)
-                    total = there.load(self.lanes, aligned=True)
+                    total = self._begun(body, self.taps, z, row)
                     for (at, _, each), value in grads.items():
                         total = total + value if (at, each) == (row, z) else total
-                    there.store(total, aligned=True)
-        if tile.order == "resident" or not body.col_reads:
+                    self._leave(body, self.taps, z, row, total)
+        if tile.order == "resident" or not (body.col_reads or self.kernel.row_runs):
             self._sum_resident(body, grads)
         else:
             self._guarded_rows(body, lambda offset: self._sum_row(body, grads, offset))
@@ -292,6 +292,7 @@ class TileWriter:
     def _sum_row(self, body: _Body, grads: dict[tuple[int, int, int], Vector], offset: int) -> None:
         """Add the products of one source row."""
         live: dict[tuple[int, int, int], Vector] = {}
+        across = self.kernel.window[1]
         last = {
             tap: column for column in sorted(body.col_reads) for _, tap in body.col_reads[column]
         }
@@ -301,15 +302,39 @@ class TileWriter:
                 x = sources[column].offset(z * self.lanes).load(self.lanes)
                 for row, tap_h in body.row_reads[offset]:
                     for cell, tap_w in uses:
-                        key = (row, tap_h * self.kernel.window[1] + tap_w, z)
+                        key = (row, tap_h * across + tap_w, z)
                         if key not in live:
-                            there = self._bank(body, key[1], z, row)
-                            live[key] = there.load(self.lanes, aligned=True)
+                            live[key] = self._begun(body, key[1], z, row)
                         live[key] = self.k.fma(x, grads[row, cell, z], live[key])
             for row, tap, z in list(live):
-                if last[tap % self.kernel.window[1]] == column:
-                    there = self._bank(body, tap, z, row)
-                    there.store(live.pop((row, tap, z)), aligned=True)
+                if last[tap % across] == column:
+                    self._leave(body, tap, z, row, live.pop((row, tap, z)))
+        if self._begins(body) or self._ends(body):
+            for row, tap_h in body.row_reads[offset]:
+                for tap in (tap_h * across + tap_w for tap_w in range(across)):
+                    for z in range(self.tile.vectors if tap % across not in last else 0):
+                        self._leave(body, tap, z, row, self._begun(body, tap, z, row))
+
+    def _begins(self, body: _Body) -> bool:
+        """Tell whether a tile is the first of a run, which is a row."""
+        return self.kernel.row_runs and body.columns.at_start
+
+    def _ends(self, body: _Body) -> bool:
+        return self.kernel.row_runs and body.columns.at_end
+
+    def _begun(self, body: _Body, tap: int, z: int, row: int) -> Vector:
+        """Return a sum of a run as the tile before left it."""
+        if self._begins(body):
+            return self.k.zeros(self.number, self.lanes)
+        return self._bank(body, tap, z, row).load(self.lanes, aligned=True)
+
+    def _leave(self, body: _Body, tap: int, z: int, row: int, total: Vector) -> None:
+        """Store a sum for the next tile; the last tile of a run adds it to those of the unit."""
+        there = self._bank(body, tap, z, row)
+        if self._ends(body):
+            there = self._bank(body, tap, z, len(body.banks) - 1)
+            total = there.load(self.lanes, aligned=True) + total
+        there.store(total, aligned=True)
 
     def _sum_resident(self, body: _Body, grads: dict[tuple[int, int, int], Vector]) -> None:
         """Filter gradient of a small tile: all sums stay in registers from the first row to the last."""

@@ -64,3 +64,6 @@ class DirectKernel:
     """Filter gradient: whether a row has several runs or units."""
     bias: bool = added_field(False)
     """Whether a bias is added to the result, or out_backprop added up besides: that sum is one more tap."""
+    row_runs: bool = added_field(False)
+    """Filter gradient: whether every row is one run, begun by a tile at the left border and ended by one at the right.
+    Then sums need not be cleared, and go from the last tile to their unit: 28x28x240 with 5x5 takes 6 to 10% less."""
