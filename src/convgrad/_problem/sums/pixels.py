@@ -8,6 +8,7 @@ at every node, among any number of threads, and pairs of sums of equal length ke
 
 from __future__ import annotations
 
+from math import gcd
 from typing import NamedTuple
 
 from ..convolution import Problem
@@ -37,6 +38,10 @@ MOST_TAPS = 128
 """Of a large window whose chains lie along rows."""
 MOST_WRITTEN = 64
 """Rows of it, at most, where there are fewer channels than chains, and nothing else would fill a vector."""
+MOST_LISTED = 1 << 14
+"""Taps of it, at most: kernels list them to plan it."""
+MOST_BESIDE = {4: 15, 8: 7}
+"""Channels of NHWC whose chains lie along rows, at most, by the bytes of a sum: of more, each fills a lane."""
 NEAR = 1 << 16
 """Elements of the input under a unit whose chains lie along rows, at most: they are copied together."""
 
@@ -57,9 +62,11 @@ class PixelContract(NamedTuple):
     unit: PixelBox
     run: PixelBox
     chains: int
-    """Chains of a run. 1 or 2: pixels take turns, those whose tap lies in the padding not counted. Added first to last.
-    8 and more lie along rows: the pixel at column q belongs to chain q % chains (`along_rows`, `bias_contract`), and
-    halves are added onto halves."""
+    """Chains of a run, added halves onto halves in the end. Pixels take turns, those whose tap lies in the padding not
+    counted."""
+    by_column: bool = False
+    """Whether they lie along rows instead: the pixel at column q belongs to chain q % chains (`along_rows`,
+    `bias_contract`)."""
 
     @property
     def units(self) -> int:
@@ -73,7 +80,7 @@ def pixel_contract(problem: Problem) -> PixelContract:
     if along_rows(problem):
         unit = _unit_along_rows(problem)
         out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
-        return PixelContract(out, unit, unit, LINE // sum_bytes(problem))
+        return PixelContract(out, unit, unit, _chains_along_rows(problem), by_column=True)
     out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, out.rows * out.cols)
@@ -84,37 +91,54 @@ def pixel_contract(problem: Problem) -> PixelContract:
 
 
 def along_rows(problem: Problem) -> bool:
-    """Tell whether a filter gradient has a chain for each of 64 bytes of columns: depthwise, NCHW.
+    """Tell whether a filter gradient has chains for columns: depthwise, NCHW, or NHWC of few channels.
 
-    The pixel at column q of its row belongs to chain q % V, for V sums in 64 bytes. A run is a unit, a box in which no
-    chain has more than 64 pixels. Each of its images is walked in bands of two rows, a band in pieces of V columns side
-    by side, a piece row by row. Then chains are added halves onto halves, (0 + V/2), (1 + V/2 + 1) and so on, and units
-    are added as ever. There a vector holds neighbours of a plane, and one, two or four of them make the V chains.
+    The pixel at column q of its row belongs to chain q % L. In NCHW L is V, the sums in 64 bytes: there a vector holds
+    neighbours of a plane, and one, two or four of them make the V chains. In NHWC a row is one vector of pixels times
+    channels, C of them, which meets the same channel in the same lane again after lcm(V, C) elements. So a channel has
+    V / gcd(V, C) chains: 16 of 3 channels in float32, 4 of 4. One channel is the same in both.
+
+    A run is a unit, a box in which no chain has more than 50 pixels. Each of its images is walked in bands of two rows,
+    a band in pieces of L columns side by side, a piece row by row. Then chains are added halves onto halves,
+    (0 + L/2), (1 + L/2 + 1) and so on, and units are added as ever.
 
     Larger windows are for channels in the lanes, as in NHWC: 5x5 and 7x7 windows on planes of 28 x 28 and less take
     half to two thirds of the time so, though rows are transposed first.
     """
     rows, cols = problem.rows, problem.cols
     taps = rows.window * cols.window
-    one = (
-        problem.in_c == problem.out_c == 1
-    )  # both layouts are the same, and so is a dense convolution
-    if not one and (problem.data_format != "NCHW" or problem.group_in != 1 or problem.groups == 1):
+    # Both layouts of one channel are the same, and so is a dense convolution.
+    one = problem.in_c == problem.out_c == 1
+    if not one and (problem.group_in != 1 or problem.groups == 1):
         return False
-    if problem.dtype.is_integer or cols.stride > 2 or problem.is_empty:
+    beside = beside_each_other(problem)
+    if beside > MOST_BESIDE[sum_bytes(problem)]:
         return False
-    if cols.out > PIXELS * (LINE // sum_bytes(problem)):
+    if problem.dtype.is_integer or cols.stride > (2 if beside == 1 else 4) or problem.is_empty:
+        return False
+    if cols.out > PIXELS * _chains_along_rows(problem):
         return False
     large = cols.out >= WIDE and rows.window <= MOST_ROWS and taps <= MOST_TAPS
     if problem.out_c * sum_bytes(problem) < LINE:
         large = rows.window <= MOST_WRITTEN
     height = (_unit_along_rows(problem).rows - 1) * rows.stride + _span(rows)
-    return (taps <= FEW_TAPS or large) and height * (cols.size + _span(cols)) <= NEAR
+    near = height * (cols.size + _span(cols)) * beside <= NEAR
+    return (taps <= FEW_TAPS or (large and taps <= MOST_LISTED)) and near
+
+
+def beside_each_other(problem: Problem) -> int:
+    """Return how many channels of the output are neighbours in a row: 1 where a row has one channel."""
+    return problem.out_c if problem.data_format == "NHWC" else 1
+
+
+def _chains_along_rows(problem: Problem) -> int:
+    wide = LINE // sum_bytes(problem)
+    return wide // gcd(wide, beside_each_other(problem))
 
 
 def _unit_along_rows(problem: Problem) -> PixelBox:
     """Return a box of whole bands in which a chain has at most as many pixels as a run."""
-    wide = LINE // sum_bytes(problem)
+    wide = _chains_along_rows(problem)
     rows, cols = problem.rows.out, problem.cols.out
     images, height, _ = box(PixelBox(problem.batch, rows, -(-cols // wide)), PIXELS)
     if 1 < height < rows:
@@ -140,7 +164,7 @@ def bias_contract(problem: Problem) -> PixelContract:
         out = PixelBox(problem.batch, 1, rows * cols)
         chains = LINE // sum_bytes(problem)
         unit = box(out, PIXELS * chains)
-        return PixelContract(out, unit, unit, chains)
+        return PixelContract(out, unit, unit, chains, by_column=True)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, rows * cols)
     unit = box(out, UNIT)
