@@ -18,12 +18,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import gcd
 
 from ..._compiler.codegen import Bool, Int, Pointer, Variable, Vector
 from ..._compiler.kernel import KernelSource
 from ..._problem.sums.gather import LINE
-from ..._problem.sums.pixels import BAND
+from ..._problem.sums.pixels import BAND, FLAT_BAND
 from ..shared.reduce import carries, finish_tree
 from .frame import BlockRows, Frame, Reads, reads
 from .in_place import InPlace
@@ -56,7 +55,7 @@ class FilterWriter:
         self.wide = LINE // self.number.size
         """Sums in 64 bytes."""
         period = self.kernel.period or 1
-        self.per_channel = self.wide // gcd(self.wide, period)
+        self.per_channel = self.kernel.cycle // period if self.kernel.period else self.wide
         """Chains of a sum."""
         self.cycle = self.kernel.cycle
         """Elements of the chains of a tap; fewer than there are if a row has no more."""
@@ -85,13 +84,29 @@ class FilterWriter:
                 self.frame.clear(self.frame.block, longest + 3 * self.lanes)
             else:
                 # Columns around the image stay zero from here on; rows come and go with the block.
-                self.frame.clear(
-                    self.frame.block,
-                    self.frame.block_size + word["grad_rows"] * self.kernel.grad_pitch,
+                cols = self.kernel.cols
+                rows = word["block_rows"] * cols.step
+                copied = self.frame.source_cols // self.kernel.cell // cols.step * cols.across
+                self._clear_around(self.frame.block, rows, self.kernel.pitch, cols.before, copied)
+                self._clear_around(
+                    self.frame.grads,
+                    word["grad_rows"],
+                    self.kernel.grad_pitch,
+                    0,
+                    self.frame.target_cols,
                 )
             with k.loop(first, last, nonempty=True) as c:
                 self._channel(share, c)
         return k.finish()
+
+    def _clear_around(self, rows: Pointer, count: Int, pitch: int, before: int, cols: Int) -> None:
+        """Zero what is left and right of columns that are copied to rows."""
+        k, lanes = self.k, self.lanes
+        with k.loop(0, count) as row:
+            there = rows.offset(row * pitch)
+            self.frame.clear(there, k.i64(before))
+            stop = (cols + before) // lanes * lanes
+            self.frame.clear(there.offset(stop), k.i64(pitch) - stop)
 
     @contextmanager
     def _units(
@@ -500,6 +515,7 @@ class FilterWriter:
     ) -> None:
         """Compute a sum that is not finite once more, without the padding, in the same order."""
         k, kernel, word, chains = self.k, self.kernel, self.word, self.per_channel
+        together = FLAT_BAND if kernel.period else BAND
         period, cell, across = kernel.period or 1, kernel.cell, kernel.cols.across
         finite = total.value - total.value
         wrong = Bool(finite.emitter, finite.compare("une", "", 0.0).text)
@@ -518,9 +534,9 @@ class FilterWriter:
                     (plane * word["multiplier"] + m) * self.frame.target_plane
                 )
                 with (
-                    k.loop(rows.start, stop, BAND, nonempty=True) as band,
+                    k.loop(rows.start, stop, together, nonempty=True) as band,
                     k.loop(0, cols, chains, nonempty=True) as piece,
-                    k.loop(band, k.min(band + BAND, stop), nonempty=True) as p,
+                    k.loop(band, k.min(band + together, stop), nonempty=True) as p,
                 ):
                     h = p * kernel.rows.step + down
                     with k.when(h.inside(word["source_rows"])):

@@ -7,13 +7,12 @@ stand padded in the first cache. The mechanism is in `kernel`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import lcm
 
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..._problem.sums.gather import gather_contract
-from ..._problem.sums.pixels import BAND, PixelBox, along_rows, pixel_contract
+from ..._problem.sums.pixels import PixelBox, along_rows, band_along_rows, pixel_contract
 from ..plan import Operand, Plan, Step
 from ..shared import reduce
 from ..shared.gather import Gather, Tap, gather
@@ -301,7 +300,7 @@ class PlaneShape:
         )
         """Whether bfloat16 read in place are taken in turn by two vectors."""
         self.reach = self.lanes * (2 if self.alternate else 1)
-        self.cycle = lcm(self.wide, period or 1) if self.unit else 0
+        self.cycle = pixel_contract(problem).chains * (period or 1) if self.unit else 0
         """Elements of a row that are of different chains, or of different channels (filter gradient)."""
         pieces = -(-min(self.cycle, self.groups_w) // self.reach)
         self.turns = max(1, pieces * (self.reach // self.lanes))
@@ -388,7 +387,7 @@ class PlaneShape:
             if self.unit:
                 groups = self.unit.rows
                 if self.groups_w > self.cycle:
-                    return min(groups, BAND), 1  # as the contract walks
+                    return min(groups, band_along_rows(self.problem)), 1  # as the contract walks
             return _height(groups, most), 1
         many = not self.few_taps and self.target.vector_registers >= 32
         wide = self.groups_w > self.lanes if many else self.groups_w >= 2 * self.lanes

@@ -29,6 +29,10 @@ FLAT = 1 << 20
 BAND = 2
 """Rows that are walked together where chains lie along rows: of more rows at a time, large planes are streams that are
 read twice as slowly; of one, each row of the input is loaded half as often again."""
+FLAT_BAND = 4
+"""The same for several channels in a row, which are copied first: each row is loaded less often."""
+FLAT_PIXELS = 64
+"""Pixels of a chain of them, at most: 8 rows of 112 columns of 3 channels."""
 FEW_TAPS = 9
 """Taps of a depthwise window up to which chains lie along rows in NCHW; of larger ones only where rows are wide."""
 WIDE = 64
@@ -40,8 +44,10 @@ MOST_WRITTEN = 64
 """Rows of it, at most, where there are fewer channels than chains, and nothing else would fill a vector."""
 MOST_LISTED = 1 << 14
 """Taps of it, at most: kernels list them to plan it."""
-MOST_BESIDE = {4: 15, 8: 7}
-"""Channels of NHWC whose chains lie along rows, at most, by the bytes of a sum: of more, each fills a lane."""
+MOST_BESIDE = 64
+"""Channels of the output in NHWC whose chains lie along rows, at most."""
+LEAST_CHAINS = 8
+"""Of a channel of those: with 4, units end so often that 96 x 96 x 4 takes 14% longer (Zen 5)."""
 NEAR = 1 << 16
 """Elements of the input under a unit whose chains lie along rows, at most: they are copied together."""
 
@@ -64,9 +70,9 @@ class PixelContract(NamedTuple):
     chains: int
     """Chains of a run, added halves onto halves in the end. Pixels take turns, those whose tap lies in the padding not
     counted."""
-    by_column: bool = False
-    """Whether they lie along rows instead: the pixel at column q belongs to chain q % chains (`along_rows`,
-    `bias_contract`)."""
+    band: int = 0
+    """If not 0, they lie along rows instead: the pixel at column q belongs to chain q % chains (`along_rows`,
+    `bias_contract`), and so many rows are walked together."""
 
     @property
     def units(self) -> int:
@@ -80,7 +86,7 @@ def pixel_contract(problem: Problem) -> PixelContract:
     if along_rows(problem):
         unit = _unit_along_rows(problem)
         out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
-        return PixelContract(out, unit, unit, _chains_along_rows(problem), by_column=True)
+        return PixelContract(out, unit, unit, _chains_along_rows(problem), band_along_rows(problem))
     out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, out.rows * out.cols)
@@ -95,12 +101,13 @@ def along_rows(problem: Problem) -> bool:
 
     The pixel at column q of its row belongs to chain q % L. In NCHW L is V, the sums in 64 bytes: there a vector holds
     neighbours of a plane, and one, two or four of them make the V chains. In NHWC a row is one vector of pixels times
-    channels, C of them, which meets the same channel in the same lane again after lcm(V, C) elements. So a channel has
-    V / gcd(V, C) chains: 16 of 3 channels in float32, 4 of 4. One channel is the same in both.
+    channels, C of them, which meets the same channel in the same lane again after lcm(V, C) elements. So L is
+    V / gcd(V, C), 16 for 3 channels in float32, or twice, four or eight times as many, to be 8 at least. One channel is
+    the same in both.
 
-    A run is a unit, a box in which no chain has more than 50 pixels. Each of its images is walked in bands of two rows,
-    a band in pieces of L columns side by side, a piece row by row. Then chains are added halves onto halves,
-    (0 + L/2), (1 + L/2 + 1) and so on, and units are added as ever.
+    A run is a unit, a box in which no chain has more than 50 pixels, or 64 of several channels in a row. Each of its
+    images is walked in bands of two rows, or of four, a band in pieces of L columns side by side, a piece row by row.
+    Then chains are added halves onto halves, (0 + L/2), (1 + L/2 + 1) and so on, and units are added as ever.
 
     Larger windows are for channels in the lanes, as in NHWC: 5x5 and 7x7 windows on planes of 28 x 28 and less take
     half to two thirds of the time so, though rows are transposed first.
@@ -112,7 +119,7 @@ def along_rows(problem: Problem) -> bool:
     if not one and (problem.group_in != 1 or problem.groups == 1):
         return False
     beside = beside_each_other(problem)
-    if beside > MOST_BESIDE[sum_bytes(problem)]:
+    if beside > 1 and (problem.in_c * sum_bytes(problem) >= LINE or beside > MOST_BESIDE):
         return False
     if problem.dtype.is_integer or cols.stride > (2 if beside == 1 else 4) or problem.is_empty:
         return False
@@ -131,18 +138,25 @@ def beside_each_other(problem: Problem) -> int:
     return problem.out_c if problem.data_format == "NHWC" else 1
 
 
+def band_along_rows(problem: Problem) -> int:
+    """Return how many rows are walked together where chains lie along rows."""
+    return BAND if beside_each_other(problem) == 1 else FLAT_BAND
+
+
 def _chains_along_rows(problem: Problem) -> int:
     wide = LINE // sum_bytes(problem)
-    return wide // gcd(wide, beside_each_other(problem))
+    return max(LEAST_CHAINS, wide // gcd(wide, beside_each_other(problem)))
 
 
 def _unit_along_rows(problem: Problem) -> PixelBox:
     """Return a box of whole bands in which a chain has at most as many pixels as a run."""
     wide = _chains_along_rows(problem)
     rows, cols = problem.rows.out, problem.cols.out
-    images, height, _ = box(PixelBox(problem.batch, rows, -(-cols // wide)), PIXELS)
-    if 1 < height < rows:
-        height -= height % BAND
+    most = PIXELS if beside_each_other(problem) == 1 else FLAT_PIXELS
+    images, height, _ = box(PixelBox(problem.batch, rows, -(-cols // wide)), most)
+    band = band_along_rows(problem)
+    if band < height < rows:
+        height -= height % band
     return PixelBox(images, height, cols)
 
 
@@ -164,7 +178,7 @@ def bias_contract(problem: Problem) -> PixelContract:
         out = PixelBox(problem.batch, 1, rows * cols)
         chains = LINE // sum_bytes(problem)
         unit = box(out, PIXELS * chains)
-        return PixelContract(out, unit, unit, chains, by_column=True)
+        return PixelContract(out, unit, unit, chains, 1)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, rows * cols)
     unit = box(out, UNIT)

@@ -23,7 +23,7 @@ from ..geometry import Axis, taps_inside
 from . import transformed, winograd
 from .arithmetic import FLOAT32, FLOAT64, Numbers
 from .gather import GROUP, GatherContract, gather_contract, sum_bytes
-from .pixels import BAND, PixelBox, PixelContract, bias_contract, pixel_contract
+from .pixels import PixelBox, PixelContract, bias_contract, pixel_contract
 
 _MOST_CELLS = 1 << 18
 """Numbers of one step: chains of so many results are followed at once."""
@@ -304,7 +304,7 @@ def _added(
 
 def _chains(order: PixelContract, cells: AnyArray, cols: AnyArray) -> AnyArray:
     """Return the chain of each pixel of some runs: they take turns, or lanes lie along columns."""
-    if order.by_column:
+    if order.band:
         return np.asarray(cols % order.chains)
     there = cells >= 0
     return np.asarray((np.cumsum(there, axis=1) - there) % order.chains)
@@ -339,18 +339,18 @@ def _leaves(order: PixelContract) -> Leaves:
         units.append([])
         for start, size in _cut(*unit, order.run):
             units[-1].append(len(pixels))
-            walk = _walk(size, order.chains if order.by_column else 0)
+            walk = _walk(size, order)
             pixels.append(_numbered(order.out, start, size)[walk])
             cols.append(walk % size.cols)
     return Leaves(_filled_up(pixels), _filled_up(cols), _filled_up(units))
 
 
-def _walk(size: PixelBox, across: int) -> AnyArray:
+def _walk(size: PixelBox, order: PixelContract) -> AnyArray:
     """Return the order in which the pixels of a box are met: n, p, q, or in bands where chains lie along rows."""
     n, p, q = (axis.ravel() for axis in np.indices(size))
-    if not across:
+    if not order.band:
         return np.arange(prod(size))
-    return np.lexsort((q, p, q // across, p // BAND, n))
+    return np.lexsort((q, p, q // order.chains, p // order.band, n))
 
 
 def _filled_up(lists: Sequence[Sequence[int] | AnyArray]) -> AnyArray:
