@@ -15,6 +15,7 @@ from convgrad._problem.sums.pixels import along_rows, pixel_contract
 from kernels import problem_of
 
 _BASE = Case(True, 3, (9, 21), 5, 1, 1, (3, 3), (1, 1), (1, 1), "SAME", "NCHW")
+PLANES = ("depthwise_plane", "depthwise_flat")
 CASES = {
     "narrow": replace(_BASE, batch=20, size=(7, 7)),
     "pieces": _BASE,
@@ -24,13 +25,21 @@ CASES = {
     "large window, few channels": replace(_BASE, groups=2, size=(14, 19), window=(13, 7)),
     "large window, wide": replace(_BASE, batch=1, groups=20, size=(6, 66), window=(5, 5)),
     "double": replace(_BASE, dtype="float64"),
+    "flat": replace(_BASE, data_format="NHWC", groups=3, size=(30, 37)),
+    "flat, fewer chains": replace(
+        _BASE, data_format="NHWC", groups=4, size=(21, 44), strides=(2, 3)
+    ),
+    "flat, multiplier": replace(_BASE, data_format="NHWC", groups=2, group_out=4),
+    "flat, double": replace(_BASE, data_format="NHWC", groups=6, dtype="float64"),
 }
 
 
 def expected(problem: Problem, x: Any, y: Any) -> Any:
     """Add the products as the contract says; products of few bits are exact, so that no fused addition is needed."""
-    _, unit, _, chains = pixel_contract(problem)
+    _, unit, _, chains, band_rows = pixel_contract(problem)
     rows, cols = problem.rows, problem.cols
+    if problem.data_format == "NHWC":
+        x, y = (each.transpose(0, 3, 1, 2) for each in (x, y))
     y = y.reshape(problem.batch, problem.groups, problem.group_out, rows.out, cols.out)
     leaves = []
     for first in range(0, problem.batch, unit.images):
@@ -40,9 +49,9 @@ def expected(problem: Problem, x: Any, y: Any) -> Any:
             places = [
                 (n, p, q)
                 for n in range(first, min(problem.batch, first + unit.images))
-                for band in range(top, stop, 2)
+                for band in range(top, stop, band_rows)
                 for left in range(0, cols.out, chains)
-                for p in range(band, min(band + 2, stop))
+                for p in range(band, min(band + band_rows, stop))
                 for q in range(left, min(left + chains, cols.out))
             ]
             for n, p, q in places:
@@ -75,23 +84,25 @@ def test_every_row_width_and_cache_gives_the_bits_of_the_contract(name: str) -> 
     wanted = expected(problem, x, y)
     count = 0
     machines = same_bits.machines()
-    for _, who, target, plan in same_bits.plans(problem, ["depthwise_plane"], machines):
+    for _, who, target, plan in same_bits.plans(problem, PLANES, machines):
         got = same_bits.run_plan(plan, target, x, y, threads=1 + count % 3)
         np.testing.assert_array_equal(got, wanted, who)
         count += 1
     assert count or not machines
 
 
-def test_what_is_infinite_beside_padding_keeps_the_order() -> None:
+@pytest.mark.parametrize("name", ["pieces", "flat", "flat, multiplier"])
+def test_what_is_infinite_beside_padding_keeps_the_order(name: str) -> None:
     """A sum that met an infinity times zero in the padding is computed again, in the same order."""
-    case = CASES["pieces"]
+    case = CASES[name]
     problem = problem_of(case, "filter")
     rng = np.random.default_rng(4)
     x, y = (rng.integers(-255, 256, each).astype("float32") / 8 for each in problem.operand_shapes)
-    y[:, :, 0, :] = np.inf
-    x[:, :, :2, :] = np.abs(x[:, :, :2, :]) + 1
+    top = (slice(None), 0) if case.data_format == "NHWC" else (slice(None), slice(None), 0)
+    y[top] = np.inf
+    x = np.abs(x) + 1
     with np.errstate(invalid="ignore"):
         wanted = expected(problem, x, y)
     assert np.isinf(wanted[1:]).all() and np.isfinite(wanted[0]).all()
-    for _, who, target, plan in same_bits.plans(problem, ["depthwise_plane"], same_bits.machines()):
+    for _, who, target, plan in same_bits.plans(problem, PLANES, same_bits.machines()):
         np.testing.assert_array_equal(same_bits.run_plan(plan, target, x, y), wanted, who)

@@ -146,7 +146,7 @@ def test_a_contract_asks_no_cpu() -> None:
     strided = replace(case, strides=(2, 2), window=(3, 3))
     assert bias_contract(biased(strided, "filter", "input")).unit == (2, 14, 14)
     planes = bias_contract(biased(replace(strided, data_format="NCHW"), "filter", "input"))
-    assert planes == (PixelBox(8, 1, 196), PixelBox(4, 1, 196), PixelBox(4, 1, 196), 16)
+    assert planes == (PixelBox(8, 1, 196), PixelBox(4, 1, 196), PixelBox(4, 1, 196), 16, 1)
     assert jit.host_target()
 
 

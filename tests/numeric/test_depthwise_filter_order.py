@@ -32,7 +32,7 @@ CASES = {
     "dilated": Case(True, 2, (15, 40), 18, 1, 1, (3, 3), (1, 1), (2, 2), "VALID"),
     "7x7": Case(True, 2, (20, 20), 16, 1, 1, (7, 7), (1, 1), (1, 1), "SAME"),
     "1x1": Case(True, 2, (30, 31), 16, 1, 1, (1, 1), (1, 1), (1, 1), "SAME"),
-    "few channels": Case(True, 2, (21, 21), 3, 1, 2, (3, 3), (1, 1), (1, 1), "SAME"),
+    "few channels, far apart": Case(True, 2, (21, 47), 3, 1, 2, (3, 3), (1, 5), (1, 1), "SAME"),
     "half": Case(True, 9, (16, 15), 16, 1, 1, (3, 3), (1, 1), (1, 1), "SAME", dtype="half"),
     "bfloat16": Case(True, 2, (9, 70), 32, 1, 1, (3, 3), (1, 1), (1, 1), "SAME", dtype="bfloat16"),
 }

@@ -71,7 +71,7 @@ def test_runs_and_units_are_no_longer_than_promised() -> None:
         order = gather.gather_contract(problem_of(case, "forward"))
         assert order.block * order.taps <= gather.RUN * order.chains, case
         filters = pixels.pixel_contract(problem_of(case, "filter"))
-        if filters.chains <= 2:
+        if not filters.band:
             assert np.prod(filters.unit) <= pixels.UNIT, case
             most = pixels.UNIT if case.dtype in SIXTEEN else pixels.PIXELS
             assert np.prod(filters.run) <= most, case
@@ -226,7 +226,7 @@ def shorter_runs(problem: Problem) -> gather.GatherContract:
 def shorter_pixel_runs(problem: Problem) -> pixels.PixelContract:
     """Return a contract with half the pixels in a run; where chains lie along rows, half the images of a unit."""
     order = pixels.pixel_contract(problem)
-    if order.chains > 2:
+    if order.band:
         unit = order.unit._replace(images=order.unit.images // 2)
         return order._replace(unit=unit, run=unit)
     return order._replace(run=pixels.box(order.unit, pixels.PIXELS // 2))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
-from ..._problem.sums.pixels import is_flat, one_row, pixel_contract
+from ..._problem.sums.pixels import along_rows, is_flat, one_row, pixel_contract
 from ..plan import Operand, Plan, Step
 from ..shared import reduce, units
 from ..shared.gather import Footprint, Gather, gather
@@ -47,6 +47,8 @@ def why_not(problem: Problem, target: Target) -> str | None:
         return "only NHWC"
     if problem.dtype.is_integer:
         return "no integers"
+    if problem.kind is Kind.FILTER_GRADIENT and along_rows(problem):
+        return "the contract adds its pixels along rows"
     if max(problem.rows.window, problem.cols.window) > _LARGEST_WINDOW:
         return f"windows above {_LARGEST_WINDOW} are not unrolled"
     lanes = target.lanes(_number_size(problem))

@@ -383,7 +383,7 @@ def _schedule(problem: Problem, target: Target) -> PackedSizes:
         col_block=groups,
         row_block=contract.unit.rows if contract else over[0],
         contract=contract,
-        sums_pixels=problem.data_format == "NHWC" and to_filter and problem.bias == "output",
+        sums_pixels=to_filter and problem.bias == "output" and problem.data_format == "NHWC",
         levels=0 if to_filter else levels_of(gather_contract(problem)),
     )
     if contract:

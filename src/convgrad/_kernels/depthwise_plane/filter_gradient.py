@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from ..._compiler.codegen import Bool, Int, Pointer, Variable, Vector
 from ..._compiler.kernel import KernelSource
 from ..._problem.sums.gather import LINE
-from ..._problem.sums.pixels import BAND
+from ..._problem.sums.pixels import BAND, FLAT_BAND
 from ..shared.reduce import carries, finish_tree
 from .frame import BlockRows, Frame, Reads, reads
 from .in_place import InPlace
@@ -53,15 +53,25 @@ class FilterWriter:
         self.in_place, self.padded = InPlace(frame), Padded(frame)
         self.turns = frame.kernel.turns
         self.wide = LINE // self.number.size
-        """Chains of a tap."""
-        self.size = self.taps * self.turns * self.lanes
+        """Sums in 64 bytes."""
+        period = self.kernel.period or 1
+        self.per_channel = self.kernel.cycle // period if self.kernel.period else self.wide
+        """Chains of a sum."""
+        self.cycle = self.kernel.cycle
+        """Elements of the chains of a tap; fewer than there are if a row has no more."""
+        self.step = self.per_channel * period
+        """From a vector of a row to the next one of the same chains."""
+        self.size = self.taps * self.cycle
         """Elements of the chains of all taps."""
-        self.row = -(-self.taps // self.lanes) * self.lanes
+        self.row = -(-self.taps * period // self.lanes) * self.lanes
         """Elements of the sums of all taps."""
         self.chains = frame.bank
         """Of a sum that is mended; behind them its tree."""
         self.bank = frame.bank.offset(self.wide + MEND_LEVELS)
-        self.stack = self.bank.offset(frame.word["multiplier"] * self.size)
+        self.folded = self.bank.offset(frame.word["multiplier"] * self.size)
+        """Sums of a unit where several channels are in a row: [tap][channel], the last one stored as whole vectors."""
+        room = self.row + self.lanes if self.kernel.period else 0
+        self.stack = self.folded.offset(room)
 
     def write(self) -> KernelSource:
         k, word = self.k, self.word
@@ -74,13 +84,29 @@ class FilterWriter:
                 self.frame.clear(self.frame.block, longest + 3 * self.lanes)
             else:
                 # Columns around the image stay zero from here on; rows come and go with the block.
-                self.frame.clear(
-                    self.frame.block,
-                    self.frame.block_size + word["grad_rows"] * self.kernel.grad_pitch,
+                cols = self.kernel.cols
+                rows = word["block_rows"] * cols.step
+                copied = self.frame.source_cols // self.kernel.cell // cols.step * cols.across
+                self._clear_around(self.frame.block, rows, self.kernel.pitch, cols.before, copied)
+                self._clear_around(
+                    self.frame.grads,
+                    word["grad_rows"],
+                    self.kernel.grad_pitch,
+                    0,
+                    self.frame.target_cols,
                 )
             with k.loop(first, last, nonempty=True) as c:
                 self._channel(share, c)
         return k.finish()
+
+    def _clear_around(self, rows: Pointer, count: Int, pitch: int, before: int, cols: Int) -> None:
+        """Zero what is left and right of columns that are copied to rows."""
+        k, lanes = self.k, self.lanes
+        with k.loop(0, count) as row:
+            there = rows.offset(row * pitch)
+            self.frame.clear(there, k.i64(before))
+            stop = (cols + before) // lanes * lanes
+            self.frame.clear(there.offset(stop), k.i64(pitch) - stop)
 
     @contextmanager
     def _units(
@@ -156,7 +182,7 @@ class FilterWriter:
                     places = {}
                     for row, tap in itertools.product(tap_rows, group):
                         number = j * along.numbers + (row * kernel.window[1] + tap.number)
-                        place = (number * self.turns + turn) * self.lanes
+                        place = number * self.cycle + turn * self.lanes
                         places[row, tap.offset] = bank.offset(place)
                     some: Reads = {}
                     for source_row, uses in readers.items():
@@ -188,8 +214,8 @@ class FilterWriter:
         with k.loop(0, rows.count, kernel.height, carry=carry, nonempty=True) as row:
             x = self.frame.block.offset(row * (kernel.rows.step * self.frame.row_pitch) + shift)
             y = self.frame.grads.offset(row * kernel.grad_pitch)
-            with k.loop(turn * lanes, self.word["groups_w"], self.wide, carry=carry) as q:
-                here, there = x.offset(q), y.offset(q)
+            with k.loop(turn * lanes, self.word["groups_w"], self.step, carry=carry) as q:
+                here, there = x.offset(self.frame.place(q)), y.offset(q)
                 grads = [
                     there.offset(i * kernel.grad_pitch).load(lanes, aligned=True)
                     for i in range(kernel.height)
@@ -198,7 +224,7 @@ class FilterWriter:
                     column = here.offset(self.padded.column(offset))
                     for source_row, readers in sorted(tall.items()):
                         distance = (source_row - kernel.rows.lowest) * self.frame.row_pitch
-                        value = column.offset(distance).load(lanes)
+                        value = self.frame.load(column.offset(distance))
                         for cell, tap_h in readers:
                             total = sums[tap_h, offset]
                             total.value = k.fma(value, grads[cell], total.value)
@@ -225,7 +251,7 @@ class FilterWriter:
 
     def _store(self, chains: list[Vector], bank: Pointer, turn: Int) -> None:
         for tap, value in enumerate(chains):
-            there = bank.offset(turn * self.lanes + tap * (self.turns * self.lanes))
+            there = bank.offset(turn * self.lanes + tap * self.cycle)
             there.store(value, aligned=True)
 
     def _take_turn(
@@ -345,18 +371,21 @@ class FilterWriter:
         bank = self.bank.offset(m * self.size)
         stack = self.stack.offset(m * self.row)
         pitch = self.word["multiplier"] * self.row
+        if self.kernel.period:
+            self._close_row(number, levels, is_last)
+            return
 
         parts = [min(lanes, self.taps - tap) for tap in range(0, self.taps, lanes)]
         if len(parts) <= _TOGETHER:
             sums = found or [
-                self._folded(bank.offset(i * lanes * self.turns * lanes), count)
+                self._folded(bank.offset(i * lanes * self.cycle), count)
                 for i, count in enumerate(parts)
             ]
             self._plant(sums, number, levels, is_last, stack, pitch)
             return
 
         def close(tap: Int, count: int) -> None:
-            sums = [self._folded(bank.offset(tap * (self.turns * lanes)), count)]
+            sums = [self._folded(bank.offset(tap * self.cycle), count)]
             self._plant(sums, number, levels, is_last, stack.offset(tap), pitch)
 
         whole = self.taps - self.taps % lanes
@@ -364,6 +393,40 @@ class FilterWriter:
             close(tap, lanes)
         if whole < self.taps:
             close(k.i64(whole), self.taps - whole)
+
+    def _close_row(self, number: Int, levels: Int, is_last: Bool) -> None:
+        """Do the same where several channels are in a row: sums are neighbours as in the result."""
+        k, lanes, period = self.k, self.lanes, self.kernel.period
+        with k.loop(0, self.taps, nonempty=True) as tap:
+            here = self.bank.offset(tap * self.cycle)
+            starts = range(0, self.cycle, lanes)
+            values = [here.offset(start).load(lanes, aligned=True) for start in starts]
+            for i, value in enumerate(self._folded_row(values)):
+                self.folded.offset(tap * period + i * lanes).store(
+                    value
+                )  # the next tap covers the rest
+        count = self.row // lanes
+        together = count if count <= _TOGETHER else 1
+        with k.loop(0, self.row, together * lanes, nonempty=True) as first:
+            here = self.folded.offset(first)
+            sums = [here.offset(i * lanes).load(lanes) for i in range(together)]
+            self._plant(sums, number, levels, is_last, self.stack.offset(first), k.i64(self.row))
+
+    def _folded_row(self, values: list[Vector]) -> list[Vector]:
+        """Add the chains of all channels of a row, which are vectors one behind the other: halves onto halves."""
+        k, lanes, left = self.k, self.lanes, self.cycle
+        while left > self.kernel.period:
+            left //= 2
+            added = []
+            for i in range(-(-left // lanes)):
+                place, shift = divmod(left + i * lanes, lanes)
+                other = values[place]
+                if shift:
+                    after = values[place + 1] if place + 1 < len(values) else other
+                    other = k.shuffle(other, after, range(shift, shift + lanes))
+                added.append(values[i] + other)
+            values = added
+        return values
 
     def _plant(
         self,
@@ -396,7 +459,7 @@ class FilterWriter:
         parts = 2 if self.kernel.alternate else 1
         found: list[list[Vector]] = [[] for _ in range(parts)]
         for tap in range(count):
-            here = bank.offset(tap * (self.turns * self.lanes))
+            here = bank.offset(tap * self.cycle)
             values = [
                 here.offset(turn * self.lanes).load(self.lanes, aligned=True)
                 for turn in range(self.turns)
@@ -435,24 +498,34 @@ class FilterWriter:
         """Store the sums of a slice, in the result or in its row of partial sums."""
         k, outputs = self.k, self.frame.outputs
         element = self.frame.storage if self.kernel.whole else self.number
-        result = k.arg_pointer(2, element).offset(share * (outputs * self.taps))
+        period = self.kernel.period or 1
+        result = k.arg_pointer(2, element).offset(share * (outputs * (self.taps * period)))
         there = result.offset(c * self.word["multiplier"] + m)
         sums = self.stack.offset(m * self.row)
-        with k.loop(0, self.taps, nonempty=True) as tap:
-            total = k.variable(sums.offset(tap).load())
-            self._mend(total, share, tap, c, m)
-            there.offset(tap * outputs).store(total.value)
+        with (
+            k.loop(0, self.taps, nonempty=True) as tap,
+            k.loop(0, period, nonempty=True) as phase,
+        ):
+            total = k.variable(sums.offset(tap * period + phase).load())
+            self._mend(total, share, tap, c, m, phase)
+            there.offset(tap * outputs * period + phase).store(total.value)
 
-    def _mend(self, total: Variable[Vector], share: Int, tap: Int, c: Int, m: Int) -> None:
+    def _mend(
+        self, total: Variable[Vector], share: Int, tap: Int, c: Int, m: Int, phase: Int
+    ) -> None:
         """Compute a sum that is not finite once more, without the padding, in the same order."""
-        k, kernel, word, wide = self.k, self.kernel, self.word, self.wide
+        k, kernel, word, chains = self.k, self.kernel, self.word, self.per_channel
+        together = FLAT_BAND if kernel.period else BAND
+        period, cell, across = kernel.period or 1, kernel.cell, kernel.cols.across
         finite = total.value - total.value
         wrong = Bool(finite.emitter, finite.compare("une", "", 0.0).text)
         down = tap // kernel.window[1] * kernel.rows.spacing + kernel.rows.lowest
-        right = tap % kernel.window[1] * kernel.cols.spacing + kernel.cols.lowest
-        stack = self.chains.offset(wide)
+        right = tap % kernel.window[1] * (kernel.cols.spacing // across * cell)
+        right = right + kernel.cols.lowest // across * cell + phase // kernel.repeat
+        stack = self.chains.offset(self.wide)
+        cols = word["target_cols"] // period
         with k.when(wrong), self._units(share, total) as (number, is_last, images, rows):
-            self.frame.clear(self.chains, k.i64(wide))
+            self.frame.clear(self.chains, k.i64(self.wide))
             stop = rows.start + rows.count
             with k.loop(*images, nonempty=True) as image:
                 plane = image * word["channels"] + c
@@ -461,21 +534,21 @@ class FilterWriter:
                     (plane * word["multiplier"] + m) * self.frame.target_plane
                 )
                 with (
-                    k.loop(rows.start, stop, BAND, nonempty=True) as band,
-                    k.loop(0, word["target_cols"], wide, nonempty=True) as piece,
-                    k.loop(band, k.min(band + BAND, stop), nonempty=True) as p,
+                    k.loop(rows.start, stop, together, nonempty=True) as band,
+                    k.loop(0, cols, chains, nonempty=True) as piece,
+                    k.loop(band, k.min(band + together, stop), nonempty=True) as p,
                 ):
                     h = p * kernel.rows.step + down
                     with k.when(h.inside(word["source_rows"])):
                         here = source.offset(h * word["source_cols"])
-                        there = target.offset(p * word["target_cols"])
-                        with k.loop(piece, k.min(piece + wide, word["target_cols"])) as q:
-                            w = q * kernel.cols.step + right
+                        there = target.offset(p * word["target_cols"] + phase)
+                        with k.loop(piece, k.min(piece + chains, cols)) as q:
+                            w = q * (kernel.cols.step * cell) + right
                             with k.when(w.inside(word["source_cols"])):
                                 chain = self.chains.offset(q - piece)
-                                x, y = here.offset(w).load(), there.offset(q).load()
+                                x, y = here.offset(w).load(), there.offset(q * period).load()
                                 chain.store(k.fma(x, y, chain.load()))
-            half = wide // 2
+            half = chains // 2
             while half:
                 with k.loop(0, half) as i:
                     low = self.chains.offset(i)

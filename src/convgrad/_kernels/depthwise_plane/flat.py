@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
+from ..._problem.sums.pixels import along_rows
 from ..shared.table import Candidate
 from . import schedule
 
@@ -33,7 +34,9 @@ def why_not(problem: Problem, target: Target) -> str | None:
     if problem.group_out != 1 and problem.kind is Kind.INPUT_GRADIENT:
         return "no input gradients of multipliers"
     if problem.kind is Kind.FILTER_GRADIENT:
-        return "no filter gradients: pixels in the lanes are added in another order"
+        if not along_rows(problem):
+            return "the contract adds its pixels in one chain, not along rows"
+        return schedule.refusal(problem, target, problem.out_c)
     if problem.dtype.is_integer:
         return "no integers"
     lanes = target.lanes(arithmetic(element(problem.dtype.short)).size)

@@ -12,7 +12,7 @@ from ..._compiler.codegen import arithmetic, element
 from ..._compiler.targets import Target
 from ..._problem.convolution import Kind, Problem
 from ..._problem.sums.gather import gather_contract
-from ..._problem.sums.pixels import BAND, PixelBox, along_rows, pixel_contract
+from ..._problem.sums.pixels import PixelBox, along_rows, band_along_rows, pixel_contract
 from ..plan import Operand, Plan, Step
 from ..shared import reduce
 from ..shared.gather import Gather, Tap, gather
@@ -156,9 +156,8 @@ def _plan(shape: PlaneShape, split: PlaneSplit, name: str) -> Plan:
         if direct and to_filter and not shape.short_target
         else 0,
         ahead=direct and to_filter and shape.groups_w > shape.wide,
-        turns=-(-min(shape.wide, shape.groups_w) // shape.reach) * (shape.reach // shape.lanes)
-        if shape.unit
-        else 1,
+        turns=shape.turns,
+        cycle=shape.turns * shape.lanes if shape.unit and not period else shape.cycle,
         ragged=(rows.footprint.ragged != 0, cols.footprint.ragged != 0),
         several=shape.multiplier != 1,
         period=period,
@@ -301,6 +300,11 @@ class PlaneShape:
         )
         """Whether bfloat16 read in place are taken in turn by two vectors."""
         self.reach = self.lanes * (2 if self.alternate else 1)
+        self.cycle = pixel_contract(problem).chains * (period or 1) if self.unit else 0
+        """Elements of a row that are of different chains, or of different channels (filter gradient)."""
+        pieces = -(-min(self.cycle, self.groups_w) // self.reach)
+        self.turns = max(1, pieces * (self.reach // self.lanes))
+        """Vectors of them that a row has."""
         self.direct = self._is_direct()
         self.short_target = self.groups_w < self.lanes + (1 if self.direct else 0)
         self.height, self.vectors = self._tile()
@@ -319,6 +323,8 @@ class PlaneShape:
         if problem.dtype.itemsize != self.number and not self._converts_in_place():
             return False
         if not self.few_taps or problem.cols.stride > (1 if self.period else 2):
+            return False
+        if problem.kind is Kind.FILTER_GRADIENT and self.period:
             return False
         if self.repeat > 1:
             return False
@@ -380,8 +386,8 @@ class PlaneShape:
                     most = 7
             if self.unit:
                 groups = self.unit.rows
-                if self.groups_w > self.wide:
-                    return min(groups, BAND), 1  # as the contract walks
+                if self.groups_w > self.cycle:
+                    return min(groups, band_along_rows(self.problem)), 1  # as the contract walks
             return _height(groups, most), 1
         many = not self.few_taps and self.target.vector_registers >= 32
         wide = self.groups_w > self.lanes if many else self.groups_w >= 2 * self.lanes
@@ -431,7 +437,10 @@ class PlaneShape:
         """Return the elements in front of the rows: weights, or chains and sums of the filter gradient."""
         if self.unit:
             sums = -(-self.taps // self.lanes) * self.lanes * (slice_units.bit_length() + 1)
-            chains = self.taps * kernel.turns * self.lanes
+            if self.period:
+                row = -(-self.taps * self.period // self.lanes) * self.lanes
+                sums = row * (slice_units.bit_length() + 2) + self.lanes
+            chains = self.taps * kernel.cycle
             size = self.wide + MEND_LEVELS + self.multiplier * (chains + sums)
             return -(-size // self.wide) * self.wide
         taps = kernel.window[0] * kernel.window[1] + (kernel.bias and kernel.period > 0)

@@ -130,6 +130,9 @@ class PlaneKernel:
     """bfloat16 read in place: two vectors hold every other column each, cheaper to convert than neighbours."""
     turns: int = added_field(1)
     """Vectors that a row's chains take (filter gradient)."""
+    cycle: int = added_field(0)
+    """Elements of a row after which the same channel's first chain is met again: those of the chains of a tap
+    (filter gradient)."""
     ahead: bool = added_field(False)
     """Whether rows are asked for before they are needed (direct filter gradient)."""
     bias: bool = added_field(False)

@@ -8,6 +8,7 @@ at every node, among any number of threads, and pairs of sums of equal length ke
 
 from __future__ import annotations
 
+from math import gcd
 from typing import NamedTuple
 
 from ..convolution import Problem
@@ -28,6 +29,10 @@ FLAT = 1 << 20
 BAND = 2
 """Rows that are walked together where chains lie along rows: of more rows at a time, large planes are streams that are
 read twice as slowly; of one, each row of the input is loaded half as often again."""
+FLAT_BAND = 4
+"""The same for several channels in a row, which are copied first: each row is loaded less often."""
+FLAT_PIXELS = 64
+"""Pixels of a chain of them, at most: 8 rows of 112 columns of 3 channels."""
 FEW_TAPS = 9
 """Taps of a depthwise window up to which chains lie along rows in NCHW; of larger ones only where rows are wide."""
 WIDE = 64
@@ -37,6 +42,12 @@ MOST_TAPS = 128
 """Of a large window whose chains lie along rows."""
 MOST_WRITTEN = 64
 """Rows of it, at most, where there are fewer channels than chains, and nothing else would fill a vector."""
+MOST_LISTED = 1 << 14
+"""Taps of it, at most: kernels list them to plan it."""
+MOST_BESIDE = 64
+"""Channels of the output in NHWC whose chains lie along rows, at most."""
+LEAST_CHAINS = 8
+"""Of a channel of those: with 4, units end so often that 96 x 96 x 4 takes 14% longer (Zen 5)."""
 NEAR = 1 << 16
 """Elements of the input under a unit whose chains lie along rows, at most: they are copied together."""
 
@@ -57,9 +68,11 @@ class PixelContract(NamedTuple):
     unit: PixelBox
     run: PixelBox
     chains: int
-    """Chains of a run. 1 or 2: pixels take turns, those whose tap lies in the padding not counted. Added first to last.
-    8 and more lie along rows: the pixel at column q belongs to chain q % chains (`along_rows`, `bias_contract`), and
-    halves are added onto halves."""
+    """Chains of a run, added halves onto halves in the end. Pixels take turns, those whose tap lies in the padding not
+    counted."""
+    band: int = 0
+    """If not 0, they lie along rows instead: the pixel at column q belongs to chain q % chains (`along_rows`,
+    `bias_contract`), and so many rows are walked together."""
 
     @property
     def units(self) -> int:
@@ -73,7 +86,7 @@ def pixel_contract(problem: Problem) -> PixelContract:
     if along_rows(problem):
         unit = _unit_along_rows(problem)
         out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
-        return PixelContract(out, unit, unit, LINE // sum_bytes(problem))
+        return PixelContract(out, unit, unit, _chains_along_rows(problem), band_along_rows(problem))
     out = PixelBox(problem.batch, problem.rows.out, problem.cols.out)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, out.rows * out.cols)
@@ -84,41 +97,66 @@ def pixel_contract(problem: Problem) -> PixelContract:
 
 
 def along_rows(problem: Problem) -> bool:
-    """Tell whether a filter gradient has a chain for each of 64 bytes of columns: depthwise, NCHW.
+    """Tell whether a filter gradient has chains for columns: depthwise, NCHW, or NHWC of few channels.
 
-    The pixel at column q of its row belongs to chain q % V, for V sums in 64 bytes. A run is a unit, a box in which no
-    chain has more than 50 pixels. Each of its images is walked in bands of two rows, a band in pieces of V columns side
-    by side, a piece row by row. Then chains are added halves onto halves, (0 + V/2), (1 + V/2 + 1) and so on, and units
-    are added as ever. There a vector holds neighbours of a plane, and one, two or four of them make the V chains.
+    The pixel at column q of its row belongs to chain q % L. In NCHW L is V, the sums in 64 bytes: there a vector holds
+    neighbours of a plane, and one, two or four of them make the V chains. In NHWC a row is one vector of pixels times
+    channels, C of them, which meets the same channel in the same lane again after lcm(V, C) elements. So L is
+    V / gcd(V, C), 16 for 3 channels in float32, or twice, four or eight times as many, to be 8 at least. One channel is
+    the same in both.
+
+    A run is a unit, a box in which no chain has more than 50 pixels, or 64 of several channels in a row. Each of its
+    images is walked in bands of two rows, or of four, a band in pieces of L columns side by side, a piece row by row.
+    Then chains are added halves onto halves, (0 + L/2), (1 + L/2 + 1) and so on, and units are added as ever.
 
     Larger windows are for channels in the lanes, as in NHWC: 5x5 and 7x7 windows on planes of 28 x 28 and less take
     half to two thirds of the time so, though rows are transposed first.
     """
     rows, cols = problem.rows, problem.cols
     taps = rows.window * cols.window
-    one = (
-        problem.in_c == problem.out_c == 1
-    )  # both layouts are the same, and so is a dense convolution
-    if not one and (problem.data_format != "NCHW" or problem.group_in != 1 or problem.groups == 1):
+    # Both layouts of one channel are the same, and so is a dense convolution.
+    one = problem.in_c == problem.out_c == 1
+    if not one and (problem.group_in != 1 or problem.groups == 1):
         return False
-    if problem.dtype.is_integer or cols.stride > 2 or problem.is_empty:
+    beside = beside_each_other(problem)
+    if beside > 1 and (problem.in_c * sum_bytes(problem) >= LINE or beside > MOST_BESIDE):
         return False
-    if cols.out > PIXELS * (LINE // sum_bytes(problem)):
+    if problem.dtype.is_integer or cols.stride > (2 if beside == 1 else 4) or problem.is_empty:
+        return False
+    if cols.out > PIXELS * _chains_along_rows(problem):
         return False
     large = cols.out >= WIDE and rows.window <= MOST_ROWS and taps <= MOST_TAPS
     if problem.out_c * sum_bytes(problem) < LINE:
         large = rows.window <= MOST_WRITTEN
     height = (_unit_along_rows(problem).rows - 1) * rows.stride + _span(rows)
-    return (taps <= FEW_TAPS or large) and height * (cols.size + _span(cols)) <= NEAR
+    near = height * (cols.size + _span(cols)) * beside <= NEAR
+    return (taps <= FEW_TAPS or (large and taps <= MOST_LISTED)) and near
+
+
+def beside_each_other(problem: Problem) -> int:
+    """Return how many channels of the output are neighbours in a row: 1 where a row has one channel."""
+    return problem.out_c if problem.data_format == "NHWC" else 1
+
+
+def band_along_rows(problem: Problem) -> int:
+    """Return how many rows are walked together where chains lie along rows."""
+    return BAND if beside_each_other(problem) == 1 else FLAT_BAND
+
+
+def _chains_along_rows(problem: Problem) -> int:
+    wide = LINE // sum_bytes(problem)
+    return max(LEAST_CHAINS, wide // gcd(wide, beside_each_other(problem)))
 
 
 def _unit_along_rows(problem: Problem) -> PixelBox:
     """Return a box of whole bands in which a chain has at most as many pixels as a run."""
-    wide = LINE // sum_bytes(problem)
+    wide = _chains_along_rows(problem)
     rows, cols = problem.rows.out, problem.cols.out
-    images, height, _ = box(PixelBox(problem.batch, rows, -(-cols // wide)), PIXELS)
-    if 1 < height < rows:
-        height -= height % BAND
+    most = PIXELS if beside_each_other(problem) == 1 else FLAT_PIXELS
+    images, height, _ = box(PixelBox(problem.batch, rows, -(-cols // wide)), most)
+    band = band_along_rows(problem)
+    if band < height < rows:
+        height -= height % band
     return PixelBox(images, height, cols)
 
 
@@ -140,7 +178,7 @@ def bias_contract(problem: Problem) -> PixelContract:
         out = PixelBox(problem.batch, 1, rows * cols)
         chains = LINE // sum_bytes(problem)
         unit = box(out, PIXELS * chains)
-        return PixelContract(out, unit, unit, chains)
+        return PixelContract(out, unit, unit, chains, 1)
     if is_flat(problem):
         out = PixelBox(problem.batch, 1, rows * cols)
     unit = box(out, UNIT)

@@ -23,12 +23,10 @@ from ..geometry import Axis, taps_inside
 from . import transformed, winograd
 from .arithmetic import FLOAT32, FLOAT64, Numbers
 from .gather import GROUP, GatherContract, gather_contract, sum_bytes
-from .pixels import BAND, PixelBox, PixelContract, along_rows, bias_contract, pixel_contract
+from .pixels import PixelBox, PixelContract, bias_contract, pixel_contract
 
 _MOST_CELLS = 1 << 18
 """Numbers of one step: chains of so many results are followed at once."""
-LANES = 8
-"""Chains of a run from which on they are lanes along its columns."""
 MOST_PRODUCTS = 1_000_000
 """50 ns each, or less."""
 MOST_STEPS = 4_000
@@ -263,7 +261,7 @@ def _filter_gradient(problem: Problem, first: AnyArray, second: AnyArray) -> Any
         met = (list(chain.from_iterable(taps_inside(a))) for a in (problem.rows, problem.cols))
         for r, s in product(*met):
             place = _read_by(problem, r, s)
-            result[r, s] = _added(_arithmetic(problem), order, x, grad, place, along_rows(problem))
+            result[r, s] = _added(_arithmetic(problem), order, x, grad, place)
     return np.ascontiguousarray(result.transpose(0, 1, 3, 2, 4)).reshape(problem.filter_shape)
 
 
@@ -284,15 +282,10 @@ def _read_by(problem: Problem, r: int, s: int) -> AnyArray:
 
 
 def _added(
-    of: Numbers,
-    order: PixelContract,
-    x: AnyArray,
-    grad: AnyArray,
-    place: AnyArray,
-    banded: bool = False,
+    of: Numbers, order: PixelContract, x: AnyArray, grad: AnyArray, place: AnyArray
 ) -> AnyArray:
     """Return the sums of one tap, [group, c, k], of x [cell, group, c] and grad [pixel, group, k]."""
-    leaves = _leaves(order, banded)
+    leaves = _leaves(order)
     at_once = max(1, _MOST_CELLS // max(1, x.shape[1] * x.shape[2] * grad.shape[2] * order.chains))
     parts = []
     for start in range(0, len(leaves.pixels), at_once):
@@ -311,7 +304,7 @@ def _added(
 
 def _chains(order: PixelContract, cells: AnyArray, cols: AnyArray) -> AnyArray:
     """Return the chain of each pixel of some runs: they take turns, or lanes lie along columns."""
-    if order.chains >= LANES:
+    if order.band:
         return np.asarray(cols % order.chains)
     there = cells >= 0
     return np.asarray((np.cumsum(there, axis=1) - there) % order.chains)
@@ -337,7 +330,7 @@ def _runs(
     return _halves(of, sums)
 
 
-def _leaves(order: PixelContract, banded: bool) -> Leaves:
+def _leaves(order: PixelContract) -> Leaves:
     """Cut all outputs into units and these into runs."""
     pixels: list[AnyArray] = []
     cols: list[AnyArray] = []
@@ -346,18 +339,18 @@ def _leaves(order: PixelContract, banded: bool) -> Leaves:
         units.append([])
         for start, size in _cut(*unit, order.run):
             units[-1].append(len(pixels))
-            walk = _walk(size, order.chains if banded else 1)
+            walk = _walk(size, order)
             pixels.append(_numbered(order.out, start, size)[walk])
             cols.append(walk % size.cols)
     return Leaves(_filled_up(pixels), _filled_up(cols), _filled_up(units))
 
 
-def _walk(size: PixelBox, lanes: int) -> AnyArray:
+def _walk(size: PixelBox, order: PixelContract) -> AnyArray:
     """Return the order in which the pixels of a box are met: n, p, q, or in bands where chains lie along rows."""
     n, p, q = (axis.ravel() for axis in np.indices(size))
-    if lanes == 1:
+    if not order.band:
         return np.arange(prod(size))
-    return np.lexsort((q, p, q // lanes, p // BAND, n))
+    return np.lexsort((q, p, q // order.chains, p // order.band, n))
 
 
 def _filled_up(lists: Sequence[Sequence[int] | AnyArray]) -> AnyArray:

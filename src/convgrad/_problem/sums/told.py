@@ -90,7 +90,7 @@ def _pixel_lines(order: PixelContract) -> list[str]:
     units = f"{_counted(order.units, 'unit')} of {_sized(order.unit)}"
     told = [f"{units}, added as a binary tree" if order.units > 1 else units]
     several = f", in {order.chains} chains" if order.chains > 1 else ""
-    if order.chains > 2:
+    if order.band:
         several += " by column"
     if order.run == order.unit:
         return [f"{told[0]}; a unit is one run{several}"]
@@ -122,6 +122,7 @@ def _pixel_values(order: PixelContract) -> dict[str, Any]:
         "unit": list(order.unit),
         "run": list(order.run),
         "chains": order.chains,
+        "band": order.band,
     }
 
 
