@@ -31,7 +31,7 @@ WORDS = (
 
 Range = tuple[Int, Int]
 _UNROLLED = 8
-"""Vectors of sums that go from a run to its unit at a time: there are 49 taps of them to a run of 49 or 56 pixels."""
+"""Vectors of sums that go from a run to its unit at a time: there are 49 taps of them to a run of 28 to 50 pixels."""
 
 
 def words(contract: PixelContract, slice_units: int) -> dict[str, int]:
