@@ -228,12 +228,12 @@ UNIVERSAL = {
     True: {
         "forward": ("depthwise_packed",),
         "input": ("depthwise_packed", "dense_direct"),
-        "filter": ("depthwise_packed", "depthwise_plane"),
+        "filter": ("depthwise_packed", "depthwise_plane", "depthwise_flat"),
     },
     False: {
         "forward": ("dense_direct",),
         "input": ("dense_direct",),
-        "filter": ("dense_filter", "depthwise_plane"),
+        "filter": ("dense_filter", "depthwise_plane", "depthwise_flat"),
     },
 }
 """By family and operation: one of these takes every shape whose scratch is bearable."""

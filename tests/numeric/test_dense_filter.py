@@ -19,6 +19,7 @@ from convgrad._kernels.dense_filter import choice, schedule
 from convgrad._kernels.dense_filter.words import DenseFilterKernel
 from convgrad._kernels.dense_filter.work import speed_up
 from convgrad._problem import text as _problem_text
+from convgrad._problem.sums.pixels import along_rows
 from convgrad._runtime.run import run as run_program
 from kernels import Place, compute, expected_exactly, problem_of
 from tolerance import assert_close
@@ -44,7 +45,12 @@ WIDE_AND_NARROW = [
 
 
 def drawn(rng: np.random.Generator) -> Case:
-    return problem(rng, WIDE_AND_NARROW, Case, lambda case: not case.is_empty)
+    return problem(rng, WIDE_AND_NARROW, Case, is_taken)
+
+
+def is_taken(case: Case) -> bool:
+    """Groups of one channel may be added along rows, by others."""
+    return not case.is_empty and not along_rows(problem_of(case, "filter"))
 
 
 def check_exactly(target: Target, case: Case, rng: np.random.Generator, place: Place) -> None:
