@@ -79,8 +79,8 @@ def test_neighbouring_groups_share_an_item_in_nhwc_only() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_threads_change_no_bit(kind: str) -> None:
     rng = np.random.default_rng(32)
-    lanes = HOST.lanes(4)  # a group has at least two vectors of channels
-    case = grouped(11, 2 * lanes + 8, 2 * lanes + 24, size=(25, 19))
+    least = max(32, 2 * HOST.lanes(4))  # whole panels of every width, and some channels more
+    case = grouped(11, least + 8, least + 24, size=(25, 19))
     problem = problem_of(case, kind)
     bound = prepare.bind(planner.choose_named(problem, HOST, winograd.NAME), HOST)
     data = normal(case, rng)
