@@ -267,9 +267,8 @@ def _normalisation(seed: int, number: int, target: Target) -> Normalisation | No
         return None
     found = Normalisation(number, task, given, _passed(task, target, given))
     written = (after.astype(float) for _, after in found.places if after is not None)
-    return (
-        None if any(np.isnan(each).any() for each in written) else found
-    )  # whose bits are no promise
+    # The bits of a NaN are not promised.
+    return None if any(np.isnan(each).any() for each in written) else found
 
 
 def _passed(task: Task, target: Target, given: dict[str, Any]) -> list[Place]:

@@ -95,7 +95,7 @@ def digests(
         text = hashlib.sha256()
         for name in sorted(results):
             result = arrays[name]
-            result[np.isnan(result)] = np.nan  # whose bits are no promise
+            result[np.isnan(result)] = np.nan  # the bits of a NaN are not promised
             text.update(result.tobytes())
         found[machine] = text.hexdigest()[:16]
     return found

@@ -8,8 +8,8 @@ of 256 bits), qemu-system-arm (Cortex-M4 and M7), in node (wasm). Every byte mus
 sums where that is quick. Says what differs, by algorithm; exit status 1 if anything does, 2 if a program is missing.
 
 Rows without a fused multiply-add, such as sse2 and wasm, are outside the contract, and so is the Cortex-M4 in float64,
-also where batch norm merges statistics: how many problems have the same bits all the same is said, and is no failure.
-What never fuses must have the bits of sse2 on this machine.
+also where batch norm merges statistics: it prints how many problems agree anyway, and the others are not failures. What
+never fuses must have the bits of sse2 on this machine.
 
 apt-get install qemu-user qemu-system-arm gcc-aarch64-linux-gnu gcc-riscv64-linux-gnu gcc-arm-none-eabi
 libnewlib-arm-none-eabi lld clang nodejs

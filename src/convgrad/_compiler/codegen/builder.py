@@ -145,7 +145,7 @@ class KernelBuilder(Writer):
     # Values
 
     def forget_loads(self) -> None:
-        """Let LLVM take no load behind this for one before it. It is no instruction."""
+        """Keep LLVM from reusing a load from before this point after it. It emits no instruction."""
         self.emitter.line('fence syncscope("singlethread") seq_cst')
 
     def zeros(self, element: Element, lanes: int) -> Vector:

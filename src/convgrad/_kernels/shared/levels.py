@@ -48,7 +48,7 @@ class Levels:
     def begin(self, run: Int) -> None:
         """Before the products of a run are added: move those of another one to its total.
 
-        Not after they are: the last run then needs no way through memory, and often there are no totals at all.
+        Moving them afterwards would send the last run through memory too; often there are no totals at all.
         """
         if not self._totals or not self._grand:
             return
